@@ -1,0 +1,122 @@
+//! What a workload gives to a driver: messages, one at a time, in order of time.
+
+use raddle_units::{Bytes, NodeId, Time};
+
+use crate::TrafficError;
+
+/// The class of a flow that came without one.
+pub const PLAIN_CLASS: &str = "flow";
+
+/// Classes whose name starts like this are the ones whose times are judged; all others are background.
+pub const TESTED_PREFIX: &str = "tested-";
+
+/// Data priority of the reference flow files; 0 is kept for control traffic there.
+pub const DATA_PRIORITY: u8 = 3;
+
+/// One transfer from a host to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// When the sender may begin.
+    pub start: Time,
+    /// Sending host.
+    pub src: NodeId,
+    /// Receiving host, never the sender.
+    pub dst: NodeId,
+    /// Payload, at least one byte.
+    pub size: Bytes,
+    /// Index into [`Workload::classes`].
+    pub class: u8,
+    /// Queue in switches and NICs, 0 to 7; 3 in the reference files.
+    pub priority: u8,
+    /// The workload's own name of the message, given back in [`Workload::on_delivered`]. Unique within a run.
+    pub tag: u64,
+}
+
+/// A source of messages. The driver takes what is due and reports deliveries; the workload knows no clock but theirs.
+///
+/// The driver's loop: while [`next_start`](Self::next_start) is due, [`pop`](Self::pop); where
+/// [`has_dependencies`](Self::has_dependencies), call [`on_delivered`](Self::on_delivered) for every message and look
+/// at `next_start` again. See [`crate::drive_ideal`] for a driver in thirty lines.
+pub trait Workload: Send {
+    /// Names of the classes that [`Message::class`] counts through.
+    fn classes(&self) -> &[String];
+
+    /// Start of the earliest message that waits for nothing but a time. Without side effects.
+    fn next_start(&self) -> Option<Time>;
+
+    /// That message. Equal times come in the order of the file or of creation.
+    fn pop(&mut self) -> Option<Message>;
+
+    /// The receiver of message `tag` has all its bytes at `now`. May make new messages startable, at `now` or later.
+    fn on_delivered(&mut self, now: Time, tag: u64) {
+        let _ = (now, tag);
+    }
+
+    /// Whether deliveries matter here; if not, [`on_delivered`](Self::on_delivered) need not be called.
+    fn has_dependencies(&self) -> bool {
+        false
+    }
+
+    /// Messages in all, where that is known beforehand.
+    fn expected_messages(&self) -> Option<u64> {
+        None
+    }
+
+    /// Payload in all, where that is known beforehand.
+    fn expected_bytes(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Whether some senders go on for ever: the run then ends when [`finished`](Self::finished) says so.
+    fn is_open_ended(&self) -> bool {
+        false
+    }
+
+    /// Nothing will ever come again. Without dependencies: everything was popped. Closed loop: the measured part is
+    /// done, even if other messages are still on their way.
+    fn finished(&self) -> bool;
+
+    /// Why the workload ended early, where it is read from a file that changed or broke after it was checked.
+    /// Drivers ask once, when the workload has finished.
+    fn fault(&self) -> Option<&TrafficError> {
+        None
+    }
+}
+
+impl<W: Workload + ?Sized> Workload for Box<W> {
+    fn classes(&self) -> &[String] {
+        (**self).classes()
+    }
+    fn next_start(&self) -> Option<Time> {
+        (**self).next_start()
+    }
+    fn pop(&mut self) -> Option<Message> {
+        (**self).pop()
+    }
+    fn on_delivered(&mut self, now: Time, tag: u64) {
+        (**self).on_delivered(now, tag);
+    }
+    fn has_dependencies(&self) -> bool {
+        (**self).has_dependencies()
+    }
+    fn expected_messages(&self) -> Option<u64> {
+        (**self).expected_messages()
+    }
+    fn expected_bytes(&self) -> Option<Bytes> {
+        (**self).expected_bytes()
+    }
+    fn is_open_ended(&self) -> bool {
+        (**self).is_open_ended()
+    }
+    fn finished(&self) -> bool {
+        (**self).finished()
+    }
+    fn fault(&self) -> Option<&TrafficError> {
+        (**self).fault()
+    }
+}
+
+/// Whether flows of the class are judged (the rest is background).
+pub fn is_tested_class(name: &str) -> bool {
+    name.starts_with(TESTED_PREFIX)
+}
