@@ -1,1 +1,13 @@
-//! Placeholder.
+//! The simulator: a discrete-event engine that drives the cores with virtual time, experiments as files, and results.
+//!
+//! [`Network`] (a fabric with routes) and [`RunConfig`] (scheme, seed, buffers, faults) go in, a
+//! [`raddle_workload::Workload`] supplies the messages, a [`Recorder`] receives what happens. One run uses one core;
+//! independent runs are the caller's to spread over threads. Same network, settings, workload and seed: same records.
+
+pub mod record;
+pub mod semantics;
+mod setup;
+
+pub use record::{Discard, Progress, Recorder};
+pub use semantics::Semantics;
+pub use setup::{LinkFault, Network, RunConfig, RunSummary, SetupError};

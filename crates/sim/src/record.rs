@@ -1,0 +1,176 @@
+//! What a run says while it goes on: one trait, called per flow, pause or sample, never per packet.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
+
+/// A flow that ended, or that had not when the run did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowRecord {
+    /// Sending host.
+    pub src: NodeId,
+    /// Receiving host.
+    pub dst: NodeId,
+    /// Source port: 10000 + number of earlier flows of the same pair.
+    pub sport: u16,
+    /// Message size.
+    pub size: Bytes,
+    /// When the flow started.
+    pub start: Time,
+    /// From start until the sender processed the last acknowledgement; `None`: not finished.
+    pub fct: Option<Span>,
+    /// The same in an idle fabric at line rate (a lower bound in the default mode).
+    pub ideal_fct: Span,
+    /// Index into the workload's classes.
+    pub class: u8,
+    /// The message's tag.
+    pub tag: u64,
+}
+
+/// A port's data class was paused by its peer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PauseRecord {
+    /// The paused node: where the PFC frame was received.
+    pub node: NodeId,
+    /// Its port, from 1.
+    pub port: u16,
+    /// When the pause was received.
+    pub start: Time,
+    /// When the resume was received, or the end of the run.
+    pub end: Time,
+}
+
+/// One acknowledgement at its sender, after congestion control.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AckRecord {
+    /// When it was processed.
+    pub time: Time,
+    /// The flow's sender.
+    pub src: NodeId,
+    /// The flow's receiver.
+    pub dst: NodeId,
+    /// The flow's source port.
+    pub sport: u16,
+    /// A NACK (true) or an ACK.
+    pub nack: bool,
+    /// Acknowledged bytes.
+    pub seq: u64,
+    /// ECN echo.
+    pub ecn: bool,
+    /// The next byte to send.
+    pub snd_nxt: u64,
+    /// Rate in bit/s.
+    pub rate: u64,
+    /// Reference rate in bit/s (see `Inspection`).
+    pub reference_rate: u64,
+    /// The scheme's measure (see `Inspection`).
+    pub measure: f64,
+}
+
+/// The state of the fabric at one sampling instant, and what happened since the last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample<'a> {
+    /// The instant.
+    pub time: Time,
+    /// Payload bytes delivered in order since the last sample, by class.
+    pub delivered_by_class: &'a [u64],
+    /// Watched flows (src, dst, sport) and payload bytes delivered since the last sample; flows without any are left out.
+    pub watched: &'a [(NodeId, NodeId, u16, u64)],
+    /// Bytes in all switch buffers.
+    pub buffered_bytes: u64,
+    /// Bytes in the fullest egress port.
+    pub max_port_bytes: u64,
+    /// Ports that are paused.
+    pub paused_ports: u64,
+}
+
+/// Counters of one egress port over the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PortRecord {
+    /// Its node.
+    pub node: NodeId,
+    /// Its number on the node, from 1.
+    pub port: u16,
+    /// The node at the other end.
+    pub peer: NodeId,
+    /// Line rate.
+    pub rate: BitRate,
+    /// Bytes sent, headers included.
+    pub tx_bytes: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Packets marked (ECN).
+    pub ecn_marks: u64,
+    /// Most bytes queued at once.
+    pub max_queue_bytes: u64,
+    /// Total time for which the port was paused.
+    pub pause: Span,
+    /// Packets dropped: refused by the buffer of this node coming in at this port, or lost on this port's failed link.
+    pub drops: u64,
+}
+
+/// Receives what a run reports. All methods do nothing by default.
+pub trait Recorder {
+    /// A flow ended (in order of completion), or the run did without it (then in order of start).
+    fn flow(&mut self, _flow: &FlowRecord) {}
+    /// A pause ended.
+    fn pause(&mut self, _pause: &PauseRecord) {}
+    /// An acknowledgement was processed; only when the run records acknowledgements.
+    fn ack(&mut self, _ack: &AckRecord) {}
+    /// A sampling instant was passed.
+    fn sample(&mut self, _sample: &Sample<'_>) {}
+    /// A port's counters, at the end, in order of node and port.
+    fn port(&mut self, _port: &PortRecord) {}
+    /// An output error to stop the run for (asked about once per 65,536 events).
+    fn failed(&self) -> bool {
+        false
+    }
+}
+
+/// Keeps nothing.
+#[derive(Debug, Default)]
+pub struct Discard;
+
+impl Recorder for Discard {}
+
+/// Shared with whoever watches a run from another thread.
+#[derive(Debug, Default)]
+pub struct Progress {
+    simulated_ps: AtomicU64,
+    packet_hops: AtomicU64,
+    flows_done: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+impl Progress {
+    /// Asks the run to stop soon.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Self::cancel`] was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Simulated picoseconds so far.
+    pub fn simulated_ps(&self) -> u64 {
+        self.simulated_ps.load(Ordering::Relaxed)
+    }
+
+    /// Completed link traversals so far.
+    pub fn packet_hops(&self) -> u64 {
+        self.packet_hops.load(Ordering::Relaxed)
+    }
+
+    /// Flows finished so far.
+    pub fn flows_done(&self) -> u64 {
+        self.flows_done.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn update(&self, now: Time, packet_hops: u64, flows_done: u64) {
+        self.simulated_ps.store(now.0, Ordering::Relaxed);
+        self.packet_hops.store(packet_hops, Ordering::Relaxed);
+        self.flows_done.store(flows_done, Ordering::Relaxed);
+    }
+}

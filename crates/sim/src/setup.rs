@@ -1,0 +1,195 @@
+//! What a run needs, as data: the network it runs on and its settings.
+
+use std::sync::Arc;
+
+use raddle_fabric::Fabric;
+use raddle_routing::{LinkState, PathChoice, RoutingError, UnicastTables};
+use raddle_transport::cc::{Environment, SchemeParameters};
+use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
+
+use crate::{chance::MarkReplay, semantics::Semantics};
+
+/// A fabric with its routes and the figures derived from them; shared by all runs of an experiment.
+#[derive(Debug)]
+pub struct Network {
+    /// The map.
+    pub fabric: Arc<Fabric>,
+    /// Unicast routes with all links up.
+    pub tables: UnicastTables,
+    /// Semantics that the routes were computed for.
+    pub semantics: Semantics,
+    /// What congestion-control defaults scale with.
+    pub environment: Environment,
+}
+
+/// Why a network cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// Routes cannot be computed.
+    #[error(transparent)]
+    Routing(#[from] RoutingError),
+    /// Fewer than two hosts.
+    #[error("the fabric has {hosts} hosts: traffic needs at least two")]
+    TooFewHosts {
+        /// Hosts found.
+        hosts: usize,
+    },
+    /// More distinct link rates than hop records have codes for.
+    #[error(
+        "scheme `{scheme}` needs telemetry, which has codes for 8 link rates, but the fabric has {rates}"
+    )]
+    TooManyLinkRates {
+        /// The scheme.
+        scheme: &'static str,
+        /// Distinct rates of the fabric.
+        rates: usize,
+    },
+    /// More switches on a path than hop records fit into a packet.
+    #[error("scheme `{scheme}` needs telemetry of {hops} switches, but a packet carries {max}")]
+    TooManyHops {
+        /// The scheme.
+        scheme: &'static str,
+        /// Switches on the longest path.
+        hops: usize,
+        /// Records a packet carries.
+        max: usize,
+    },
+    /// A switch cannot reserve its headroom.
+    #[error(
+        "buffer {buffer} is too small for {node}: its {ports} ports reserve {reserved} for PFC headroom; use a larger `buffer` or `lossless = false`"
+    )]
+    BufferTooSmall {
+        /// The switch.
+        node: String,
+        /// Its ports.
+        ports: usize,
+        /// Buffer given.
+        buffer: Bytes,
+        /// Buffer needed before any packet is shared.
+        reserved: Bytes,
+    },
+}
+
+/// A link that fails and may return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkFault {
+    /// The link.
+    pub link: LinkId,
+    /// When it fails.
+    pub down: Time,
+    /// When it returns; `None`: never.
+    pub up: Option<Time>,
+}
+
+/// Settings of one run.
+#[derive(Clone, Debug)]
+pub struct RunConfig {
+    /// Congestion control.
+    pub scheme: SchemeParameters,
+    /// Seed of all randomness in the run (ECN marks, PINT).
+    pub seed: u64,
+    /// Payload bytes of a full packet.
+    pub mtu: Bytes,
+    /// Shared buffer of each switch.
+    pub buffer: Bytes,
+    /// PFC (true), or drop where the buffer refuses (false).
+    pub lossless: bool,
+    /// How flows choose among equal-cost paths.
+    pub path_choice: PathChoice,
+    /// Lowest rate congestion control may choose.
+    pub min_rate: BitRate,
+    /// Time without progress after which a sender goes back (not in compat mode).
+    pub retransmission_timeout: Span,
+    /// Timeouts in a row after which a flow gives up.
+    pub max_timeouts: u32,
+    /// Links that fail.
+    pub faults: Vec<LinkFault>,
+    /// Time from a link's failure or return until routes follow.
+    pub reroute_delay: Span,
+    /// End of the run even if flows are left.
+    pub end: Option<Time>,
+    /// Distance of samples.
+    pub sample_interval: Span,
+    /// Flows of at least this size get a throughput series of their own (the first 64).
+    pub watch_from: Bytes,
+    /// Report every acknowledgement.
+    pub record_acks: bool,
+    /// ECN marks to replay instead of drawing them.
+    pub marks: Option<Arc<MarkReplay>>,
+}
+
+impl RunConfig {
+    /// The usual settings: 1000 B payload, PFC, ECMP, a minimum rate of a hundredth of `line_rate`, 20 ms timeout.
+    pub fn new(scheme: SchemeParameters, seed: u64, line_rate: BitRate) -> Self {
+        Self {
+            scheme,
+            seed,
+            mtu: Bytes(1000),
+            buffer: Bytes::from_mib(32),
+            lossless: true,
+            path_choice: PathChoice::EcmpMurmur3,
+            min_rate: BitRate((line_rate.0 / 100).max(1)),
+            retransmission_timeout: Span::from_ms(20),
+            max_timeouts: 7,
+            faults: Vec::new(),
+            reroute_delay: Span::from_us(50),
+            end: None,
+            sample_interval: Span::from_us(10),
+            watch_from: Bytes(1_000_000),
+            record_acks: false,
+            marks: None,
+        }
+    }
+}
+
+impl Network {
+    /// Computes routes and base figures.
+    ///
+    /// # Errors
+    /// [`SetupError`] when routes do not exist or there are fewer than two hosts.
+    pub fn new(fabric: Arc<Fabric>, semantics: Semantics, mtu: Bytes) -> Result<Self, SetupError> {
+        if fabric.hosts().len() < 2 {
+            return Err(SetupError::TooFewHosts { hosts: fabric.hosts().len() });
+        }
+        let tables =
+            UnicastTables::compute(&fabric, &LinkState::all_up(&fabric), semantics.next_hops)?;
+        let environment = crate::paths::environment(&fabric, &tables, &semantics, mtu);
+        Ok(Self { fabric, tables, semantics, environment })
+    }
+}
+
+/// What a run was, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Completed link traversals of data packets and acknowledgements.
+    pub packet_hops: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Flows started.
+    pub flows_started: u64,
+    /// Flows finished.
+    pub flows_finished: u64,
+    /// Payload bytes handed to NICs, retransmissions included.
+    pub payload_sent: u64,
+    /// Payload bytes accepted in order by receivers.
+    pub payload_delivered: u64,
+    /// Payload bytes of dropped packets and of packets that receivers refused (duplicates, gaps).
+    pub payload_discarded: u64,
+    /// Payload bytes in queues and on links when the run ended.
+    pub payload_in_flight: u64,
+    /// Data packets and acknowledgements dropped (full buffer, failed link).
+    pub drops: u64,
+    /// Packets marked (ECN).
+    pub ecn_marks: u64,
+    /// PAUSE frames received.
+    pub pauses: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// NACKs received.
+    pub nacks: u64,
+    /// Simulated picoseconds until the last event.
+    pub end_ps: u64,
+    /// The run was cancelled before its end.
+    pub cancelled: bool,
+}
