@@ -1,0 +1,5 @@
+"""`python -m raddle`."""
+
+from raddle.cli import main
+
+main()

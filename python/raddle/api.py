@@ -1,0 +1,64 @@
+"""`raddle.run`: an experiment from Python."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from raddle.errors import RunCancelled
+from raddle.results import Results, load
+from raddle.runner import execute, plan_file, plan_text
+
+__all__ = ["run"]
+
+
+def run(
+    experiment: str | Path | Mapping[str, Any],
+    out: str | Path,
+    *,
+    jobs: int | None = None,
+    report: bool = False,
+) -> Results:
+    """Simulate an experiment and return its results.
+
+    Parameters
+    ----------
+    experiment
+        An experiment file, or its tables as a mapping. In a mapping files are relative to the
+        working folder, and quantities are strings with units as in a file.
+    out
+        The results folder; runs that it already holds are not simulated again.
+    jobs
+        Runs at the same time; the number of cores if not given.
+    report
+        Write `report.html` as well.
+
+    Raises
+    ------
+    ExperimentError
+        The experiment is not valid; the message names the place and the cure.
+    KeyboardInterrupt
+        Ctrl-C: finished runs are kept in `out`, and the same call resumes.
+
+    Examples
+    --------
+    >>> results = raddle.run("experiments/congestion-small.toml", "out/small")  # doctest: +SKIP
+    >>> results.flows.to_pandas().groupby("scheme").fct_ps.median()  # doctest: +SKIP
+    """
+    folder = Path(out)
+    if isinstance(experiment, Mapping):
+        import tomli_w
+
+        plan = plan_text(tomli_w.dumps(dict(experiment)), Path("experiment.toml"))
+    else:
+        plan = plan_file(Path(experiment))
+    try:
+        outcome = execute(plan, folder, jobs=jobs)
+    except RunCancelled as error:
+        raise KeyboardInterrupt from error
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    if report:
+        from raddle.report import write_report
+
+        write_report(folder)
+    return load(folder)

@@ -1,0 +1,23 @@
+"""What raddle raises: one family, so that a caller may catch all of it at once."""
+
+__all__ = ["ExperimentError", "RaddleError", "ResultsError", "RunCancelled", "RunFailed"]
+
+
+class RaddleError(Exception):
+    """Base of everything raddle raises on purpose; the message fits one screen."""
+
+
+class ExperimentError(RaddleError):
+    """An experiment, map or flow file is wrong; the message names file, place and cure."""
+
+
+class ResultsError(RaddleError):
+    """A results folder is missing, of another kind, in use, or lacks a file."""
+
+
+class RunFailed(RaddleError):
+    """A simulation stopped because of a fault that is not in the user's files."""
+
+
+class RunCancelled(RaddleError):
+    """A simulation was asked to stop and left nothing half-written."""

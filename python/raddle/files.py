@@ -1,0 +1,63 @@
+"""Files are replaced as a whole or not at all; a results folder has one writer at a time."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from raddle.errors import ResultsError
+
+__all__ = ["claim_folder", "write_json", "write_text"]
+
+MARKERS = ("manifest.json", ".runs", "summary.json")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 `text` to `path` by rename, so that no reader ever sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - any JSON value
+    """Write `value` as indented JSON; NaN is refused, because JSON has none."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextmanager
+def claim_folder(out: Path) -> Iterator[None]:
+    """Make `out` ours to write while the block runs.
+
+    Raises
+    ------
+    ResultsError
+        `out` is a file, holds something that is not a results folder, or another raddle is
+        writing it.
+    """
+    if out.exists() and not out.is_dir():
+        msg = f"{out} is a file; give --out a folder"
+        raise ResultsError(msg)
+    if out.is_dir() and any(out.iterdir()) and not any((out / m).exists() for m in MARKERS):
+        msg = (
+            f"{out} holds other files and no raddle results\n"
+            "  hint: name a new or empty folder with --out"
+        )
+        raise ResultsError(msg)
+    (out / ".runs").mkdir(parents=True, exist_ok=True)
+    with (out / ".runs" / "lock").open("w") as lock:
+        try:
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # not a Unix: no lock, as before it existed
+            pass
+        except OSError as error:
+            msg = f"another raddle is writing {out}: wait for it, or choose another --out"
+            raise ResultsError(msg) from error
+        yield

@@ -1,0 +1,159 @@
+"""What is going to run: the JSON plan of `_core.validate`, read into frozen dataclasses.
+
+The plan (``schema`` 1)::
+
+    {"schema": 1, "name": "congestion-large", "experiment": "<resolved TOML>",
+     "compat": null, "fabric": {"hosts": 320, "switches": 56, "links": 640},
+     "traffic": {"flows": 19181, "bytes": 2437939200, "classes": ["T_long", ...]},
+     "runs": [{"name": "hpcc-seed1-loaded", "scheme": "hpcc", "seed": 1,
+               "variant": "loaded", "stamp": "<hash of the resolved run and the version>",
+               "estimate": {"packet_hops": 33100000, "seconds": 6.4, "memory_bytes": 40000000}}],
+     "parameters": {"hpcc": [{"key": "eta", "value": "0.95", "source": "[HPCC 5.1]",
+                              "warning": null}]},
+     "settings": [{"key": "buffer", "value": "32 MiB", "source": "the experiment"}],
+     "warnings": []}
+
+``variant`` is ``loaded`` or ``isolated`` (the twin with the tested flows only). An estimate that
+cannot be made is null.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from raddle.errors import RaddleError
+
+__all__ = ["Estimate", "Parameter", "Plan", "PlannedRun", "RunStats"]
+
+PLAN_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one run is expected to cost; None where it cannot be told beforehand."""
+
+    packet_hops: int | None
+    seconds: float | None
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One effective parameter, where it came from, and a warning if it is out of range."""
+
+    key: str
+    value: str
+    source: str
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One simulation: a scheme, a seed, and the whole traffic or the tested flows alone."""
+
+    index: int
+    name: str
+    scheme: str
+    seed: int
+    variant: Literal["loaded", "isolated"]
+    stamp: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A resolved experiment. `text` is the JSON that goes back to the core unchanged."""
+
+    text: str
+    name: str
+    experiment: str
+    compat: str | None
+    fabric: Mapping[str, Any]
+    traffic: Mapping[str, Any]
+    runs: tuple[PlannedRun, ...]
+    parameters: Mapping[str, tuple[Parameter, ...]]
+    settings: tuple[Parameter, ...]
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def from_json(cls, text: str) -> "Plan":
+        """Read the core's plan; an unknown schema means that core and package do not match."""
+        raw = json.loads(text)
+        if raw.get("schema") != PLAN_SCHEMA:
+            msg = (
+                f"the compiled core speaks plan schema {raw.get('schema')}, this package "
+                f"{PLAN_SCHEMA}: reinstall raddle so that both come from one build"
+            )
+            raise RaddleError(msg)
+        return cls(
+            text=text,
+            name=raw["name"],
+            experiment=raw["experiment"],
+            compat=raw.get("compat"),
+            fabric=raw.get("fabric", {}),
+            traffic=raw.get("traffic", {}),
+            runs=tuple(_run(i, r) for i, r in enumerate(raw["runs"])),
+            parameters={
+                scheme: tuple(_parameter(p) for p in rows)
+                for scheme, rows in raw.get("parameters", {}).items()
+            },
+            settings=tuple(_parameter(p) for p in raw.get("settings", [])),
+            warnings=tuple(raw.get("warnings", [])),
+        )
+
+    @property
+    def schemes(self) -> tuple[str, ...]:
+        """Schemes in the order of the experiment."""
+        return tuple(dict.fromkeys(run.scheme for run in self.runs))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds in the order of the experiment."""
+        return tuple(dict.fromkeys(run.seed for run in self.runs))
+
+
+@dataclass(frozen=True, slots=True)
+class RunStats:
+    """What a finished run says about itself (`stats.json` beside its parts)."""
+
+    name: str
+    stamp: str
+    packet_hops: int
+    wall_s: float
+    simulated_ps: int
+    flows: int
+    finished: int
+
+    @classmethod
+    def from_json(cls, text: str) -> "RunStats":
+        """Read `stats.json`; raises KeyError or ValueError if it is not one."""
+        raw = json.loads(text)
+        return cls(
+            name=str(raw["name"]),
+            stamp=str(raw["stamp"]),
+            packet_hops=int(raw["packet_hops"]),
+            wall_s=float(raw["wall_s"]),
+            simulated_ps=int(raw["simulated_ps"]),
+            flows=int(raw["flows"]),
+            finished=int(raw["finished"]),
+        )
+
+
+def _parameter(raw: Mapping[str, Any]) -> Parameter:
+    return Parameter(raw["key"], str(raw["value"]), raw["source"], raw.get("warning"))
+
+
+def _run(index: int, raw: Mapping[str, Any]) -> PlannedRun:
+    estimate = raw.get("estimate") or {}
+    return PlannedRun(
+        index=index,
+        name=raw["name"],
+        scheme=raw["scheme"],
+        seed=int(raw["seed"]),
+        variant=raw["variant"],
+        stamp=raw["stamp"],
+        estimate=Estimate(
+            estimate.get("packet_hops"), estimate.get("seconds"), estimate.get("memory_bytes")
+        ),
+    )

@@ -1,0 +1,245 @@
+"""A results folder as typed data: Arrow tables, read when they are asked for.
+
+Every table is a `pyarrow.Table`: ``results.flows.to_pandas()`` gives a pandas frame and
+``polars.from_arrow(results.flows)`` a polars one, without a copy where the types allow it. Units
+stand in the column names.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from raddle.errors import ResultsError
+
+__all__ = ["TABLES", "Results", "load"]
+
+_RUN: list[tuple[str, pa.DataType]] = [("scheme", pa.string()), ("seed", pa.uint64())]
+TABLES: Mapping[str, pa.Schema] = {
+    "flows": pa.schema(
+        [
+            *_RUN,
+            ("src", pa.uint32()),
+            ("dst", pa.uint32()),
+            ("sport", pa.uint16()),
+            ("size_bytes", pa.uint64()),
+            ("start_ps", pa.uint64()),
+            ("fct_ps", pa.uint64()),
+            ("class", pa.string()),
+            ("ideal_fct_ps", pa.uint64()),
+        ]
+    ),
+    "pauses": pa.schema(
+        [
+            *_RUN,
+            ("node", pa.uint32()),
+            ("port", pa.uint16()),
+            ("start_ps", pa.uint64()),
+            ("end_ps", pa.uint64()),
+        ]
+    ),
+    "ports": pa.schema(
+        [
+            *_RUN,
+            ("node", pa.uint32()),
+            ("port", pa.uint16()),
+            ("peer", pa.uint32()),
+            ("rate_bps", pa.uint64()),
+            ("tx_bytes", pa.uint64()),
+            ("tx_packets", pa.uint64()),
+            ("ecn_marks", pa.uint64()),
+            ("max_queue_bytes", pa.uint64()),
+            ("pause_ps", pa.uint64()),
+            ("drops", pa.uint64()),
+        ]
+    ),
+    "throughput": pa.schema(
+        [*_RUN, ("time_ps", pa.uint64()), ("class", pa.string()), ("delivered_bytes", pa.uint64())]
+    ),
+    "flow_throughput": pa.schema(
+        [
+            *_RUN,
+            ("time_ps", pa.uint64()),
+            ("src", pa.uint32()),
+            ("dst", pa.uint32()),
+            ("sport", pa.uint16()),
+            ("delivered_bytes", pa.uint64()),
+        ]
+    ),
+    "queues": pa.schema(
+        [
+            *_RUN,
+            ("time_ps", pa.uint64()),
+            ("buffered_bytes", pa.uint64()),
+            ("max_port_bytes", pa.uint64()),
+            ("paused_ports", pa.uint64()),
+        ]
+    ),
+    "nodes": pa.schema(
+        [("node", pa.uint32()), ("kind", pa.string()), ("level", pa.uint8()), ("name", pa.string())]
+    ),
+    "links": pa.schema(
+        [
+            ("link", pa.uint32()),
+            ("node_a", pa.uint32()),
+            ("port_a", pa.uint16()),
+            ("node_b", pa.uint32()),
+            ("port_b", pa.uint16()),
+            ("rate_bps", pa.uint64()),
+            ("delay_ps", pa.uint64()),
+        ]
+    ),
+}
+"""The tables of a results folder and their columns, in order."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results folder at `path`. Tables are read on first use and then kept."""
+
+    path: Path
+
+    @cached_property
+    def manifest(self) -> Mapping[str, Any]:
+        """How the results came about: versions, machine, runs, parameters and their sources."""
+        return self._json("manifest.json")
+
+    @cached_property
+    def summary(self) -> Mapping[str, Any]:
+        """`summary.json` (schema 1): the figures of every scheme."""
+        return self._json("summary.json")
+
+    @property
+    def name(self) -> str:
+        """The experiment's name, or the folder's if it has none."""
+        return str(self.manifest.get("name") or self.path.name)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run of the experiment is in the results."""
+        return bool(self.manifest.get("complete", False))
+
+    @cached_property
+    def schemes(self) -> tuple[str, ...]:
+        """Schemes that have results, in the experiment's order."""
+        present = [str(s) for s in self.flows["scheme"].unique().to_pylist()]
+        order = list(self.manifest.get("schemes", []))
+        return tuple(
+            sorted(present, key=lambda s: (order.index(s) if s in order else len(order), s))
+        )
+
+    @cached_property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds that have results, ascending."""
+        return tuple(sorted(int(s or 0) for s in self.flows["seed"].unique().to_pylist()))
+
+    @cached_property
+    def isolated(self) -> "Results | None":
+        """The twin runs with the tested flows alone, or None if the traffic has no twin."""
+        folder = self.path / "isolated"
+        return Results(folder) if (folder / "flows.parquet").is_file() else None
+
+    @cached_property
+    def flows(self) -> pa.Table:
+        """One row per flow; `fct_ps` is null where the flow did not finish."""
+        return self._table("flows", required=True)
+
+    @cached_property
+    def pauses(self) -> pa.Table:
+        """One row per PFC pause of a port (the port that had to be silent)."""
+        return self._table("pauses")
+
+    @cached_property
+    def ports(self) -> pa.Table:
+        """Counters of every port over the whole run."""
+        return self._table("ports")
+
+    @cached_property
+    def throughput(self) -> pa.Table:
+        """Bytes delivered per class in the interval that ends at `time_ps`."""
+        return self._table("throughput")
+
+    @cached_property
+    def flow_throughput(self) -> pa.Table:
+        """Bytes delivered per watched flow (1 MB or more, at most 64 of them)."""
+        return self._table("flow_throughput")
+
+    @cached_property
+    def queues(self) -> pa.Table:
+        """Buffered bytes over time: all switches, the fullest port, and paused ports."""
+        return self._table("queues")
+
+    @cached_property
+    def nodes(self) -> pa.Table:
+        """Hosts and switches; level 0 are the hosts, 1 the switches next to them."""
+        return self._table("nodes")
+
+    @cached_property
+    def links(self) -> pa.Table:
+        """Links with both ends; `port_a` and `port_b` count from 1."""
+        return self._table("links")
+
+    @cached_property
+    def acks(self) -> pa.Table | None:
+        """The per-ACK trace, if the experiment recorded one (`[record] acks = true`)."""
+        file = self.path / "acks.parquet"
+        return pq.read_table(file) if file.is_file() else None
+
+    def _table(self, name: str, *, required: bool = False) -> pa.Table:
+        file = self.path / f"{name}.parquet"
+        if not file.is_file():
+            if required:
+                msg = f"{self.path} has no {file.name}\n  hint: run the experiment again"
+                raise ResultsError(msg)
+            return TABLES[name].empty_table()
+        try:
+            return pq.read_table(file)
+        except pa.ArrowException as error:
+            msg = f"{file} is not a readable Parquet file: {error}"
+            raise ResultsError(msg) from error
+
+    def _json(self, name: str) -> Mapping[str, Any]:
+        file = self.path / name
+        try:
+            value = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            msg = f"{file} is not JSON: {error}"
+            raise ResultsError(msg) from error
+        if not isinstance(value, dict):
+            msg = f"{file}: expected a JSON object"
+            raise ResultsError(msg)
+        return value
+
+
+def load(path: str | Path) -> Results:
+    """Open the results folder `path`.
+
+    Raises
+    ------
+    ResultsError
+        There is no such folder, or it holds no results.
+
+    Examples
+    --------
+    >>> load("no/such/folder")
+    Traceback (most recent call last):
+    raddle.errors.ResultsError: no results folder at no/such/folder
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        msg = f"no results folder at {folder}"
+        raise ResultsError(msg)
+    if not (folder / "flows.parquet").is_file():
+        msg = (
+            f"{folder} is not a results folder: it has no flows.parquet\n"
+            "  hint: `raddle run EXPERIMENT --out DIR` makes one"
+        )
+        raise ResultsError(msg)
+    return Results(folder)

@@ -1,0 +1,351 @@
+"""Runs an experiment: plans it, simulates what is missing, joins the parts, writes the summary.
+
+Independent runs share the machine as threads (the core releases the GIL). A run that is done lies
+in ``OUT/.runs/NAME/`` with its stamp, the hash of everything that decides its outcome; a later
+call with the same stamp takes it as it is. So an interrupted command resumes when it is called
+again, and adding a seed or a scheme simulates only what is new.
+"""
+
+import json
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raddle.errors import ExperimentError, RaddleError, RunCancelled, RunFailed
+from raddle.files import claim_folder, write_json, write_text
+from raddle.plan import Plan, PlannedRun, RunStats
+
+if TYPE_CHECKING:
+    from raddle import _core
+
+__all__ = ["Outcome", "RunState", "default_jobs", "execute", "plan_file", "plan_text"]
+
+POLL_S = 0.1
+
+
+@dataclass(slots=True)
+class RunState:
+    """One run as the progress display sees it."""
+
+    run: PlannedRun
+    progress: "_core.Progress | None" = None
+    stats: RunStats | None = None
+    reused: bool = False
+    started: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What `execute` did."""
+
+    plan: Plan
+    out: Path
+    states: Sequence[RunState]
+    wall_s: float
+    interrupted: bool = False
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run of the plan is done."""
+        return all(state.stats is not None for state in self.states)
+
+
+def default_jobs() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def plan_file(file: Path) -> Plan:
+    """Read and judge the experiment `file`.
+
+    Raises
+    ------
+    ExperimentError
+        The file cannot be read or is not a valid experiment; the message names the place.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        msg = (
+            f"{file}: no such file\n  hint: `raddle init {file}` writes an experiment to start from"
+        )
+        raise ExperimentError(msg) from error
+    except IsADirectoryError as error:
+        msg = f"{file} is a folder; name the experiment's TOML file"
+        raise ExperimentError(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"{file}: not UTF-8 text (byte {error.start}); an experiment is a TOML file"
+        raise ExperimentError(msg) from error
+    except OSError as error:
+        msg = f"{file}: {error.strerror}"
+        raise ExperimentError(msg) from error
+    return plan_text(text, file)
+
+
+def plan_text(text: str, path: Path) -> Plan:
+    """Judge experiment `text`; files in it are relative to the folder of `path`."""
+    from raddle import _core
+
+    return Plan.from_json(_core.validate(text, str(path)))
+
+
+def execute(
+    plan: Plan,
+    out: Path,
+    *,
+    jobs: int | None = None,
+    watch: Callable[[Sequence[RunState]], None] | None = None,
+) -> Outcome:
+    """Simulate what is missing and leave the results folder `out` in order.
+
+    Parameters
+    ----------
+    jobs
+        Runs at the same time; the number of cores if not given.
+    watch
+        Called about ten times a second with the state of every run.
+
+    Returns
+    -------
+    Outcome
+        With `interrupted` set if Ctrl-C (or SIGTERM) came: finished runs are kept and joined, and
+        the summary says `complete: false`.
+
+    Raises
+    ------
+    RaddleError
+        A run failed. Finished runs are kept, and the others of the plan were cancelled.
+    """
+    if jobs is not None and jobs < 1:
+        msg = f"jobs must be 1 or more, got {jobs}"
+        raise ExperimentError(msg)
+    started = time.monotonic()
+    with claim_folder(out):
+        states = [_state(out, run) for run in plan.runs]
+        waiting = [s for s in states if s.stats is None]
+        failure, interrupted = _simulate(plan, out, waiting, states, jobs or default_jobs(), watch)
+        summary: Mapping[str, Any] = {}
+        if any(s.stats is not None for s in states):
+            summary = _finish(plan, out, states)
+        if failure is not None:
+            raise failure
+    return Outcome(plan, out, states, time.monotonic() - started, interrupted, summary)
+
+
+def _state(out: Path, run: PlannedRun) -> RunState:
+    file = out / ".runs" / run.name / "stats.json"
+    try:
+        stats = RunStats.from_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return RunState(run)  # absent or damaged: simulate it
+    if stats.stamp != run.stamp:
+        return RunState(run)
+    return RunState(run, stats=stats, reused=True)
+
+
+def _simulate(
+    plan: Plan,
+    out: Path,
+    waiting: Sequence[RunState],
+    states: Sequence[RunState],
+    jobs: int,
+    watch: Callable[[Sequence[RunState]], None] | None,
+) -> tuple[RaddleError | None, bool]:
+    if not waiting:
+        return None, False
+    from raddle import _core
+
+    stop = threading.Event()
+
+    def simulate(state: RunState) -> RunStats:
+        if stop.is_set():
+            msg = "stopped before it began"
+            raise RunCancelled(msg)
+        state.started = time.monotonic()
+        progress = _core.Progress()
+        state.progress = progress
+        if stop.is_set():
+            progress.cancel()
+        return RunStats.from_json(_core.run(plan.text, state.run.index, str(out), progress))
+
+    def cancel() -> None:
+        stop.set()
+        for state in waiting:
+            if state.progress is not None:
+                state.progress.cancel()
+
+    failure: RaddleError | None = None
+    interrupted = False
+    # Long runs first: the last core to finish then has the least left over.
+    order = sorted(waiting, key=lambda s: -(s.run.estimate.seconds or 0.0))
+    with ThreadPoolExecutor(min(jobs, len(order)), thread_name_prefix="raddle") as pool:
+        futures: dict[Future[RunStats], RunState] = {pool.submit(simulate, s): s for s in order}
+        pending = set(futures)
+        while pending:
+            try:
+                done, pending = wait(pending, timeout=POLL_S, return_when=FIRST_COMPLETED)
+                for future in done:
+                    failure = _collect(future, futures[future], failure)
+                if failure is not None and not stop.is_set():
+                    cancel()
+                if watch is not None:
+                    watch(states)
+            except KeyboardInterrupt:
+                if stop.is_set():
+                    raise  # asked twice: leave at once, parts are written by rename only
+                interrupted = True
+                cancel()
+                pending = {f for f in futures if futures[f].stats is None and not f.done()}
+                for future, state in futures.items():
+                    if future.done() and state.stats is None:
+                        failure = _collect(future, state, failure)
+    return failure, interrupted
+
+
+def _collect(
+    future: Future[RunStats], state: RunState, failure: RaddleError | None
+) -> RaddleError | None:
+    error = future.exception()
+    if error is None:
+        state.stats = future.result()
+        return failure
+    if isinstance(error, RunCancelled) or failure is not None:
+        return failure
+    if isinstance(error, RaddleError):
+        return error
+    msg = f"run {state.run.name} stopped: {error}"
+    wrapped = RunFailed(msg)
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def _finish(plan: Plan, out: Path, states: Sequence[RunState]) -> Mapping[str, Any]:
+    from raddle import _core
+    from raddle.results import Results
+    from raddle.summary import summarise
+
+    complete = all(s.stats is not None for s in states)
+    write_text(out / "experiment.toml", plan.experiment)
+    _core.merge(plan.text, str(out))
+    parameters = {name: [asdict(p) for p in rows] for name, rows in plan.parameters.items()}
+    write_json(out / "manifest.json", _manifest(plan, states, parameters, complete=complete))
+    done = [
+        (s.run.scheme, s.run.seed, s.run.variant, s.stats) for s in states if s.stats is not None
+    ]
+    if not (out / "flows.parquet").is_file():  # only isolated runs are done so far
+        summary: dict[str, Any] = {
+            "schema": 1,
+            "name": plan.name,
+            "complete": complete,
+            "schemes": {},
+        }
+    else:
+        summary = summarise(
+            Results(out), name=plan.name, complete=complete, parameters=parameters, stats=done
+        )
+    write_json(out / "summary.json", summary)
+    return summary
+
+
+def _manifest(
+    plan: Plan,
+    states: Sequence[RunState],
+    parameters: Mapping[str, Sequence[Mapping[str, Any]]],
+    *,
+    complete: bool,
+) -> Mapping[str, Any]:
+    from raddle import __version__, _core
+
+    return {
+        "schema": 1,
+        "name": plan.name,
+        "complete": complete,
+        "compat": plan.compat,
+        "schemes": list(plan.schemes),
+        "seeds": list(plan.seeds),
+        "fabric": dict(plan.fabric),
+        "traffic": dict(plan.traffic),
+        "settings": [asdict(p) for p in plan.settings],
+        "parameters": parameters,
+        "warnings": list(plan.warnings),
+        "runs": [
+            {
+                "name": s.run.name,
+                "scheme": s.run.scheme,
+                "seed": s.run.seed,
+                "variant": s.run.variant,
+                "stamp": s.run.stamp,
+                "done": s.stats is not None,
+                **(
+                    {}
+                    if s.stats is None
+                    else {
+                        "wall_s": s.stats.wall_s,
+                        "packet_hops": s.stats.packet_hops,
+                        "simulated_ps": s.stats.simulated_ps,
+                        "flows": s.stats.flows,
+                        "finished": s.stats.finished,
+                    }
+                ),
+            }
+            for s in states
+        ],
+        "versions": {
+            "raddle": __version__,
+            "core": _core.version(),
+            "python": platform.python_version(),
+        },
+        "machine": {
+            "system": f"{platform.system()} {platform.release()}",
+            "architecture": platform.machine(),
+            "cpu": _cpu_name(),
+            "cores": default_jobs(),
+        },
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _cpu_name() -> str | None:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or None
+
+
+def plan_as_json(plan: Plan) -> dict[str, Any]:
+    """The plan for `--dry-run --json`."""
+    raw: dict[str, Any] = json.loads(plan.text)
+    raw["estimate"] = estimate_total(plan)
+    return raw
+
+
+def estimate_total(plan: Plan, jobs: int | None = None) -> dict[str, Any]:
+    """Packet-hops and CPU seconds of all runs; memory of the `jobs` largest; wall time."""
+    jobs = jobs or default_jobs()
+    hops = [r.estimate.packet_hops for r in plan.runs]
+    seconds = [r.estimate.seconds for r in plan.runs]
+    memory = sorted((r.estimate.memory_bytes or 0 for r in plan.runs), reverse=True)
+    known = [s for s in seconds if s is not None]
+    cpu = sum(known) if len(known) == len(seconds) else None
+    return {
+        "runs": len(plan.runs),
+        "jobs": jobs,
+        "packet_hops": sum(h for h in hops if h is not None) if None not in hops else None,
+        "cpu_s": cpu,
+        "wall_s": None if cpu is None else max([cpu / jobs, *known]),
+        "memory_bytes": sum(memory[:jobs]),
+    }

@@ -1,0 +1,253 @@
+"""`summary.json`: the figures of every scheme, as `raddle run --json` prints them.
+
+Each figure is the mean over seeds of the figure of one seed; with two seeds or more `ci95` beside
+it holds the half width of its 95 % interval (Student t). Schema 1; null where a figure does not
+exist. See `python/raddle/summary.py` for the layout and docs/results.md for the words.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from raddle import score as scoring
+from raddle.columns import floats, integers, select
+from raddle.pauses import pause_time_by_port_us
+from raddle.plan import RunStats
+from raddle.results import Results
+from raddle.stats import (
+    fct_by_class,
+    flow_rates_gbps,
+    goodput_gbps,
+    jain,
+    mean_interval,
+    slowdown,
+    slowdown_by_size,
+    spread,
+)
+
+__all__ = ["SUMMARY_SCHEMA", "end_of_run_ps", "score_runs", "summarise"]
+
+SUMMARY_SCHEMA = 1
+COUNTS = ("n", "unfinished")
+"""Counts are summed over seeds, everything else is averaged."""
+Json = dict[str, Any]
+
+
+def summarise(
+    results: Results,
+    *,
+    name: str,
+    complete: bool,
+    parameters: Mapping[str, Sequence[Mapping[str, Any]]],
+    stats: Iterable[tuple[str, int, str, RunStats]] = (),
+    reading: scoring.Reading = "per-flow",
+    mode: scoring.VarianceMode = "pvar",
+) -> Json:
+    """Build the summary of `results`.
+
+    Parameters
+    ----------
+    parameters
+        Per scheme the effective parameters: rows with key, value, source, warning.
+    stats
+        Scheme, seed, variant and stats of every finished run.
+    """
+    finished_runs = list(stats)
+    schemes: Json = {}
+    for scheme in results.schemes:
+        runs = [r for s, _, _, r in finished_runs if s == scheme]
+        loaded = [r for s, _, v, r in finished_runs if s == scheme and v == "loaded"]
+        schemes[scheme] = {
+            **_scheme(results, scheme, reading, mode),
+            "packet_hops": sum(r.packet_hops for r in runs),
+            "simulated_ps": max((r.simulated_ps for r in loaded), default=None),
+            "wall_s": round(sum(r.wall_s for r in runs), 3),
+            "parameters": {
+                row["key"]: {"value": row["value"], "source": row["source"]}
+                for row in parameters.get(scheme, [])
+            },
+        }
+    return {"schema": SUMMARY_SCHEMA, "name": name, "complete": complete, "schemes": schemes}
+
+
+def end_of_run_ps(results: Results, scheme: str, seed: int) -> int:
+    """The last time anything was seen in a run: a flow's end, a sample or a pause."""
+    flows = select(results.flows, scheme=scheme, seed=seed)
+    start, fct = floats(flows, "start_ps"), floats(flows, "fct_ps")
+    last = float(np.nanmax(np.where(np.isnan(fct), start, start + fct))) if start.size else 0.0
+    for table in (results.queues, results.throughput):
+        times = floats(select(table, scheme=scheme, seed=seed), "time_ps")
+        last = max(last, float(times.max()) if times.size else 0.0)
+    return int(last)
+
+
+def score_runs(
+    results: Results,
+    scheme: str,
+    reading: scoring.Reading = "per-flow",
+    mode: scoring.VarianceMode = "pvar",
+) -> dict[int, scoring.Score]:
+    """The score of each seed of `scheme` whose loaded and isolated runs are both there."""
+    twin = results.isolated
+    if twin is None:
+        return {}
+    scores: dict[int, scoring.Score] = {}
+    for seed in results.seeds:
+        loaded = select(results.flows, scheme=scheme, seed=seed)
+        alone = select(twin.flows, scheme=scheme, seed=seed)
+        if loaded.num_rows == 0 or alone.num_rows == 0:
+            continue
+        found = scoring.score(
+            loaded,
+            alone,
+            end_ps=end_of_run_ps(results, scheme, seed),
+            reading=reading,
+            mode=mode,
+        )
+        if found is not None:
+            scores[seed] = found
+    return scores
+
+
+def _scheme(
+    results: Results, scheme: str, reading: scoring.Reading, mode: scoring.VarianceMode
+) -> Json:
+    rows = select(results.flows, scheme=scheme)
+    seeds = sorted(set(integers(rows, "seed").tolist()))
+    per_seed = [_one_run(results, scheme, seed) for seed in seeds]
+    figures = _over_seeds(per_seed)
+    return {
+        "seeds": seeds,
+        "flows": sum(r["flows"] for r in per_seed),
+        "finished": sum(r["finished"] for r in per_seed),
+        **{key: figures[key] for key in figures if key not in ("flows", "finished")},
+        "slowdown_by_size": _bins(rows),
+        "score": _score(score_runs(results, scheme, reading, mode)),
+        "impact": _impact(results, scheme),
+    }
+
+
+def _one_run(results: Results, scheme: str, seed: int) -> Json:
+    def part(table: pa.Table) -> pa.Table:
+        return select(table, scheme=scheme, seed=seed)
+
+    flows, ports, queues = part(results.flows), part(results.ports), part(results.queues)
+    fct = fct_by_class(flows)
+    pause = pause_time_by_port_us(part(results.pauses), end_of_run_ps(results, scheme, seed))
+    rates = flow_rates_gbps(flows)
+    sizes = floats(flows, "size_bytes")
+    long = rates[sizes >= 1e6]
+    return {
+        "flows": flows.num_rows,
+        "finished": flows.num_rows - flows["fct_ps"].null_count,
+        "fct_us": {name: asdict(value) for name, value in fct.items()},
+        "slowdown": asdict(spread(slowdown(flows))),
+        "goodput_gbps": goodput_gbps(flows),
+        "long_flow_rate_gbps": float(long.mean()) if long.size else None,
+        "jain_long_flows": jain(long),
+        "pause_us": sum(pause.values()),
+        "paused_ports": len(pause),
+        "pauses": part(results.pauses).num_rows,
+        "ecn_marks": _total(ports, "ecn_marks"),
+        "drops": _total(ports, "drops"),
+        "max_port_queue_bytes": _largest(ports, "max_queue_bytes"),
+        "max_buffered_bytes": _largest(queues, "buffered_bytes"),
+    }
+
+
+def _total(table: pa.Table, column: str) -> int | None:
+    return int(floats(table, column).sum()) if table.num_rows else None
+
+
+def _largest(table: pa.Table, column: str) -> int | None:
+    return int(floats(table, column).max()) if table.num_rows else None
+
+
+def _over_seeds(runs: list[Json]) -> Json:
+    """Means of the figures of one run each; nested mappings gain a `ci95` of the same keys."""
+    merged: Json = {}
+    spreads: Json = {}
+    for key in dict.fromkeys(k for run in runs for k in run):
+        values = [run[key] for run in runs if run.get(key) is not None]
+        if not values:
+            merged[key] = None
+        elif key in COUNTS:
+            merged[key] = sum(values)
+        elif isinstance(values[0], dict):
+            merged[key] = _over_seeds(values)
+        else:
+            interval = mean_interval(values)
+            whole = all(isinstance(v, int) for v in values)
+            mean = interval.mean
+            merged[key] = int(mean) if whole and mean == int(mean) else mean
+            if interval.half_width is not None:
+                spreads[key] = interval.half_width
+    if spreads:
+        merged["ci95"] = spreads
+    return merged
+
+
+def _bins(rows: pa.Table) -> list[Json]:
+    return [
+        {"low_bytes": b.low_bytes, "high_bytes": b.high_bytes, **asdict(b.slowdown)}
+        for b in slowdown_by_size(rows)
+    ]
+
+
+def _score(scores: Mapping[int, scoring.Score]) -> Json | None:
+    if not scores:
+        return None
+    runs = list(scores.values())
+
+    def figure(of: Callable[[scoring.Score], float]) -> Json:
+        interval = mean_interval(of(run) for run in runs)
+        return {"mean": interval.mean, "ci95": interval.half_width}
+
+    parts = {}
+    for role in scoring.Role:
+        parts[role.value] = {
+            "ratio": figure(lambda s, r=role: s.parts[r].ratio),  # type: ignore[misc]
+            "alone": figure(lambda s, r=role: s.parts[r].alone),  # type: ignore[misc]
+            "loaded": figure(lambda s, r=role: s.parts[r].loaded),  # type: ignore[misc]
+            "unit": "Gb/s" if role is scoring.Role.LONG else "us",
+            "pairs": sum(s.parts[role].pairs for s in runs),
+            "unfinished": sum(s.parts[role].unfinished for s in runs),
+            "unpaired": sum(s.parts[role].unpaired for s in runs),
+        }
+    return {
+        "reading": runs[0].reading,
+        "variance_mode": runs[0].mode,
+        "seeds": sorted(scores),
+        "lower_bound": any(s.lower_bound for s in runs),
+        "parts": parts,
+        "w": figure(lambda s: s.variance_term),
+        "s": {c: figure(lambda s, c=c: s.totals[c]) for c in runs[0].totals},  # type: ignore[misc]
+        "monotone": {
+            c: figure(lambda s, c=c: s.monotone[c])  # type: ignore[misc]
+            for c in runs[0].monotone
+        },
+        "per_seed": {str(seed): dict(s.totals) for seed, s in scores.items()},
+    }
+
+
+def _impact(results: Results, scheme: str) -> Json | None:
+    """GPCNeT's congestion impact per class: FCT under load over FCT alone, mean and p99."""
+    twin = results.isolated
+    if twin is None:
+        return None
+    alone = fct_by_class(select(twin.flows, scheme=scheme))
+    loaded = fct_by_class(select(results.flows, scheme=scheme))
+    impact: Json = {}
+    for name, idle in alone.items():
+        under = loaded.get(name)
+        if under is None or not idle.mean or not idle.p99 or under.mean is None:
+            continue
+        impact[name] = {
+            "mean": under.mean / idle.mean,
+            "p99": (under.p99 or 0.0) / idle.p99,
+            "n": under.n,
+        }
+    return impact or None

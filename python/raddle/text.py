@@ -1,0 +1,86 @@
+"""Quantities as people read them: one place, so that tables, report and messages agree."""
+
+from collections.abc import Iterable
+
+__all__ = ["count", "duration_s", "fixed", "join_words", "memory", "size", "span_us"]
+
+
+def fixed(value: float | None, digits: int = 2) -> str:
+    """A plain number with `digits` decimals, or a dash where there is none."""
+    return "–" if value is None or value != value else f"{value:,.{digits}f}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` with about `digits` significant digits and no exponent."""
+    if value == 0:
+        return "0"
+    magnitude = abs(value)
+    decimals = digits - 1
+    while magnitude >= 10 and decimals > 0:
+        magnitude /= 10
+        decimals -= 1
+    while 0 < magnitude < 1 and decimals < digits + 3:
+        magnitude *= 10
+        decimals += 1
+    return f"{value:,.{decimals}f}"
+
+
+def count(value: float) -> str:
+    """A count: 1234567 -> "1.23 M"."""
+    for limit, factor, suffix in ((1e9, 1e9, " G"), (1e6, 1e6, " M"), (1e4, 1e3, " k")):
+        if value >= limit:
+            return significant(value / factor) + suffix
+    return f"{value:,.0f}"
+
+
+def size(value_bytes: float) -> str:
+    """A message size in decimal units, whole where it is whole: 65536 -> "65.5 kB"."""
+    for factor, suffix in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value_bytes >= factor:
+            scaled = value_bytes / factor
+            return (
+                f"{scaled:.0f} {suffix}"
+                if scaled == int(scaled)
+                else (f"{significant(scaled)} {suffix}")
+            )
+    return f"{value_bytes:.0f} B"
+
+
+def memory(value_bytes: float) -> str:
+    """Memory in binary units: "1.50 GiB"."""
+    for factor, suffix in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if value_bytes >= factor:
+            return f"{significant(value_bytes / factor)} {suffix}"
+    return f"{value_bytes:.0f} B"
+
+
+def span_us(value_us: float) -> str:
+    """A simulated span, from ns to s."""
+    if value_us >= 1e6:
+        return f"{significant(value_us / 1e6)} s"
+    if value_us >= 1e3:
+        return f"{significant(value_us / 1e3)} ms"
+    if value_us >= 1 or value_us == 0:
+        return f"{significant(value_us)} µs"
+    return f"{significant(value_us * 1e3)} ns"
+
+
+def duration_s(seconds: float) -> str:
+    """A wall-clock duration: "0.4 s", "12 s", "3 min 05 s", "2 h 10 min"."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def join_words(words: Iterable[str], last: str = "and") -> str:
+    """Join as in: a, b and c."""
+    items = list(words)
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
