@@ -1,0 +1,517 @@
+//! Queues and the steps of arrival and departure.
+
+use std::collections::VecDeque;
+
+use raddle_transport::telemetry::{HopRecord, TelemetryUnits};
+
+use crate::{
+    buffer::{BufferConfig, SharedBuffer},
+    pint::{ExactStamp, LogStamp, PintInput, PintStamp},
+};
+
+/// PFC frames: first of all, never paused, in no buffer's account.
+pub const QUEUE_PFC: u8 = 0;
+/// Acknowledgements where they travel apart from data: next, never paused, in no buffer's account.
+pub const QUEUE_ACKS: u8 = 1;
+/// The first data class; class `c` uses queue `QUEUE_DATA + c`.
+pub const QUEUE_DATA: u8 = 2;
+
+/// What a frame is to the data plane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameKind {
+    /// Passed on as it is.
+    Plain,
+    /// Marked by ECN and stamped with telemetry.
+    Data,
+    /// PFC: stop sending this data class.
+    Pause(u8),
+    /// PFC: send this data class again.
+    Resume(u8),
+}
+
+/// A frame in a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// The driver's name for it. PFC frames are made here and have none (0).
+    pub handle: u32,
+    /// Bytes on the wire, at most 64 KiB.
+    pub bytes: u32,
+    /// Port it came in by (index, from 0).
+    pub in_port: u16,
+    /// Queue, [`QUEUE_PFC`] to the last data class.
+    pub queue: u8,
+    /// What is done with it.
+    pub kind: FrameKind,
+}
+
+/// Access to the driver's frames, and its randomness.
+pub trait Frames {
+    /// Decides with `probability` (above 0, at most 1) whether the frame gets a congestion mark, and sets it.
+    fn mark(&mut self, handle: u32, probability: f64) -> bool;
+    /// Appends a hop record.
+    fn push_hop(&mut self, handle: u32, record: HopRecord);
+    /// The frame's utilisation digest becomes at least `code`.
+    fn raise_digest(&mut self, handle: u32, code: u16);
+    /// 31 random bits.
+    fn random(&mut self) -> u32;
+}
+
+/// A frame that is to be sent now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Departure {
+    /// The frame.
+    pub frame: Frame,
+    /// A RESUME was queued on this port, which may be able to send it at once.
+    pub resume: Option<u16>,
+}
+
+/// Output ports of a frame that is replicated.
+pub type Copies<'a> = &'a [u16];
+
+/// Settings of one port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortConfig {
+    /// Line rate in bit/s.
+    pub rate: u64,
+    /// ECN (kmin, kmax in bytes, pmax); `None`: no marks.
+    pub ecn: Option<(u64, u64, f64)>,
+}
+
+/// Settings of one switch.
+#[derive(Clone, Debug)]
+pub struct SwitchConfig {
+    /// Ports in order.
+    pub ports: Vec<PortConfig>,
+    /// The shared buffer.
+    pub buffer: BufferConfig,
+    /// Bytes of a PFC frame.
+    pub pfc_frame_bytes: u32,
+    /// Queue lengths for ECN and telemetry include the frame that is being taken.
+    pub queue_view_with_departing: bool,
+    /// Telemetry that data frames are stamped with.
+    pub stamping: Stamping,
+}
+
+/// Telemetry of a run.
+#[derive(Clone, Debug)]
+pub enum Stamping {
+    /// None.
+    None,
+    /// Hop records.
+    Hops(TelemetryUnits),
+    /// PINT's digest through rounded logarithms; filter span in ns.
+    PintLogs(LogStamp, u64),
+    /// PINT's digest in floating point; filter span in ns.
+    PintExact(ExactStamp, u64),
+}
+
+/// Counters of one port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Frames sent.
+    pub tx_packets: u64,
+    /// Frames marked.
+    pub ecn_marks: u64,
+    /// Most bytes queued at once.
+    pub max_queue_bytes: u64,
+    /// Frames that came in here and were refused by the buffer, or were flushed when this port's link failed.
+    pub drops: u64,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    frames: VecDeque<Frame>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct Port {
+    queued_bytes: u64,
+    /// Bit per queue: not empty, and paused.
+    backlog: u8,
+    paused: u8,
+    /// The queue served last, for the round robin of data classes.
+    served: u8,
+    rate_code: u8,
+    last_bytes: u32,
+    last_tx_ns: u64,
+    utilisation: f64,
+    kmin: u64,
+    kmax: u64,
+    pmax: f64,
+    bytes_per_s: u64,
+    counters: PortCounters,
+}
+
+/// One switch.
+#[derive(Debug)]
+pub struct Switch {
+    ports: Box<[Port]>,
+    queues: Box<[Queue]>,
+    queues_per_port: usize,
+    buffer: SharedBuffer,
+    /// Copies left of replicated frames, by handle: the ingress bytes are released with the last.
+    copies_left: Vec<(u32, u16)>,
+    pfc_frame_bytes: u32,
+    view_with_departing: bool,
+    stamping: Stamping,
+}
+
+impl Switch {
+    /// A switch with empty queues.
+    ///
+    /// # Panics
+    /// When the buffer's limits are not one per port, or there are more than six data classes.
+    pub fn new(config: SwitchConfig) -> Self {
+        let SwitchConfig { ports, buffer, .. } = &config;
+        assert_eq!(
+            ports.len(),
+            buffer.limits.len(),
+            "one ingress limit per port"
+        );
+        let queues_per_port = usize::from(QUEUE_DATA) + buffer.classes;
+        assert!(queues_per_port <= 8, "a port has at most eight queues");
+        let port = |settings: &PortConfig| {
+            let (kmin, kmax, pmax) = settings.ecn.unwrap_or((u64::MAX, u64::MAX, 0.0));
+            Port {
+                queued_bytes: 0,
+                backlog: 0,
+                paused: 0,
+                served: QUEUE_DATA,
+                rate_code: match &config.stamping {
+                    Stamping::Hops(units) => units.code(settings.rate).unwrap_or(0),
+                    _ => 0,
+                },
+                last_bytes: 0,
+                last_tx_ns: 0,
+                utilisation: 0.0,
+                kmin,
+                kmax,
+                pmax,
+                bytes_per_s: settings.rate / 8,
+                counters: PortCounters::default(),
+            }
+        };
+        Self {
+            ports: ports.iter().map(port).collect(),
+            queues: (0..ports.len() * queues_per_port)
+                .map(|_| Queue::default())
+                .collect(),
+            queues_per_port,
+            buffer: SharedBuffer::new(buffer),
+            copies_left: Vec::new(),
+            pfc_frame_bytes: config.pfc_frame_bytes,
+            view_with_departing: config.queue_view_with_departing,
+            stamping: config.stamping,
+        }
+    }
+
+    /// A frame came in by `frame.in_port` and leaves by `out`. `Err`: refused, the driver drops it. `Ok(true)`: a PAUSE was
+    /// queued on `frame.in_port`; the driver tries to send there first, then on `out`.
+    #[inline]
+    pub fn enqueue(&mut self, out: u16, frame: Frame) -> Result<bool, Refused> {
+        let pause = self.admit(&frame)?;
+        self.append(out, frame);
+        Ok(pause)
+    }
+
+    /// Like [`Self::enqueue`] for a frame that leaves by several ports; its bytes count once, until the last copy leaves.
+    /// An empty list of ports frees the frame at once.
+    pub fn enqueue_copies(&mut self, outs: Copies<'_>, frame: Frame) -> Result<bool, Refused> {
+        let Some((&first, others)) = outs.split_first() else {
+            return Ok(false);
+        };
+        let pause = self.admit(&frame)?;
+        if !others.is_empty() {
+            self.copies_left.push((frame.handle, outs.len() as u16));
+        }
+        self.append(first, frame);
+        for &out in others {
+            self.append(out, frame);
+        }
+        Ok(pause)
+    }
+
+    /// Takes the next frame that port `out` may send at `now_ns`, if any.
+    #[inline]
+    pub fn dequeue(
+        &mut self,
+        now_ns: u64,
+        out: u16,
+        frames: &mut impl Frames,
+    ) -> Option<Departure> {
+        let port = &mut self.ports[usize::from(out)];
+        let ready = port.backlog & !port.paused;
+        if ready == 0 {
+            return None;
+        }
+        let queue = Self::choose(ready, port.served);
+        let slot = usize::from(out) * self.queues_per_port + usize::from(queue);
+        let (frame, queue_bytes_after) = {
+            let queue_state = &mut self.queues[slot];
+            let frame = queue_state.frames.pop_front()?;
+            queue_state.bytes -= u64::from(frame.bytes);
+            if queue_state.frames.is_empty() {
+                port.backlog &= !(1 << queue);
+            }
+            (frame, queue_state.bytes)
+        };
+        let port_bytes_before = port.queued_bytes;
+        port.queued_bytes -= u64::from(frame.bytes);
+        let mut resume = None;
+        if queue >= QUEUE_DATA {
+            port.served = queue;
+            let class = usize::from(queue - QUEUE_DATA);
+            if self.copies_left.is_empty()
+                || Self::is_last_copy(&mut self.copies_left, frame.handle)
+            {
+                self.buffer.release(frame.in_port, class, frame.bytes);
+            }
+            if frame.kind == FrameKind::Data {
+                let length = if self.view_with_departing {
+                    queue_bytes_after + u64::from(frame.bytes)
+                } else {
+                    queue_bytes_after
+                };
+                if length > port.kmin && Self::marks(port, length, frame.handle, frames) {
+                    port.counters.ecn_marks += 1;
+                }
+            }
+            if self.buffer.take_resume(frame.in_port, class) {
+                self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));
+                resume = Some(frame.in_port);
+            }
+        }
+        if frame.kind == FrameKind::Data {
+            let length = if self.view_with_departing {
+                port_bytes_before
+            } else {
+                self.ports[usize::from(out)].queued_bytes
+            };
+            self.stamp(now_ns, out, length, frame.handle, frames);
+        }
+        let port = &mut self.ports[usize::from(out)];
+        port.counters.tx_bytes += u64::from(frame.bytes);
+        port.counters.tx_packets += 1;
+        port.last_bytes = frame.bytes;
+        port.last_tx_ns = now_ns;
+        Some(Departure { frame, resume })
+    }
+
+    /// Port `out` received a PAUSE or RESUME for data class `class`.
+    pub fn set_paused(&mut self, out: u16, class: u8, paused: bool) {
+        let bit = 1u8.checked_shl(u32::from(QUEUE_DATA + class)).unwrap_or(0);
+        let port = &mut self.ports[usize::from(out)];
+        if paused {
+            port.paused |= bit;
+        } else {
+            port.paused &= !bit;
+        }
+    }
+
+    /// Port `out` lost its link: all it holds is taken out (and its ingress bytes released), pauses in both directions
+    /// are forgotten. `lost` receives each frame; the ports on which a RESUME was queued are returned.
+    pub fn flush(&mut self, out: u16, mut lost: impl FnMut(Frame)) -> Vec<u16> {
+        let mut resumed = Vec::new();
+        for queue in 0..self.queues_per_port {
+            let slot = usize::from(out) * self.queues_per_port + queue;
+            let frames = std::mem::take(&mut self.queues[slot].frames);
+            self.queues[slot].bytes = 0;
+            for frame in frames {
+                if frame.queue >= QUEUE_DATA {
+                    let class = usize::from(frame.queue - QUEUE_DATA);
+                    if Self::is_last_copy(&mut self.copies_left, frame.handle) {
+                        self.buffer.release(frame.in_port, class, frame.bytes);
+                    }
+                    if frame.in_port != out && self.buffer.take_resume(frame.in_port, class) {
+                        self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));
+                        resumed.push(frame.in_port);
+                    }
+                }
+                if matches!(frame.kind, FrameKind::Plain | FrameKind::Data) {
+                    self.ports[usize::from(out)].counters.drops += 1;
+                    lost(frame);
+                }
+            }
+        }
+        let port = &mut self.ports[usize::from(out)];
+        (port.backlog, port.paused, port.queued_bytes) = (0, 0, 0);
+        self.buffer.forget_pauses(out);
+        resumed
+    }
+
+    /// Whether port `out` has a frame that it may send.
+    #[inline]
+    pub fn is_ready(&self, out: u16) -> bool {
+        let port = &self.ports[usize::from(out)];
+        port.backlog & !port.paused != 0
+    }
+
+    /// Whether any data class of port `out` is paused.
+    pub fn is_paused(&self, out: u16) -> bool {
+        self.ports[usize::from(out)].paused != 0
+    }
+
+    /// Bytes queued in port `out`.
+    pub fn queued_bytes(&self, out: u16) -> u64 {
+        self.ports[usize::from(out)].queued_bytes
+    }
+
+    /// Bytes accounted in the buffer (data classes).
+    pub const fn buffered_bytes(&self) -> u64 {
+        self.buffer.occupied()
+    }
+
+    /// Bytes accounted in the buffer's shared part.
+    pub const fn shared_bytes(&self) -> u64 {
+        self.buffer.shared()
+    }
+
+    /// Counters of port `out`.
+    pub fn counters(&self, out: u16) -> &PortCounters {
+        &self.ports[usize::from(out)].counters
+    }
+
+    /// All frames in all queues, for accounting at the end of a run.
+    pub fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.queues.iter().flat_map(|queue| &queue.frames)
+    }
+
+    #[inline]
+    fn admit(&mut self, frame: &Frame) -> Result<bool, Refused> {
+        if frame.queue < QUEUE_DATA {
+            return Ok(false);
+        }
+        let class = usize::from(frame.queue - QUEUE_DATA);
+        match self.buffer.admit(frame.in_port, class, frame.bytes) {
+            Some(false) => Ok(false),
+            Some(true) => {
+                self.append_pfc(frame.in_port, FrameKind::Pause(class as u8));
+                Ok(true)
+            }
+            None => {
+                self.ports[usize::from(frame.in_port)].counters.drops += 1;
+                Err(Refused)
+            }
+        }
+    }
+
+    #[inline]
+    fn append(&mut self, out: u16, frame: Frame) {
+        let queue =
+            &mut self.queues[usize::from(out) * self.queues_per_port + usize::from(frame.queue)];
+        queue.bytes += u64::from(frame.bytes);
+        queue.frames.push_back(frame);
+        let port = &mut self.ports[usize::from(out)];
+        port.backlog |= 1 << frame.queue;
+        port.queued_bytes += u64::from(frame.bytes);
+        port.counters.max_queue_bytes = port.counters.max_queue_bytes.max(port.queued_bytes);
+    }
+
+    #[cold]
+    fn append_pfc(&mut self, out: u16, kind: FrameKind) {
+        let bytes = self.pfc_frame_bytes;
+        self.append(
+            out,
+            Frame {
+                handle: 0,
+                bytes,
+                in_port: out,
+                queue: QUEUE_PFC,
+                kind,
+            },
+        );
+    }
+
+    /// Strict priority for the control queues, round robin over the data classes after the one served last.
+    #[inline]
+    fn choose(ready: u8, served: u8) -> u8 {
+        if ready & 0b11 != 0 {
+            return ready.trailing_zeros() as u8;
+        }
+        let after = ready & !((2u16 << served) - 1) as u8;
+        if after != 0 {
+            after.trailing_zeros() as u8
+        } else {
+            ready.trailing_zeros() as u8
+        }
+    }
+
+    fn is_last_copy(copies_left: &mut Vec<(u32, u16)>, handle: u32) -> bool {
+        let Some(at) = copies_left.iter().position(|&(copied, _)| copied == handle) else {
+            return true;
+        };
+        copies_left[at].1 -= 1;
+        let last = copies_left[at].1 == 0;
+        if last {
+            copies_left.swap_remove(at);
+        }
+        last
+    }
+
+    #[cold]
+    fn marks(port: &Port, length: u64, handle: u32, frames: &mut impl Frames) -> bool {
+        let probability = if length > port.kmax {
+            1.0
+        } else {
+            port.pmax * (length - port.kmin) as f64 / (port.kmax - port.kmin) as f64
+        };
+        probability > 0.0 && frames.mark(handle, probability)
+    }
+
+    #[inline]
+    fn stamp(
+        &mut self,
+        now_ns: u64,
+        out: u16,
+        queue_bytes: u64,
+        handle: u32,
+        frames: &mut impl Frames,
+    ) {
+        let port = &mut self.ports[usize::from(out)];
+        match &self.stamping {
+            Stamping::None => {}
+            Stamping::Hops(units) => {
+                let sent = port.counters.tx_bytes;
+                let record = HopRecord::pack(port.rate_code, now_ns, sent, queue_bytes, units);
+                frames.push_hop(handle, record);
+            }
+            Stamping::PintLogs(stamp, rtt) => {
+                Self::digest(port, stamp, *rtt, now_ns, queue_bytes, handle, frames);
+            }
+            Stamping::PintExact(stamp, rtt) => {
+                Self::digest(port, stamp, *rtt, now_ns, queue_bytes, handle, frames);
+            }
+        }
+    }
+
+    fn digest(
+        port: &mut Port,
+        stamp: &impl PintStamp,
+        base_rtt_ns: u64,
+        now_ns: u64,
+        queue_bytes: u64,
+        handle: u32,
+        frames: &mut impl Frames,
+    ) {
+        let input = PintInput {
+            since_ns: (now_ns - port.last_tx_ns).min(base_rtt_ns),
+            queue_bytes,
+            last_bytes: port.last_bytes,
+            utilisation: port.utilisation,
+            bytes_per_s: port.bytes_per_s,
+        };
+        let (utilisation, code) = stamp.stamp(&input, || frames.random());
+        port.utilisation = utilisation;
+        frames.raise_digest(handle, code);
+    }
+}
+
+/// The buffer has no room for the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused;
+
+#[cfg(test)]
+mod tests;
