@@ -123,7 +123,13 @@ impl FabricBuilder {
         let (line, bundle) = (self.line, self.bundles);
         self.bundles += 1;
         for _ in 0..count {
-            self.cables.push(Cable { ends: [a, b], rate, delay, line, bundle });
+            self.cables.push(Cable {
+                ends: [a, b],
+                rate,
+                delay,
+                line,
+                bundle,
+            });
         }
     }
 
@@ -140,7 +146,9 @@ impl FabricBuilder {
         let (port_starts, ports, links) = self.lay_out_ports()?;
         let of_kind = |kind| {
             let ids = (0..).map(NodeId).zip(&self.kinds);
-            ids.filter(|&(_, &k)| k == kind).map(|(node, _)| node).collect::<Vec<_>>()
+            ids.filter(|&(_, &k)| k == kind)
+                .map(|(node, _)| node)
+                .collect::<Vec<_>>()
         };
         let mut fabric = Fabric {
             hosts: of_kind(NodeKind::Host),
@@ -177,7 +185,10 @@ impl FabricBuilder {
     }
 
     fn place(&self, line: u32) -> Place {
-        Place { source: self.source.clone(), line: (line != 0).then_some(line) }
+        Place {
+            source: self.source.clone(),
+            line: (line != 0).then_some(line),
+        }
     }
 
     fn node_place(&self, node: NodeId) -> Place {
@@ -215,9 +226,15 @@ impl FabricBuilder {
                 }
             }
             if a == b {
-                return Err(FabricError::SelfLink { at: at(), name: self.node_name(a) });
+                return Err(FabricError::SelfLink {
+                    at: at(),
+                    name: self.node_name(a),
+                });
             }
-            if [a, b].iter().all(|node| self.kinds[node.index()] == NodeKind::Host) {
+            if [a, b]
+                .iter()
+                .all(|node| self.kinds[node.index()] == NodeKind::Host)
+            {
                 let (a, b) = (self.node_name(a), self.node_name(b));
                 return Err(FabricError::HostToHost { at: at(), a, b });
             }
@@ -244,7 +261,10 @@ impl FabricBuilder {
             .filter(|pair| pair[0].2 != pair[1].2)
             .min_by_key(|pair| pair[1].3);
         let Some(pair) = twice else { return Ok(()) };
-        let (first, second) = (&self.cables[pair[0].3 as usize], &self.cables[pair[1].3 as usize]);
+        let (first, second) = (
+            &self.cables[pair[0].3 as usize],
+            &self.cables[pair[1].3 as usize],
+        );
         Err(FabricError::DuplicateLink {
             at: self.place(second.line),
             a: self.node_name(second.ends[0]),
@@ -289,7 +309,10 @@ impl FabricBuilder {
         }
         for (index, &count) in starts[1..].iter().enumerate() {
             let host = self.kinds[index] == NodeKind::Host;
-            let radix = self.radix.filter(|_| !host).map_or(usize::from(u16::MAX), usize::from);
+            let radix = self
+                .radix
+                .filter(|_| !host)
+                .map_or(usize::from(u16::MAX), usize::from);
             if count as usize > radix {
                 return Err(self.over_radix(NodeId(index as u32), count as usize, radix));
             }
@@ -298,7 +321,12 @@ impl FabricBuilder {
             starts[index + 1] += starts[index];
         }
         let mut next = starts.clone();
-        let none = Port { node: NodeId(0), number: 0, peer: PortId(0), link: LinkId(0) };
+        let none = Port {
+            node: NodeId(0),
+            number: 0,
+            peer: PortId(0),
+            link: LinkId(0),
+        };
         let mut ports = vec![none; self.cables.len() * 2];
         let mut links = Vec::with_capacity(self.cables.len());
         for (link, cable) in (0..).map(LinkId).zip(&self.cables) {
@@ -310,16 +338,28 @@ impl FabricBuilder {
             for side in 0..2 {
                 let node = cable.ends[side];
                 let number = (ids[side].0 - starts[node.index()] + 1) as u16;
-                ports[ids[side].index()] = Port { node, number, peer: ids[1 - side], link };
+                ports[ids[side].index()] = Port {
+                    node,
+                    number,
+                    peer: ids[1 - side],
+                    link,
+                };
             }
-            links.push(Link { ports: ids, rate: cable.rate, delay: cable.delay });
+            links.push(Link {
+                ports: ids,
+                rate: cable.rate,
+                delay: cable.delay,
+            });
         }
         Ok((starts, ports, links))
     }
 
     fn over_radix(&self, node: NodeId, ports: usize, radix: usize) -> FabricError {
-        let first_too_many =
-            self.cables.iter().filter(|cable| cable.ends.contains(&node)).nth(radix);
+        let first_too_many = self
+            .cables
+            .iter()
+            .filter(|cable| cable.ends.contains(&node))
+            .nth(radix);
         FabricError::PortOverRadix {
             at: first_too_many.map_or_else(|| self.node_place(node), |c| self.place(c.line)),
             name: self.node_name(node),
@@ -332,7 +372,11 @@ impl FabricBuilder {
         for &host in &fabric.hosts {
             if fabric.ports_of(host).is_empty() {
                 let (at, name) = (self.node_place(host), self.node_name(host));
-                return Err(FabricError::HostWithoutLink { at, name, node: host });
+                return Err(FabricError::HostWithoutLink {
+                    at,
+                    name,
+                    node: host,
+                });
             }
         }
         let distance = distances(fabric, self.kinds.len(), &[NodeId(0)]);
@@ -361,8 +405,18 @@ pub(crate) fn check_limit(
     if count <= u128::from(limit) {
         return Ok(());
     }
-    let count = if count == u128::MAX { "more than 10^38".to_owned() } else { count.to_string() };
-    Err(FabricError::TooLarge { at: at(), what, count, limit, parameters })
+    let count = if count == u128::MAX {
+        "more than 10^38".to_owned()
+    } else {
+        count.to_string()
+    };
+    Err(FabricError::TooLarge {
+        at: at(),
+        what,
+        count,
+        limit,
+        parameters,
+    })
 }
 
 /// Hops from the nearest of `from` to every node; `u32::MAX` where there is no way. Hosts forward here.
@@ -387,8 +441,12 @@ fn distances(fabric: &Fabric, nodes: usize, from: &[NodeId]) -> Vec<u32> {
 }
 
 fn fill_levels(fabric: &Fabric, levels: &mut [u8]) {
-    let missing =
-        |levels: &[u8]| fabric.switches.iter().any(|node| levels[node.index()] == BY_DISTANCE);
+    let missing = |levels: &[u8]| {
+        fabric
+            .switches
+            .iter()
+            .any(|node| levels[node.index()] == BY_DISTANCE)
+    };
     if !missing(levels) {
         return;
     }

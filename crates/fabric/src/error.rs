@@ -67,7 +67,9 @@ pub enum FabricError {
         name: String,
     },
     /// Two hosts are joined directly.
-    #[error("{at}: {a} and {b} are both hosts; hosts are joined through a switch, put one between them")]
+    #[error(
+        "{at}: {a} and {b} are both hosts; hosts are joined through a switch, put one between them"
+    )]
     HostToHost {
         /// Where the link stands.
         at: Place,
@@ -181,10 +183,7 @@ pub enum FabricError {
 }
 
 /// The known word closest to `word`, if one is close enough to be meant.
-pub(crate) fn closest<'a>(
-    word: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))

@@ -19,15 +19,25 @@ use crate::{
 /// Anything that is not in the format, with its line, and all that [`FabricBuilder::finish`] refuses. An error rate
 /// other than 0 is refused: links here do not lose packets at random.
 pub fn parse_hpcc_ns3(text: &str, source_name: &str) -> Result<Fabric, FabricError> {
-    Reader { source: source_name }.read(text)
+    Reader {
+        source: source_name,
+    }
+    .read(text)
 }
 
 /// Writes a map in the format of the HPCC repository; names and levels are lost.
 pub fn write_hpcc_ns3(fabric: &Fabric) -> String {
     let mut text = String::new();
-    let (nodes, switches, links) =
-        (fabric.node_count(), fabric.switches().len(), fabric.links().len());
-    let ids: Vec<String> = fabric.switches().iter().map(|node| node.0.to_string()).collect();
+    let (nodes, switches, links) = (
+        fabric.node_count(),
+        fabric.switches().len(),
+        fabric.links().len(),
+    );
+    let ids: Vec<String> = fabric
+        .switches()
+        .iter()
+        .map(|node| node.0.to_string())
+        .collect();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{nodes} {switches} {links}\n{}", ids.join(" "));
     for link in fabric.links() {
@@ -48,16 +58,24 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&self, text: &str) -> Result<Fabric, FabricError> {
-        let mut lines =
-            (1u32..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).peekable();
+        let mut lines = (1u32..)
+            .zip(text.lines())
+            .filter(|(_, line)| !line.trim().is_empty())
+            .peekable();
         let Some((line, header)) = lines.next() else {
-            return Err(self.malformed(1, "the file is empty; it starts with `nodes switches links`"));
+            return Err(self.malformed(
+                1,
+                "the file is empty; it starts with `nodes switches links`",
+            ));
         };
         let counts = header.split_whitespace().collect::<Vec<_>>();
         let &[nodes, switches, links] = counts.as_slice() else {
             return Err(self.malformed(
                 line,
-                format!("expected `nodes switches links`, found {} words", counts.len()),
+                format!(
+                    "expected `nodes switches links`, found {} words",
+                    counts.len()
+                ),
             ));
         };
         let nodes = self.count(line, "number of nodes", nodes)?;
@@ -91,7 +109,10 @@ impl Reader<'_> {
                 };
                 if kind.0 == NodeKind::Switch {
                     let name = id.to_string();
-                    return Err(FabricError::DuplicateNode { at: self.place(line), name });
+                    return Err(FabricError::DuplicateNode {
+                        at: self.place(line),
+                        name,
+                    });
                 }
                 *kind = (NodeKind::Switch, line);
                 seen += 1;
@@ -177,7 +198,10 @@ impl Reader<'_> {
             // Digits only: what does not fit is as wrong as what is far too large.
             return Ok(word.parse().unwrap_or(u64::MAX));
         }
-        Err(self.malformed(line, format!("{what} `{word}` is not a whole number from 0")))
+        Err(self.malformed(
+            line,
+            format!("{what} `{word}` is not a whole number from 0"),
+        ))
     }
 
     fn quantity<T: FromStr<Err = UnitError>>(
@@ -186,7 +210,8 @@ impl Reader<'_> {
         what: &str,
         word: &str,
     ) -> Result<T, FabricError> {
-        word.parse().map_err(|error| self.malformed(line, format!("{what} {error}")))
+        word.parse()
+            .map_err(|error| self.malformed(line, format!("{what} {error}")))
     }
 
     fn unknown(&self, line: u32, id: u64, nodes: u64) -> FabricError {
@@ -201,10 +226,16 @@ impl Reader<'_> {
     }
 
     fn place(&self, line: u32) -> Place {
-        Place { source: self.source.to_owned(), line: Some(line) }
+        Place {
+            source: self.source.to_owned(),
+            line: Some(line),
+        }
     }
 
     fn malformed(&self, line: u32, message: impl Into<String>) -> FabricError {
-        FabricError::Malformed { at: self.place(line), message: message.into() }
+        FabricError::Malformed {
+            at: self.place(line),
+            message: message.into(),
+        }
     }
 }

@@ -99,7 +99,9 @@ impl CnTn {
         let tn_count = self.m * self.p;
         let mut builder = FabricBuilder::new(NAME);
         builder.radix(self.radix);
-        let hosts: Vec<_> = (0..cns * self.q * terminals).map(|_| builder.host()).collect();
+        let hosts: Vec<_> = (0..cns * self.q * terminals)
+            .map(|_| builder.host())
+            .collect();
         let mut level = |count: u32, level| -> Vec<NodeId> {
             (0..count).map(|_| builder.switch(level)).collect()
         };
@@ -129,7 +131,10 @@ impl CnTn {
             }
         }
         if l3_per_tn > 0 {
-            for (l2, l3) in l2.chunks(self.k as usize).zip(l3.chunks(l3_per_tn as usize)) {
+            for (l2, l3) in l2
+                .chunks(self.k as usize)
+                .zip(l3.chunks(l3_per_tn as usize))
+            {
                 for &l2 in l2 {
                     for &l3 in l3 {
                         up(l2, l3);
@@ -148,7 +153,12 @@ impl CnTn {
         match self.cns {
             None => Ok(u32::try_from(most).unwrap_or(u32::MAX)),
             Some(cns) if cns >= 1 && u128::from(cns) <= most => Ok(cns),
-            Some(cns) => Err(bad(NAME, "cns", cns, format!("{rule}, so it must be 1 to {most}"))),
+            Some(cns) => Err(bad(
+                NAME,
+                "cns",
+                cns,
+                format!("{rule}, so it must be 1 to {most}"),
+            )),
         }
     }
 
@@ -156,15 +166,27 @@ impl CnTn {
         let l0 = product(&[cns, self.q]);
         let l1 = product(&[cns, self.m]);
         let l2 = product(&[self.m, self.p, self.k]);
-        let l3 = if self.k == 1 { 0 } else { product(&[self.m, self.p, self.w]) };
+        let l3 = if self.k == 1 {
+            0
+        } else {
+            product(&[self.m, self.p, self.w])
+        };
         let hosts = l0.saturating_mul(terminals.into());
         let links = [
             hosts,
             l0.saturating_mul(self.m.into()),
             l1.saturating_mul(self.p.into()),
-            if self.k == 1 { 0 } else { l2.saturating_mul(self.w.into()) },
+            if self.k == 1 {
+                0
+            } else {
+                l2.saturating_mul(self.w.into())
+            },
         ];
-        let sum = |parts: &[u128]| parts.iter().fold(0u128, |all, &part| all.saturating_add(part));
+        let sum = |parts: &[u128]| {
+            parts
+                .iter()
+                .fold(0u128, |all, &part| all.saturating_add(part))
+        };
         let parameters = "`m`, `q`, `p`, `k`, `w`, `terminals_per_l0` or `cns`";
         check_size(NAME, sum(&[hosts, l0, l1, l2, l3]), sum(&links), parameters)
     }

@@ -56,10 +56,16 @@ impl Dumbbell {
 
         let mut builder = FabricBuilder::new(NAME);
         builder.radix(self.radix);
-        let hosts: Vec<_> = (0..2 * self.hosts_per_side).map(|_| builder.host()).collect();
+        let hosts: Vec<_> = (0..2 * self.hosts_per_side)
+            .map(|_| builder.host())
+            .collect();
         let (left, right) = (builder.switch(1), builder.switch(1));
         for (index, &host) in (0..).zip(&hosts) {
-            let switch = if index < self.hosts_per_side { left } else { right };
+            let switch = if index < self.hosts_per_side {
+                left
+            } else {
+                right
+            };
             builder.connect(host, switch, self.host_rate, self.delay);
         }
         builder.connect(left, right, self.fabric_rate, self.delay);

@@ -78,10 +78,13 @@ impl FatTree {
         builder.radix(self.radix);
         let tor_count = self.pods * self.tors_per_pod;
         let core_count = self.aggregations_per_pod * self.cores_per_aggregation;
-        let hosts: Vec<_> = (0..tor_count * self.hosts_per_tor).map(|_| builder.host()).collect();
+        let hosts: Vec<_> = (0..tor_count * self.hosts_per_tor)
+            .map(|_| builder.host())
+            .collect();
         let tors: Vec<_> = (0..tor_count).map(|_| builder.switch(1)).collect();
-        let aggregations: Vec<_> =
-            (0..self.pods * self.aggregations_per_pod).map(|_| builder.switch(2)).collect();
+        let aggregations: Vec<_> = (0..self.pods * self.aggregations_per_pod)
+            .map(|_| builder.switch(2))
+            .collect();
         let cores: Vec<_> = (0..core_count).map(|_| builder.switch(3)).collect();
 
         for (hosts, &tor) in hosts.chunks(self.hosts_per_tor as usize).zip(&tors) {
@@ -98,8 +101,9 @@ impl FatTree {
             }
         }
         for pod in pods {
-            for (&aggregation, cores) in
-                pod.iter().zip(cores.chunks(self.cores_per_aggregation as usize))
+            for (&aggregation, cores) in pod
+                .iter()
+                .zip(cores.chunks(self.cores_per_aggregation as usize))
             {
                 for &core in cores {
                     builder.connect(aggregation, core, self.core_rate, self.delay);
@@ -114,7 +118,10 @@ impl FatTree {
         let hosts = tors.saturating_mul(self.hosts_per_tor.into());
         let aggregations = product(&[self.pods, self.aggregations_per_pod]);
         let cores = product(&[self.aggregations_per_pod, self.cores_per_aggregation]);
-        let nodes = hosts.saturating_add(tors).saturating_add(aggregations).saturating_add(cores);
+        let nodes = hosts
+            .saturating_add(tors)
+            .saturating_add(aggregations)
+            .saturating_add(cores);
         let links = hosts
             .saturating_add(tors.saturating_mul(self.aggregations_per_pod.into()))
             .saturating_add(aggregations.saturating_mul(self.cores_per_aggregation.into()));

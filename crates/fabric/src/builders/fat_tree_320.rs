@@ -27,7 +27,11 @@ pub struct FatTree320 {
 
 impl Default for FatTree320 {
     fn default() -> Self {
-        Self { host_rate: default_rate(), fabric_rate: default_rate(), delay: default_delay() }
+        Self {
+            host_rate: default_rate(),
+            fabric_rate: default_rate(),
+            delay: default_delay(),
+        }
     }
 }
 

@@ -94,7 +94,10 @@ pub struct LinkEntry {
     pub count: u32,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
 fn is_one(count: &u32) -> bool {
     *count == 1
 }
@@ -144,25 +147,37 @@ impl Graph {
             line: (line != 0).then_some(line),
         };
         let entries = self.entries(origin);
-        let nodes = entries.iter().map(|entry| u128::from(entry.count.unwrap_or(1))).sum();
+        let nodes = entries
+            .iter()
+            .map(|entry| u128::from(entry.count.unwrap_or(1)))
+            .sum();
         let links = self.link.iter().map(|link| u128::from(link.count)).sum();
         check_size(source, nodes, links, "`count`")?;
 
         let mut builder = FabricBuilder::new(name);
         builder.source(source).radix(self.radix);
         let mut by_name = BTreeMap::new();
-        for (id, node) in (0..).map(NodeId).zip(number(&entries, nodes as usize, &place)?) {
+        for (id, node) in (0..)
+            .map(NodeId)
+            .zip(number(&entries, nodes as usize, &place)?)
+        {
             builder.line(node.line);
             match node.kind {
                 NodeKind::Host => builder.host(),
                 NodeKind::Switch => builder.switch(node.level),
             };
-            let word = node.name.clone().unwrap_or_else(|| default_name(node.kind, id));
+            let word = node
+                .name
+                .clone()
+                .unwrap_or_else(|| default_name(node.kind, id));
             if let Some(name) = node.name {
                 builder.set_name(id, name);
             }
             if by_name.insert(word.clone(), id).is_some() {
-                return Err(FabricError::DuplicateNode { at: place(node.line), name: word });
+                return Err(FabricError::DuplicateNode {
+                    at: place(node.line),
+                    name: word,
+                });
             }
         }
         for (index, link) in self.link.iter().enumerate() {
@@ -172,12 +187,15 @@ impl Graph {
                     at: place(line),
                     key: "count",
                     value: "0".to_owned(),
-                    cure: "a link stands for at least 1 cable; remove it or count the cables".into(),
+                    cure: "a link stands for at least 1 cable; remove it or count the cables"
+                        .into(),
                 });
             }
             let end = |word: &str| find(&by_name, word, nodes as usize, || place(line));
             let (a, b) = (end(&link.a)?, end(&link.b)?);
-            builder.line(line).connect_parallel(a, b, link.rate, link.delay, link.count);
+            builder
+                .line(line)
+                .connect_parallel(a, b, link.rate, link.delay, link.count);
         }
         builder.finish()
     }
@@ -227,7 +245,12 @@ impl Graph {
                 NodeKind::Host => graph.host.push(HostEntry { name, id, count }),
                 NodeKind::Switch => {
                     let level = Some(fabric.level(row[0]));
-                    graph.switch.push(SwitchEntry { name, id, count, level });
+                    graph.switch.push(SwitchEntry {
+                        name,
+                        id,
+                        count,
+                        level,
+                    });
                 }
             }
         }
@@ -238,7 +261,13 @@ impl Graph {
         for cables in fabric.links().chunk_by(equal) {
             let [a, b] = ends(&cables[0]).map(|node| fabric.node_name(node).into_owned());
             let (rate, delay) = (cables[0].rate, cables[0].delay);
-            graph.link.push(LinkEntry { a, b, rate, delay, count: cables.len() as u32 });
+            graph.link.push(LinkEntry {
+                a,
+                b,
+                rate,
+                delay,
+                count: cables.len() as u32,
+            });
         }
         graph
     }
@@ -263,7 +292,12 @@ fn number(
     };
     for entry in entries {
         if entry.count == Some(0) {
-            let mut error = bad("", "count", 0, "an entry stands for at least 1 node; remove it");
+            let mut error = bad(
+                "",
+                "count",
+                0,
+                "an entry stands for at least 1 node; remove it",
+            );
             if let FabricError::BadParameter { at, .. } = &mut error {
                 *at = place(entry.line);
             }
@@ -291,7 +325,10 @@ fn number(
         .iter()
         .filter(|entry| entry.id.is_none())
         .flat_map(|entry| (0..entry.count.unwrap_or(1)).map(move |index| node(entry, index)));
-    Ok(nodes.into_iter().filter_map(|slot| slot.or_else(|| rest.next())).collect())
+    Ok(nodes
+        .into_iter()
+        .filter_map(|slot| slot.or_else(|| rest.next()))
+        .collect())
 }
 
 fn find(
@@ -311,5 +348,9 @@ fn find(
         Some(name) => format!(": did you mean `{name}`?"),
         None => "; add it as a [[host]] or a [[switch]]".to_owned(),
     };
-    Err(FabricError::UnknownNode { at: at(), name: word.to_owned(), hint })
+    Err(FabricError::UnknownNode {
+        at: at(),
+        name: word.to_owned(),
+        hint,
+    })
 }

@@ -32,7 +32,12 @@ pub struct KAryFatTree {
 impl KAryFatTree {
     /// A tree with 100 Gbit/s and 1 us everywhere.
     pub fn new(k: u32) -> Self {
-        Self { k, host_rate: default_rate(), fabric_rate: default_rate(), delay: default_delay() }
+        Self {
+            k,
+            host_rate: default_rate(),
+            fabric_rate: default_rate(),
+            delay: default_delay(),
+        }
     }
 
     /// Makes the map.

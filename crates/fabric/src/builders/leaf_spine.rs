@@ -66,8 +66,9 @@ impl LeafSpine {
         let mut builder = FabricBuilder::new(NAME);
         builder.radix(self.radix);
         let per_leaf = self.hosts_per_leaf as usize;
-        let hosts: Vec<_> =
-            (0..self.leaves * self.hosts_per_leaf).map(|_| builder.host()).collect();
+        let hosts: Vec<_> = (0..self.leaves * self.hosts_per_leaf)
+            .map(|_| builder.host())
+            .collect();
         let leaves: Vec<_> = (0..self.leaves).map(|_| builder.switch(1)).collect();
         let spines: Vec<_> = (0..self.spines).map(|_| builder.switch(2)).collect();
         for (index, &host) in hosts.iter().enumerate() {

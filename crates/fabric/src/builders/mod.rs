@@ -42,12 +42,17 @@ pub(crate) fn one() -> u32 {
 }
 
 fn place(source: &str) -> Place {
-    Place { source: source.to_owned(), line: None }
+    Place {
+        source: source.to_owned(),
+        line: None,
+    }
 }
 
 /// Product of factors, stopping at the largest number instead of wrapping round.
 fn product(factors: &[u32]) -> u128 {
-    factors.iter().fold(1u128, |all, &factor| all.saturating_mul(u128::from(factor)))
+    factors
+        .iter()
+        .fold(1u128, |all, &factor| all.saturating_mul(u128::from(factor)))
 }
 
 /// Refuses a map with too many nodes or links before anything is allocated.
@@ -75,5 +80,10 @@ fn bad(
     value: impl ToString,
     cure: impl Into<String>,
 ) -> FabricError {
-    FabricError::BadParameter { at: place(source), key, value: value.to_string(), cure: cure.into() }
+    FabricError::BadParameter {
+        at: place(source),
+        key,
+        value: value.to_string(),
+        cure: cure.into(),
+    }
 }

@@ -32,7 +32,11 @@ pub struct Small20 {
 
 impl Default for Small20 {
     fn default() -> Self {
-        Self { host_rate: default_rate(), fabric_rate: default_rate(), delay: default_delay() }
+        Self {
+            host_rate: default_rate(),
+            fabric_rate: default_rate(),
+            delay: default_delay(),
+        }
     }
 }
 
@@ -44,7 +48,11 @@ impl Small20 {
     pub fn build(&self) -> Result<Fabric, FabricError> {
         let mut builder = FabricBuilder::new(NAME);
         for node in (0..NODES).map(NodeId) {
-            if node == LEFT || node == RIGHT { builder.switch(1) } else { builder.host() };
+            if node == LEFT || node == RIGHT {
+                builder.switch(1)
+            } else {
+                builder.host()
+            };
         }
         for host in [0, 1].map(NodeId) {
             builder.connect(host, LEFT, self.host_rate, self.delay);
