@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Check the rooms of the house: which crate may use which, and what a core must not touch.
+
+Arrows point down only; the order is `ORDER`. Cores (everything below the drivers `sim` and `net`)
+have no clock, file, socket, thread or environment: those come from the driver, so that one core
+runs in the simulator and on real hosts. Exit status 0: fine, 1: an arrow or a core breaks a rule.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Lowest first. A crate may depend on crates of lower rows only, never on one of its own row.
+ORDER: tuple[tuple[str, ...], ...] = (
+    ("units",),
+    ("fabric",),
+    ("wire", "routing", "workload", "schedule"),
+    ("transport",),
+    ("offload",),
+    ("switch",),
+    ("sim", "net"),
+    ("mpi", "opensm", "python"),
+)
+RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
+DRIVERS = RANK["sim"]
+LEAVES = ORDER[-1]
+RULE = " < ".join(", ".join(row) for row in ORDER)
+
+# Crates that bring the outside world into a core.
+FOREIGN = frozenset(
+    {"chrono", "crossbeam-channel", "getrandom", "rand", "rayon", "socket2", "tokio"}
+)
+BANNED_STD = ("env", "fs", "net", "process", "thread", "time::Instant", "time::SystemTime")
+
+
+def room(package: str) -> str | None:
+    """Give the room of a package, e.g. "fabric" of "raddle-fabric"; None for other packages."""
+    return package.removeprefix("raddle-") if package.startswith("raddle-") else None
+
+
+def arrow_errors(metadata: dict[str, Any]) -> Iterator[str]:
+    """Judge the dependencies in the output of `cargo metadata`; one message per bad arrow."""
+    members = set(metadata["workspace_members"])
+    for package in metadata["packages"]:
+        if package["id"] not in members:
+            continue
+        user = room(package["name"])
+        if user not in RANK:
+            yield (
+                f"crate `{package['name']}` has no place in the order {RULE}; "
+                "give it one in scripts/check_arrows.py and ARCHITECTURE.md"
+            )
+            continue
+        for dependency in package["dependencies"]:
+            kind = dependency["kind"] or "normal"
+            used = room(dependency["name"])
+            if used is None:
+                if RANK[user] < DRIVERS and kind != "dev" and dependency["name"] in FOREIGN:
+                    yield (
+                        f"forbidden arrow {user} -> {dependency['name']}: a core has no clock, "
+                        "file, socket, thread or random source; the driver hands them in"
+                    )
+            elif used not in RANK or RANK[used] >= RANK[user]:
+                yield f"forbidden arrow {user} -> {used} ({kind} dependency): {reason(user, used)}"
+
+
+def reason(user: str, used: str) -> str:
+    """Name the rule that the arrow `user` -> `used` breaks."""
+    if {user, used} == {"sim", "net"}:
+        return "sim and net do not know each other; what both need belongs into a core below them"
+    if used in LEAVES:
+        return f"{used} is a leaf that nothing depends on; the order is {RULE}"
+    return f"arrows point down only; the order is {RULE}"
+
+
+def strip_tests_and_comments(source: str) -> str:
+    """Blank out comments, strings and test modules, keeping line numbers.
+
+    A test module is what follows `#[cfg(test)] mod name {` up to its closing brace.
+    """
+    blank = re.compile(
+        r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|r(#+)".*?"\1|'(?:\\.|[^'\\])'""", re.DOTALL
+    )
+    text = blank.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
+    for start in re.finditer(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{", text):
+        end, depth = start.end(), 1
+        while depth and end < len(text):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        inside = text[start.start() : end]
+        text = text[: start.start()] + re.sub(r"[^\n]", " ", inside) + text[end:]
+    return text
+
+
+def paths_below_std(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (offset, path) of everything named below `std::`, with `{…}` groups spelled out."""
+    for start in re.finditer(r"\bstd\s*::\s*", text):
+        yield from spell_out(text, start.end(), "")
+
+
+def spell_out(text: str, at: int, prefix: str) -> Iterator[tuple[int, str]]:
+    """Read the use tree at offset `at`; yield its leaves as "time::Instant"."""
+    if at < len(text) and text[at] == "{":
+        depth, item = 1, at + 1
+        for index in range(at + 1, len(text)):
+            depth += {"{": 1, "}": -1}.get(text[index], 0)
+            if depth == 0 or (depth == 1 and text[index] == ","):
+                leaf = item + len(text[item:index]) - len(text[item:index].lstrip())
+                if leaf < index:
+                    yield from spell_out(text, leaf, prefix)
+                item = index + 1
+            if depth == 0:
+                return
+        return
+    name = re.compile(r"\w+|\*").match(text, at)
+    if name is None:
+        return
+    path = f"{prefix}{name.group()}"
+    deeper = re.compile(r"\s*::\s*").match(text, name.end())
+    if deeper is None or not re.match(r"[\w{*]", text[deeper.end() : deeper.end() + 1]):
+        yield at, path
+    else:
+        yield from spell_out(text, deeper.end(), f"{path}::")
+
+
+def core_errors(crates: Path) -> Iterator[str]:
+    """Look through the sources of the cores below `crates`; one message per banned path."""
+    for name, rank in RANK.items():
+        if rank >= DRIVERS:
+            continue
+        for file in sorted((crates / name / "src").rglob("*.rs")):
+            if file.stem == "tests" or "tests" in file.relative_to(crates / name).parts:
+                continue
+            text = strip_tests_and_comments(file.read_text(encoding="utf-8"))
+            for offset, path in paths_below_std(text):
+                banned = next((b for b in BANNED_STD if f"{path}::".startswith(f"{b}::")), None)
+                if banned is None and path not in ("time", "time::*", "*"):
+                    continue
+                line = text.count("\n", 0, offset) + 1
+                yield (
+                    f"{file.relative_to(crates.parent)}:{line}: core crate `{name}` uses "
+                    f"std::{path}; a core has no clock, file, socket, thread or environment: "
+                    "take the value as an argument and let sim, net or python fetch it"
+                )
+
+
+def main() -> int:
+    """Run both checks on the workspace, or the arrows of a saved `cargo metadata` on its own."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--metadata", type=Path, help="judge this `cargo metadata` output instead")
+    options = parser.parse_args()
+    if options.metadata:
+        errors = list(arrow_errors(json.loads(options.metadata.read_text(encoding="utf-8"))))
+    else:
+        command = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
+        output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+        errors = [*arrow_errors(json.loads(output)), *core_errors(ROOT / "crates")]
+    for error in errors:
+        print(f"error: {error}", file=sys.stderr)
+    if not errors:
+        print("arrows: all point down, cores are pure")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""The arrow check fails when it should, and says which arrow and which rule."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import check_arrows
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def workspace(*crates: tuple[str, list[tuple[str, str | None]]]) -> dict[str, Any]:
+    """Metadata of a workspace; every crate with its (dependency, kind) pairs."""
+    return {
+        "workspace_members": [name for name, _ in crates],
+        "packages": [
+            {
+                "id": name,
+                "name": name,
+                "dependencies": [{"name": used, "kind": kind} for used, kind in uses],
+            }
+            for name, uses in crates
+        ],
+    }
+
+
+def test_this_workspace_keeps_the_rules() -> None:
+    script = ROOT / "scripts" / "check_arrows.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("user", "used", "rule"),
+    [
+        ("fabric", "sim", "arrows point down only"),
+        ("units", "fabric", "arrows point down only"),
+        ("routing", "workload", "arrows point down only"),
+        ("transport", "switch", "arrows point down only"),
+        ("sim", "net", "sim and net do not know each other"),
+        ("net", "sim", "sim and net do not know each other"),
+        ("sim", "python", "python is a leaf"),
+        ("python", "mpi", "mpi is a leaf"),
+    ],
+)
+@pytest.mark.parametrize("kind", [None, "dev", "build"])
+def test_a_bad_arrow_is_named_with_its_rule(
+    tmp_path: Path, user: str, used: str, rule: str, kind: str | None
+) -> None:
+    metadata = tmp_path / "metadata.json"
+    bad = workspace((f"raddle-{user}", [("serde", None), (f"raddle-{used}", kind)]))
+    metadata.write_text(json.dumps(bad))
+    script = ROOT / "scripts" / "check_arrows.py"
+    done = subprocess.run(
+        [sys.executable, script, "--metadata", metadata],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"forbidden arrow {user} -> {used}" in done.stderr
+    assert rule in done.stderr
+
+
+def test_arrows_down_are_fine() -> None:
+    good = workspace(
+        ("raddle-units", [("serde", None)]),
+        ("raddle-fabric", [("raddle-units", None), ("rand", "dev")]),
+        ("raddle-sim", [("raddle-fabric", None), ("rayon", None)]),
+        ("raddle-python", [("raddle-sim", None)]),
+    )
+    assert list(check_arrows.arrow_errors(good)) == []
+
+
+def test_a_crate_without_a_place_is_refused() -> None:
+    (error,) = check_arrows.arrow_errors(workspace(("raddle-helpers", [])))
+    assert "`raddle-helpers` has no place in the order" in error
+
+
+def test_a_core_that_brings_threads_or_entropy_is_refused() -> None:
+    (error,) = check_arrows.arrow_errors(workspace(("raddle-routing", [("rayon", None)])))
+    assert "forbidden arrow routing -> rayon" in error
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("use std::time::Instant;", "std::time::Instant"),
+        ("use std::{\n    fmt,\n    time::{Duration, SystemTime},\n};", "std::time::SystemTime"),
+        ("fn f() { let _ = std::fs::read(\"x\"); }", "std::fs::read"),
+        ("use std::{collections::BTreeMap, env};", "std::env"),
+        ("use std::net::{IpAddr, UdpSocket};", "std::net::IpAddr"),
+        ("use std::thread;", "std::thread"),
+        ("use std::time;", "std::time"),
+    ],
+)
+def test_a_core_with_a_clock_a_file_or_a_thread_is_refused(
+    tmp_path: Path, source: str, found: str
+) -> None:
+    folder = tmp_path / "crates" / "routing" / "src"
+    folder.mkdir(parents=True)
+    (folder / "lib.rs").write_text(f"//! Routes.\n\n{source}\n")
+    errors = list(check_arrows.core_errors(tmp_path / "crates"))
+    assert errors
+    assert errors[0].startswith("crates/routing/src/lib.rs:")
+    assert found in errors[0]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "use std::time::Duration;",
+        "// std::time::Instant is not for us",
+        'const NAME: &str = "std::fs";',
+        "use std::{fmt, io::Read, path::Path};",
+        "#[cfg(test)]\nmod tests {\n    use std::fs;\n    fn f() {}\n}",
+    ],
+)
+def test_what_a_core_may_use_passes(tmp_path: Path, source: str) -> None:
+    folder = tmp_path / "crates" / "routing" / "src"
+    folder.mkdir(parents=True)
+    (folder / "lib.rs").write_text(source)
+    assert list(check_arrows.core_errors(tmp_path / "crates")) == []
+
+
+def test_drivers_may_open_files(tmp_path: Path) -> None:
+    folder = tmp_path / "crates" / "sim" / "src"
+    folder.mkdir(parents=True)
+    (folder / "lib.rs").write_text("use std::fs;\n")
+    assert list(check_arrows.core_errors(tmp_path / "crates")) == []
