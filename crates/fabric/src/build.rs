@@ -14,6 +14,8 @@ pub const MAX_NODES: u64 = 2_000_000;
 /// Most links of one map.
 pub const MAX_LINKS: u64 = 10_000_000;
 
+/// Most ports of one node: their numbers have 16 bits.
+const MAX_PORTS: usize = u16::MAX as usize;
 /// Level of a switch whose level follows from its distance to the nearest host.
 const BY_DISTANCE: u8 = 0;
 
@@ -44,7 +46,7 @@ pub struct FabricBuilder {
     name: String,
     source: String,
     line: u32,
-    radix: Option<u16>,
+    radix: Option<u32>,
     kinds: Vec<NodeKind>,
     levels: Vec<u8>,
     /// Line of each node; stays empty as long as there are no lines.
@@ -85,7 +87,7 @@ impl FabricBuilder {
     }
 
     /// Ports that every switch has; more links than that are refused.
-    pub fn radix(&mut self, radix: Option<u16>) -> &mut Self {
+    pub fn radix(&mut self, radix: Option<u32>) -> &mut Self {
         self.radix = radix;
         self
     }
@@ -312,7 +314,7 @@ impl FabricBuilder {
             let radix = self
                 .radix
                 .filter(|_| !host)
-                .map_or(usize::from(u16::MAX), usize::from);
+                .map_or(MAX_PORTS, |radix| MAX_PORTS.min(radix as usize));
             if count as usize > radix {
                 return Err(self.over_radix(NodeId(index as u32), count as usize, radix));
             }

@@ -182,6 +182,28 @@ pub enum FabricError {
     },
 }
 
+impl FabricError {
+    /// Where the error is, to be made more precise by whoever knows more.
+    pub(crate) fn place_mut(&mut self) -> &mut Place {
+        match self {
+            Self::SelfLink { at, .. }
+            | Self::DuplicateLink { at, .. }
+            | Self::UnknownNode { at, .. }
+            | Self::DuplicateNode { at, .. }
+            | Self::HostToHost { at, .. }
+            | Self::HostWithoutLink { at, .. }
+            | Self::Disconnected { at, .. }
+            | Self::PortOverRadix { at, .. }
+            | Self::ZeroRate { at, .. }
+            | Self::NoHosts { at }
+            | Self::TooLarge { at, .. }
+            | Self::BadParameter { at, .. }
+            | Self::Malformed { at, .. }
+            | Self::Toml { at, .. } => at,
+        }
+    }
+}
+
 /// The known word closest to `word`, if one is close enough to be meant.
 pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known

@@ -55,7 +55,7 @@ pub struct Fabric {
     /// Names that were given; the others are made from the number.
     pub(crate) names: BTreeMap<NodeId, String>,
     pub(crate) named: BTreeMap<String, NodeId>,
-    pub(crate) radix: Option<u16>,
+    pub(crate) radix: Option<u32>,
 }
 
 impl Fabric {
@@ -152,7 +152,7 @@ impl Fabric {
     }
 
     /// Ports that a switch of this map has, where that was said.
-    pub fn radix(&self) -> Option<u16> {
+    pub fn radix(&self) -> Option<u32> {
         self.radix
     }
 

@@ -10,7 +10,8 @@ use super::{bad, check_size, default_delay, default_rate, one};
 use crate::{
     build::FabricBuilder,
     error::{FabricError, Place, closest},
-    map::{Fabric, NodeKind, default_name},
+    map::{Fabric, Link, NodeKind, default_name},
+    numbers,
 };
 
 const NAME: &str = "graph";
@@ -24,7 +25,7 @@ pub struct Graph {
     pub name: Option<String>,
     /// Ports of a switch; a map that needs more is refused. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub radix: Option<u16>,
+    pub radix: Option<u32>,
     /// Hosts, one entry for each or for each row of equal ones.
     #[serde(default)]
     pub host: Vec<HostEntry>,
@@ -45,10 +46,18 @@ pub struct HostEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Number of the first host of the entry. Entries without it take the lowest free numbers, hosts before switches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "numbers::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub id: Option<u32>,
     /// How many hosts the entry stands for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "numbers::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(range(min = 1))]
     pub count: Option<u32>,
 }
@@ -62,14 +71,26 @@ pub struct SwitchEntry {
     pub name: Option<String>,
     /// Number of the first switch of the entry. Entries without it take the lowest free numbers, hosts before
     /// switches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "numbers::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub id: Option<u32>,
     /// How many switches the entry stands for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "numbers::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(range(min = 1))]
     pub count: Option<u32>,
     /// Level: 1 next to the hosts, more further up. Without it: the distance to the nearest host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "numbers::optional_level",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(range(min = 1))]
     pub level: Option<u8>,
 }
@@ -79,8 +100,12 @@ pub struct SwitchEntry {
 #[serde(deny_unknown_fields)]
 pub struct LinkEntry {
     /// One end: the name or number of a node.
+    #[serde(deserialize_with = "numbers::node")]
+    #[schemars(extend("type" = ["string", "integer"]))]
     pub a: String,
     /// The other end: the name or number of a node.
+    #[serde(deserialize_with = "numbers::node")]
+    #[schemars(extend("type" = ["string", "integer"]))]
     pub b: String,
     /// Rate in each direction.
     #[serde(default = "default_rate")]
@@ -89,7 +114,11 @@ pub struct LinkEntry {
     #[serde(default = "default_delay")]
     pub delay: Span,
     /// Parallel cables between the two nodes.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(
+        default = "one",
+        deserialize_with = "numbers::required",
+        skip_serializing_if = "is_one"
+    )]
     #[schemars(range(min = 1))]
     pub count: u32,
 }
@@ -254,10 +283,9 @@ impl Graph {
                 }
             }
         }
-        let ends = |link: &crate::map::Link| link.ports.map(|port| fabric.port(port).node);
-        let equal = |a: &crate::map::Link, b: &crate::map::Link| {
-            ends(a) == ends(b) && (a.rate, a.delay) == (b.rate, b.delay)
-        };
+        let ends = |link: &Link| link.ports.map(|port| fabric.port(port).node);
+        let equal =
+            |a: &Link, b: &Link| ends(a) == ends(b) && (a.rate, a.delay) == (b.rate, b.delay);
         for cables in fabric.links().chunk_by(equal) {
             let [a, b] = ends(&cables[0]).map(|node| fabric.node_name(node).into_owned());
             let (rate, delay) = (cables[0].rate, cables[0].delay);

@@ -39,7 +39,7 @@ pub struct LeafSpine {
     pub delay: Span,
     /// Ports of a switch; a map that needs more is refused. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub radix: Option<u16>,
+    pub radix: Option<u32>,
 }
 
 impl LeafSpine {
