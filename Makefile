@@ -1,0 +1,72 @@
+# Every command of the project. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.ONESHELL:
+VENV := .venv
+BIN := $(VENV)/bin
+EXPERIMENT ?= experiments/congestion-large.toml
+OUT ?= demo
+
+.PHONY: help setup build demo test test-scale check fmt bench accept docs fuzz audit clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+setup: ## Install what building and testing need (Debian packages only as root)
+	@scripts/setup test
+
+build: ## Build raddle into .venv/bin, in seconds if little has changed
+	@scripts/setup build
+	$(BIN)/maturin develop --release --locked --quiet
+	scripts/build-extras
+	echo "built $(BIN)/raddle"
+
+demo: build ## Run the large experiment: six congestion-control schemes on 376 nodes; leaves demo/report.html
+	@$(BIN)/raddle run $(EXPERIMENT) --out $(OUT)
+	echo "open $(OUT)/report.html"
+
+test: setup build ## Run all tests but the long ones (at most 20 minutes from nothing)
+	@python3 scripts/test.py
+
+test-scale: setup build ## Run the long tests
+	@python3 scripts/test.py --scale
+
+check: setup ## Format, lints, types and documentation, warnings as errors
+	@cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+	MYPYPATH=scripts $(BIN)/mypy python/raddle tests scripts
+	python3 scripts/check_arrows.py
+
+fmt: ## Format everything
+	@cargo fmt --all
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
+
+bench: build ## Measure packet-hops per second
+	@cargo run --release --locked --quiet -p raddle-sim --example hop_benchmark
+
+accept: setup build ## Measure every promise that has a number: command, limit, measured, pass or fail
+	@$(BIN)/python scripts/accept.py
+
+docs: setup build ## Build the API pages into target/doc
+	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	echo "open target/doc/raddle_sim/index.html; the other pages are in docs/"
+
+fuzz: ## Fuzz every parser for MINUTES=1 each (needs cargo-fuzz and a nightly toolchain)
+	@for target in $$(cargo +nightly fuzz list); do
+	    cargo +nightly fuzz run "$$target" -- -max_total_time=$$((60 * $${MINUTES:-1}))
+	done
+
+audit: ## Check licences, sources and spelling where cargo-deny and typos are installed
+	@for tool in cargo-deny typos; do
+	    command -v $$tool >/dev/null || { echo "skipped: $$tool is not installed (cargo install $$tool)" >&2; continue; }
+	    if [ $$tool = cargo-deny ]; then cargo deny --locked check; else typos; fi
+	done
+
+clean: ## Remove what was built; results folders that you named stay
+	@cargo clean --quiet
+	rm -rf $(VENV) demo fuzz/target python/raddle/*.so
