@@ -28,6 +28,13 @@ struct Cable {
     bundle: u32,
 }
 
+/// Ports and links by their ids; the first port of each node and the end.
+struct Wiring {
+    port_starts: Vec<u32>,
+    ports: Vec<Port>,
+    links: Vec<Link>,
+}
+
 /// Collects nodes and links; [`FabricBuilder::finish`] checks them and makes the [`Fabric`].
 ///
 /// ```
@@ -145,7 +152,11 @@ impl FabricBuilder {
         self.check_cables()?;
         self.check_duplicate_links()?;
         let named = self.name_index()?;
-        let (port_starts, ports, links) = self.lay_out_ports()?;
+        let Wiring {
+            port_starts,
+            ports,
+            links,
+        } = self.lay_out_ports()?;
         let of_kind = |kind| {
             let ids = (0..).map(NodeId).zip(&self.kinds);
             ids.filter(|&(_, &k)| k == kind)
@@ -301,7 +312,7 @@ impl FabricBuilder {
         Ok(named)
     }
 
-    fn lay_out_ports(&self) -> Result<(Vec<u32>, Vec<Port>, Vec<Link>), FabricError> {
+    fn lay_out_ports(&self) -> Result<Wiring, FabricError> {
         let nodes = self.kinds.len();
         let mut starts = vec![0u32; nodes + 1];
         for cable in &self.cables {
@@ -353,7 +364,11 @@ impl FabricBuilder {
                 delay: cable.delay,
             });
         }
-        Ok((starts, ports, links))
+        Ok(Wiring {
+            port_starts: starts,
+            ports,
+            links,
+        })
     }
 
     fn over_radix(&self, node: NodeId, ports: usize, radix: usize) -> FabricError {

@@ -204,11 +204,45 @@ impl FabricError {
     }
 }
 
-/// The known word closest to `word`, if one is close enough to be meant.
+/// Longest word that is compared with others or repeated in full, in bytes.
+const LONGEST_WORD: usize = 100;
+/// Longest message about text that somebody else wrote, in bytes.
+const LONGEST_MESSAGE: usize = 600;
+
+/// A word from a file as it may stand in a message: a broken file may hold one of a million letters.
+pub(crate) fn shorten_word(word: &str) -> String {
+    shorten(word, LONGEST_WORD)
+}
+
+/// A message that repeats text from a file.
+pub(crate) fn shorten_message(message: &str) -> String {
+    shorten(message, LONGEST_MESSAGE)
+}
+
+fn shorten(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    let end = (0..=longest)
+        .rev()
+        .find(|&end| text.is_char_boundary(end))
+        .unwrap_or(0);
+    format!("{}...", &text[..end])
+}
+
+/// The known word closest to `word`, if one is close enough to be meant: one slip apart, or much alike.
 pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST_WORD {
+        return None;
+    }
+    let likeness = |candidate| {
+        let alike = strsim::jaro_winkler(word, candidate);
+        let slips = strsim::osa_distance(word, candidate);
+        if slips == 1 { alike.max(0.9) } else { alike }
+    };
     known
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .map(|candidate| (likeness(candidate), candidate))
         .filter(|&(likeness, _)| likeness > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)

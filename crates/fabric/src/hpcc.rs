@@ -9,7 +9,7 @@ use raddle_units::{NodeId, UnitError};
 
 use crate::{
     build::{FabricBuilder, MAX_LINKS, MAX_NODES, check_limit},
-    error::{FabricError, Place},
+    error::{FabricError, Place, shorten_message},
     map::{Fabric, NodeKind},
 };
 
@@ -233,9 +233,10 @@ impl Reader<'_> {
     }
 
     fn malformed(&self, line: u32, message: impl Into<String>) -> FabricError {
+        let message = shorten_message(&message.into());
         FabricError::Malformed {
             at: self.place(line),
-            message: message.into(),
+            message,
         }
     }
 }

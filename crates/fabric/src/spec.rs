@@ -12,7 +12,7 @@ use crate::{
         CnTn, Dumbbell, FatTree, FatTree320, Graph, HostEntry, KAryFatTree, LeafSpine, LinkEntry,
         Small20, SwitchEntry,
     },
-    error::{FabricError, closest},
+    error::{FabricError, closest, shorten_word},
     map::Fabric,
     numbers::Whole,
 };
@@ -330,17 +330,19 @@ impl AllKeys {
             let message = format!("`kind` is missing: it is one of {}", known());
             return Err(KeyProblem { key: None, message });
         };
-        Kind::of_name(name).ok_or_else(|| KeyProblem {
-            key: Some("kind".to_owned()),
-            message: match closest(name, KINDS.iter().map(|(known, _)| *known)) {
-                Some(meant) => {
-                    format!("there is no kind of fabric `{name}`: did you mean `{meant}`?")
-                }
-                None => format!(
-                    "there is no kind of fabric `{name}`: it is one of {}",
-                    known()
-                ),
-            },
+        Kind::of_name(name).ok_or_else(|| {
+            let cure = match closest(name, KINDS.iter().map(|(known, _)| *known)) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("it is one of {}", known()),
+            };
+            let message = format!(
+                "there is no kind of fabric `{}`: {cure}",
+                shorten_word(name)
+            );
+            KeyProblem {
+                key: Some("kind".to_owned()),
+                message,
+            }
         })
     }
 

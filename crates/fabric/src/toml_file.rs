@@ -25,7 +25,7 @@ use toml::de::DeTable;
 
 use crate::{
     builders::{Graph, Origin},
-    error::{FabricError, Place, closest},
+    error::{FabricError, Place, closest, shorten_message, shorten_word},
     map::Fabric,
     spec::{AllKeys, FabricSource, FabricSpec, KeyProblem, Kind},
 };
@@ -182,6 +182,7 @@ impl File<'_> {
             source: self.source.to_owned(),
             line: Some(line),
         };
+        let message = shorten_message(&message);
         FabricError::Toml {
             at,
             column,
@@ -224,7 +225,11 @@ fn plain_words(message: &str, keys_of_kind: &[String]) -> String {
             .collect(),
         _ => known,
     };
-    match closest(word, candidates.iter().copied()) {
+    let (meant, word) = (
+        closest(word, candidates.iter().copied()),
+        shorten_word(word),
+    );
+    match meant {
         Some(meant) => format!("unknown {what} `{word}`: did you mean `{meant}`?"),
         None => format!(
             "unknown {what} `{word}`: possible are {}",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{bad, check_size, default_delay, default_rate, one};
 use crate::{
     build::FabricBuilder,
-    error::{FabricError, Place, closest},
+    error::{FabricError, Place, closest, shorten_word},
     map::{Fabric, Link, NodeKind, default_name},
     numbers,
 };
@@ -378,7 +378,7 @@ fn find(
     };
     Err(FabricError::UnknownNode {
         at: at(),
-        name: word.to_owned(),
+        name: shorten_word(word),
         hint,
     })
 }

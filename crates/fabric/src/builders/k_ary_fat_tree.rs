@@ -45,7 +45,7 @@ impl KAryFatTree {
     /// # Errors
     /// `k` odd or below 2, too many nodes, rate 0.
     pub fn build(&self) -> Result<Fabric, FabricError> {
-        if self.k < 2 || self.k % 2 != 0 {
+        if self.k < 2 || !self.k.is_multiple_of(2) {
             return Err(bad(NAME, "k", self.k, "it must be even and at least 2"));
         }
         let half = self.k / 2;
