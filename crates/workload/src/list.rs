@@ -116,19 +116,26 @@ pub struct Streamed<I> {
     messages: I,
     head: Option<Message>,
     classes: Vec<String>,
-    expected: Option<(u64, Bytes)>,
+    expected_messages: Option<u64>,
+    expected_bytes: Option<Bytes>,
     fault: Option<TrafficError>,
 }
 
 impl<I: Iterator<Item = Result<Message, TrafficError>>> Streamed<I> {
-    /// `expected` are messages and bytes in all, where known. The iterator must be sorted by start; it ends at its
-    /// first error, which [`Workload::fault`] then shows.
-    pub fn new(messages: I, classes: Vec<String>, expected: Option<(u64, Bytes)>) -> Self {
+    /// Messages and bytes in all where known (bytes may be an estimate). The iterator must be sorted by start; it ends
+    /// at its first error, which [`Workload::fault`] then shows.
+    pub fn new(
+        messages: I,
+        classes: Vec<String>,
+        expected_messages: Option<u64>,
+        expected_bytes: Option<Bytes>,
+    ) -> Self {
         let mut streamed = Self {
             messages,
             head: None,
             classes,
-            expected,
+            expected_messages,
+            expected_bytes,
             fault: None,
         };
         streamed.advance();
@@ -160,10 +167,10 @@ impl<I: Iterator<Item = Result<Message, TrafficError>> + Send> Workload for Stre
         Some(message)
     }
     fn expected_messages(&self) -> Option<u64> {
-        self.expected.map(|(messages, _)| messages)
+        self.expected_messages
     }
     fn expected_bytes(&self) -> Option<Bytes> {
-        self.expected.map(|(_, bytes)| bytes)
+        self.expected_bytes
     }
     fn finished(&self) -> bool {
         self.head.is_none()

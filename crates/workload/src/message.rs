@@ -62,7 +62,7 @@ pub trait Workload: Send {
         None
     }
 
-    /// Payload in all, where that is known beforehand.
+    /// Payload in all, where that is known beforehand; an estimate where sizes are random.
     fn expected_bytes(&self) -> Option<Bytes> {
         None
     }

@@ -131,15 +131,17 @@ where
     F: Fn() -> Result<R, TrafficError>,
 {
     let mut check = open()?;
-    let mut expected = (0, Bytes(0));
+    let (mut messages, mut bytes) = (0, 0u64);
     for message in check.by_ref() {
-        expected.0 += 1;
-        expected.1 += message?.size;
+        messages += 1;
+        bytes = bytes.saturating_add(message?.size.0);
     }
+    let classes = check.classes().to_vec();
     Ok(Streamed::new(
         open()?,
-        check.classes().to_vec(),
-        Some(expected),
+        classes,
+        Some(messages),
+        Some(Bytes(bytes)),
     ))
 }
 

@@ -1,0 +1,88 @@
+//! All-to-all: within each group every host sends to every other.
+
+use raddle_units::{Bytes, NodeId, Span, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Made, check_hosts, check_size, check_starts, message};
+use crate::random::Random;
+use crate::{Streamed, TrafficError, Workload};
+
+const CLASS: &str = "all-to-all";
+
+/// Every host sends to every other of its group. In step i host j sends to host j + i of its group, so that each host
+/// receives one message per step.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AllToAll {
+    /// Size of each message. Default 64KiB.
+    pub size: Bytes,
+    /// Hosts per group, drawn at random; hosts left over stay silent. Default: one group of all hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<u32>,
+    /// Time between the starts of steps. Default 0: all at once.
+    pub interval: Span,
+    /// Start of the first step. Default 0.
+    pub start: Span,
+}
+
+impl Default for AllToAll {
+    fn default() -> Self {
+        Self {
+            size: Bytes(65_536),
+            group: None,
+            interval: Span::ZERO,
+            start: Span::ZERO,
+        }
+    }
+}
+
+impl AllToAll {
+    /// The flows: groups x size x (size - 1), in order of step.
+    ///
+    /// # Errors
+    /// A field out of range, a group larger than the fabric.
+    pub fn build(
+        &self,
+        hosts: &[NodeId],
+        seed: u64,
+    ) -> Result<impl Workload + use<>, TrafficError> {
+        check_hosts(hosts, 2, "to send and to receive")?;
+        check_size("size", self.size)?;
+        let group = self.group.map_or(hosts.len(), |group| group as usize);
+        if group < 2 || group > hosts.len() {
+            let problem = format!("{group} is not between 2 and {} hosts", hosts.len());
+            return Err(TrafficError::spec("group", problem));
+        }
+        let steps = group as u64 - 1;
+        check_starts("interval", self.start.0, self.interval.0, steps)?;
+        let mut order = hosts.to_vec();
+        if self.group.is_some() {
+            Random::new(seed, 0).shuffle(&mut order);
+            order.truncate(hosts.len() / group * group);
+        }
+        let per_step = order.len() as u64;
+        let total = steps * per_step;
+        let bytes = Bytes(total.saturating_mul(self.size.0));
+        let Self {
+            size,
+            interval,
+            start,
+            ..
+        } = *self;
+        let flows = (0..total).map(move |index| -> Made {
+            let step = index / per_step;
+            let source = (index % per_step) as usize;
+            let base = source / group * group;
+            let target = base + (source - base + step as usize + 1) % group;
+            let at = Time(start.0 + interval.0 * step);
+            Ok(message(at, order[source], order[target], size, 0, index))
+        });
+        Ok(Streamed::new(
+            flows,
+            vec![CLASS.to_owned()],
+            Some(total),
+            Some(bytes),
+        ))
+    }
+}

@@ -1,0 +1,223 @@
+//! GPCNeT's congestors and victims, closed loop: every rank starts its next operation when the last one is done.
+//!
+//! After GPCNeT 1.3 (`network_load_test`). Ranks with the same number on their hosts form a slice; victims and each
+//! kind of congestor have one communicator per slice. Times of operations follow from the network, so this workload
+//! has dependencies and cannot be written as a flow file. It measures messages; GPCNeT's start-up, its warm-up
+//! iterations and its ten-second limits are left out.
+
+mod exchange;
+mod program;
+mod run;
+
+use raddle_units::{Bytes, NodeId, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::run::Run;
+use super::{check_size, check_starts};
+use crate::random::Random;
+use crate::{TrafficError, Workload};
+
+/// Shuffles hosts into victims and congestors.
+const SPLIT_STREAM: u64 = 0;
+/// Shuffles congestor hosts over the kinds.
+const COLOUR_STREAM: u64 = 1;
+/// Random rings of slice `i` use stream `FIRST_RING_STREAM + i`.
+const FIRST_RING_STREAM: u64 = 2;
+
+/// What congests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Congestor {
+    /// Pairwise exchanges with everyone in turn (xor partners if the group is a power of two, shifts otherwise).
+    Alltoall,
+    /// Everyone sends to rank 0.
+    P2pIncast,
+    /// Everyone puts into rank 0's memory and waits for completion.
+    PutIncast,
+    /// Everyone reads from rank 0: a request there, the data back (a broadcast, seen from rank 0).
+    GetIncast,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Victim {
+    /// 8 B to both neighbours of a random ring.
+    Latency,
+    /// 8 messages of 128 KiB to both neighbours of a random ring, then a barrier.
+    Bandwidth,
+    /// Allreduce of 8 B: recursive doubling.
+    Allreduce,
+}
+
+/// GPCNeT's load test: 20 % of the hosts run measured tests while 80 % congest the network without a pause.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gpcnet {
+    /// Share of the hosts that congest, rounded down to a whole host. Default 0.8.
+    pub congestor_share: f64,
+    /// Whether the congestors run; `false` is the baseline twin, with the same victims and rings. Default true.
+    pub congestion: bool,
+    /// Kinds of congestors, running at once in groups of (almost) equal size. Default: all four.
+    pub congestors: Vec<Congestor>,
+    /// Message of a congestor. Default 4096B.
+    pub congestor_size: Bytes,
+    /// Request of a get. Default 16B, the extended header of an RDMA read.
+    pub get_request_size: Bytes,
+    /// Ranks per host. Default 1.
+    pub ranks_per_host: u32,
+    /// Tests, in this order. Default: latency, bandwidth, allreduce.
+    pub victims: Vec<Victim>,
+    /// Time that the congestors run before the victims begin. Default 50us.
+    pub warmup: Span,
+    /// Random rings per ring test (GPCNeT: 30). Default 2.
+    pub rings: u32,
+    /// Exchanges per ring of the latency test (GPCNeT: 200). Default 8.
+    pub latency_iterations: u32,
+    /// Exchanges per ring of the bandwidth test (GPCNeT: 8). Default 2.
+    pub bandwidth_iterations: u32,
+    /// Allreduces (GPCNeT: 200 per test). Default 8.
+    pub allreduce_iterations: u32,
+    /// Message of the latency test. Default 8B.
+    pub latency_size: Bytes,
+    /// Message of the bandwidth test. Default 128KiB.
+    pub bandwidth_size: Bytes,
+    /// Messages to each neighbour at once in the bandwidth test. Default 8.
+    pub bandwidth_window: u32,
+    /// Message of the Allreduce test. Default 8B.
+    pub allreduce_size: Bytes,
+    /// Message of a barrier. Default 8B.
+    pub barrier_size: Bytes,
+}
+
+impl Default for Gpcnet {
+    fn default() -> Self {
+        Self {
+            congestor_share: 0.8,
+            congestion: true,
+            congestors: vec![
+                Congestor::Alltoall,
+                Congestor::P2pIncast,
+                Congestor::PutIncast,
+                Congestor::GetIncast,
+            ],
+            congestor_size: Bytes(4096),
+            get_request_size: Bytes(16),
+            ranks_per_host: 1,
+            victims: vec![Victim::Latency, Victim::Bandwidth, Victim::Allreduce],
+            warmup: Span::from_us(50),
+            rings: 2,
+            latency_iterations: 8,
+            bandwidth_iterations: 2,
+            allreduce_iterations: 8,
+            latency_size: Bytes(8),
+            bandwidth_size: Bytes(128 << 10),
+            bandwidth_window: 8,
+            allreduce_size: Bytes(8),
+            barrier_size: Bytes(8),
+        }
+    }
+}
+
+impl Gpcnet {
+    /// The baseline twin: the same victims, no congestors.
+    pub fn isolated(&self) -> Self {
+        Self {
+            congestion: false,
+            ..self.clone()
+        }
+    }
+
+    /// The closed loop; memory grows with the ranks and rings, not with the messages.
+    ///
+    /// # Errors
+    /// A field out of range; fewer than two victims or two hosts per kind of congestor (10 hosts by default).
+    pub fn build(
+        &self,
+        hosts: &[NodeId],
+        seed: u64,
+    ) -> Result<impl Workload + use<>, TrafficError> {
+        self.check(hosts.len())?;
+        let mut order = hosts.to_vec();
+        order.sort_unstable();
+        Random::new(seed, SPLIT_STREAM).shuffle(&mut order);
+        let victims = order.split_off(self.congestor_hosts(hosts.len()));
+        let mut congestors = order;
+        Random::new(seed, COLOUR_STREAM).shuffle(&mut congestors);
+        Ok(Run::new(self, &victims, &congestors, seed))
+    }
+
+    fn congestor_hosts(&self, hosts: usize) -> usize {
+        // 0.8 x 10 must not become 7 by a last bit.
+        libm::floor(hosts as f64 * self.congestor_share + 1e-9) as usize
+    }
+
+    fn check(&self, hosts: usize) -> Result<(), TrafficError> {
+        const MOST_ITERATIONS: u32 = 1_000_000;
+        const MOST_RANKS: u64 = 1 << 24;
+        let wrong = |field, problem: String| Err(TrafficError::spec(field, problem));
+        if !(self.congestor_share > 0.0 && self.congestor_share < 1.0) {
+            let problem = format!("{} is not between 0 and 1, like 0.8", self.congestor_share);
+            return wrong("congestor_share", problem);
+        }
+        for (field, size) in [
+            ("congestor_size", self.congestor_size),
+            ("get_request_size", self.get_request_size),
+            ("latency_size", self.latency_size),
+            ("bandwidth_size", self.bandwidth_size),
+            ("allreduce_size", self.allreduce_size),
+            ("barrier_size", self.barrier_size),
+        ] {
+            check_size(field, size)?;
+        }
+        for (field, value, most) in [
+            ("ranks_per_host", self.ranks_per_host, 1024),
+            ("rings", self.rings, 1000),
+            (
+                "latency_iterations",
+                self.latency_iterations,
+                MOST_ITERATIONS,
+            ),
+            (
+                "bandwidth_iterations",
+                self.bandwidth_iterations,
+                MOST_ITERATIONS,
+            ),
+            (
+                "allreduce_iterations",
+                self.allreduce_iterations,
+                MOST_ITERATIONS,
+            ),
+            ("bandwidth_window", self.bandwidth_window, 1024),
+        ] {
+            if value == 0 || value > most {
+                return wrong(field, format!("{value} is not between 1 and {most}"));
+            }
+        }
+        if self.congestors.is_empty() || self.congestors.len() > 64 {
+            return wrong(
+                "congestors",
+                "name 1 to 64 kinds (`congestion = false` turns them off)".to_owned(),
+            );
+        }
+        if self.victims.is_empty() || self.victims.len() > 1000 {
+            return wrong("victims", "name 1 to 1000 tests".to_owned());
+        }
+        if hosts as u64 * u64::from(self.ranks_per_host) > MOST_RANKS {
+            return wrong("ranks_per_host", "more than 2^24 ranks in all".to_owned());
+        }
+        check_starts("warmup", self.warmup.0, 0, 1)?;
+        let congestors = self.congestor_hosts(hosts);
+        let wanted = 2 * self.congestors.len();
+        if congestors < wanted || hosts - congestors < 2 {
+            let problem = format!(
+                "of {hosts} hosts {congestors} congest and {} are measured, but {wanted} and 2 are needed: \
+                 use a larger fabric, fewer `congestors` or another `congestor_share`",
+                hosts.saturating_sub(congestors)
+            );
+            return wrong("congestor_share", problem);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! Generators of traffic, one file each. All are seeded, and streamed: flows are made when they are asked for.
+
+mod all_to_all;
+mod flows;
+pub(crate) mod gpcnet;
+mod hpc_mix;
+mod incast;
+mod permutation;
+mod poisson;
+
+use raddle_units::{Bytes, NodeId, Time};
+
+use crate::message::DATA_PRIORITY;
+use crate::{MAX_SIZE_BYTES, MAX_START_PS, Message, TrafficError};
+
+pub use self::all_to_all::AllToAll;
+pub use self::flows::{FlowGroup, Flows, Nodes};
+pub use self::gpcnet::{Congestor, Gpcnet, Victim};
+pub use self::hpc_mix::{HPC_MIX_CLASSES, HpcMix};
+pub use self::incast::Incast;
+pub use self::permutation::Permutation;
+pub use self::poisson::{Poisson, SizeTable};
+
+type Made = Result<Message, TrafficError>;
+
+fn message(start: Time, src: NodeId, dst: NodeId, size: Bytes, class: u8, tag: u64) -> Message {
+    Message {
+        start,
+        src,
+        dst,
+        size,
+        class,
+        priority: DATA_PRIORITY,
+        tag,
+    }
+}
+
+fn check_size(field: &'static str, size: Bytes) -> Result<(), TrafficError> {
+    if size.0 == 0 || size.0 > MAX_SIZE_BYTES {
+        return Err(TrafficError::spec(
+            field,
+            format!("{size} is not between 1B and 1TiB"),
+        ));
+    }
+    Ok(())
+}
+
+fn check_hosts(hosts: &[NodeId], least: usize, why: &str) -> Result<(), TrafficError> {
+    if hosts.len() < least {
+        let got = hosts.len();
+        let problem =
+            format!("needs at least {least} hosts {why}; this fabric has {got}: use a larger one");
+        return Err(TrafficError::spec("generator", problem));
+    }
+    Ok(())
+}
+
+/// Whether the last of `count` starts, `interval_ps` apart, is still a start.
+fn check_starts(
+    field: &'static str,
+    first_ps: u64,
+    interval_ps: u64,
+    count: u64,
+) -> Result<(), TrafficError> {
+    let last = interval_ps
+        .checked_mul(count.saturating_sub(1))
+        .and_then(|x| x.checked_add(first_ps));
+    if last.is_none_or(|last| last > MAX_START_PS) {
+        return Err(TrafficError::spec(
+            field,
+            "the last flow would start after more than one day",
+        ));
+    }
+    Ok(())
+}
