@@ -1,6 +1,6 @@
 //! Broken maps of each kind: every one is refused with its place and a cure, none panics or allocates much.
 
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::FileFailurePersistence};
 use raddle_fabric::{
     CnTn, FabricBuilder, FabricError, FabricSource, FabricSpec, parse_hpcc_ns3, parse_toml,
 };
@@ -426,6 +426,10 @@ fn words_of_a_million_letters_give_a_short_error_at_once() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_failure_persistence(
+        FileFailurePersistence::WithSource("regressions")
+    ))]
+
     #[test]
     fn no_text_makes_the_readers_panic(text in "\\PC{0,200}") {
         let _ = parse_toml(&text, "map.toml");

@@ -1,6 +1,6 @@
 //! Writing a map and reading it again gives the same map, in both formats.
 
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::FileFailurePersistence};
 use raddle_fabric::{
     CnTn, Dumbbell, Fabric, FabricBuilder, FabricSource, FabricSpec, FatTree320, KAryFatTree,
     Small20, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_toml,
@@ -8,7 +8,7 @@ use raddle_fabric::{
 use raddle_units::{BitRate, NodeId, Span};
 
 /// A random map: a random tree of switches, more links between them, hosts with one to three ports.
-pub fn any_fabric() -> impl Strategy<Value = Fabric> {
+fn any_fabric() -> impl Strategy<Value = Fabric> {
     let switches = 1usize..8;
     switches
         .prop_flat_map(|switches| {
@@ -173,6 +173,10 @@ fn every_key_has_a_description_in_the_schema() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_failure_persistence(
+        FileFailurePersistence::WithSource("regressions")
+    ))]
+
     #[test]
     fn any_map_comes_back_from_toml(fabric in any_fabric()) {
         prop_assert_eq!(parse_toml(&write_toml(&fabric), "copy.toml").unwrap(), fabric);
