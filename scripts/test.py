@@ -37,9 +37,9 @@ class Count:
 
 def stages(*, scale: bool) -> list[Stage]:
     """List what `make test` or, with `scale`, `make test-scale` runs."""
-    # raddle-python holds conversions only; linking it here would need libpython, and pytest tests it.
-    cargo = ("cargo", "test", "--workspace", "--exclude", "raddle-python", "--locked")
-    cargo = (*cargo, "--no-fail-fast", "--quiet")
+    # raddle-python holds conversions only: pytest tests it; linking it would need libpython.
+    cargo: tuple[str, ...] = ("cargo", "test", "--workspace", "--exclude", "raddle-python")
+    cargo += ("--locked", "--no-fail-fast", "--quiet")
     pytest = (PYTHON, "-m", "pytest", "-q")
     if scale:
         # Tests that are too long for `make test` are marked #[ignore = "scale: …"] or `scale`.

@@ -90,7 +90,7 @@ def test_a_core_that_brings_threads_or_entropy_is_refused() -> None:
     [
         ("use std::time::Instant;", "std::time::Instant"),
         ("use std::{\n    fmt,\n    time::{Duration, SystemTime},\n};", "std::time::SystemTime"),
-        ("fn f() { let _ = std::fs::read(\"x\"); }", "std::fs::read"),
+        ('fn f() { let _ = std::fs::read("x"); }', "std::fs::read"),
         ("use std::{collections::BTreeMap, env};", "std::env"),
         ("use std::net::{IpAddr, UdpSocket};", "std::net::IpAddr"),
         ("use std::thread;", "std::thread"),

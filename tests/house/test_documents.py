@@ -1,0 +1,55 @@
+"""The pages tell the truth where a machine can check it."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def fenced(page: Path, language: str) -> list[str]:
+    """Fenced blocks of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    local = [link.partition("#")[0] for link in links if not re.match(r"https?:|mailto:|#", link)]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_the_experiment_in_the_readme_runs(tmp_path: Path) -> None:
+    (block,) = fenced(ROOT / "README.md", "toml")
+    file = tmp_path / "my.toml"
+    file.write_text(block)
+    out = tmp_path / "out"
+    command = [ROOT / ".venv" / "bin" / "raddle", "run", file, "--out", out, "--no-report", "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (out / "flows.parquet").exists()
+
+
+def test_make_help_lists_every_command_the_pages_name() -> None:
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = {line.split()[0] for line in done.stdout.splitlines()}
+    code = re.compile(r"(?:^|`)make ([a-z-]+)", re.MULTILINE)
+    named = {
+        (page.name, goal)
+        for page in PAGES
+        for goal in code.findall(page.read_text())
+        if goal not in listed
+    }
+    assert not named
+
+
+def test_the_version_stands_once() -> None:
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    version = cargo["workspace"]["package"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert version in (ROOT / "CHANGELOG.md").read_text()
