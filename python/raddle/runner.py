@@ -25,7 +25,16 @@ from raddle.plan import Plan, PlannedRun, RunStats
 if TYPE_CHECKING:
     from raddle import _core
 
-__all__ = ["Outcome", "RunState", "default_jobs", "execute", "plan_file", "plan_text"]
+__all__ = [
+    "Outcome",
+    "RunState",
+    "default_jobs",
+    "estimate_total",
+    "execute",
+    "plan_as_json",
+    "plan_file",
+    "plan_text",
+]
 
 POLL_S = 0.1
 
@@ -326,10 +335,10 @@ def _cpu_name() -> str | None:
     return platform.processor() or None
 
 
-def plan_as_json(plan: Plan) -> dict[str, Any]:
+def plan_as_json(plan: Plan, jobs: int | None = None) -> dict[str, Any]:
     """The plan for `--dry-run --json`."""
     raw: dict[str, Any] = json.loads(plan.text)
-    raw["estimate"] = estimate_total(plan)
+    raw["estimate"] = estimate_total(plan, jobs)
     return raw
 
 

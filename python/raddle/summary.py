@@ -124,6 +124,9 @@ def _scheme(
         "flows": sum(r["flows"] for r in per_seed),
         "finished": sum(r["finished"] for r in per_seed),
         **{key: figures[key] for key in figures if key not in ("flows", "finished")},
+        "p99_slowdown_per_seed": {
+            str(seed): run["slowdown"]["p99"] for seed, run in zip(seeds, per_seed, strict=True)
+        },
         "slowdown_by_size": _bins(rows),
         "score": _score(score_runs(results, scheme, reading, mode)),
         "impact": _impact(results, scheme),

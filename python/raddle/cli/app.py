@@ -1,0 +1,284 @@
+"""The commands. Each one checks its words, calls one function of the package, and prints."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raddle.cli import fabric, traffic
+from raddle.cli.talk import EXIT_INTERRUPTED, guarded, print_json, print_table, progress_wanted, say
+from raddle.errors import ExperimentError
+
+__all__ = ["app"]
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
+]
+
+
+def _examples(*lines: str) -> str:
+    return "\n\n".join(["[bold]Examples[/bold]", *lines])
+
+
+app = typer.Typer(
+    name="raddle",
+    help="Simulate HPC fabrics under congestion control, and see which scheme serves them best.",
+    epilog=_examples(
+        "raddle init my.toml            write a commented experiment that runs as it is",
+        "raddle run my.toml             simulate it, write results and report.html",
+        "raddle run my.toml --dry-run   what would run, and what it would cost",
+        "raddle doctor                  what works on this machine",
+    ),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+app.add_typer(fabric.app, name="fabric")
+app.add_typer(traffic.app, name="traffic")
+
+
+def _version(value: bool) -> None:
+    if not value:
+        return
+    from raddle import __version__
+
+    print(f"raddle {__version__}")
+    raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Simulate HPC fabrics under congestion control, and see which scheme serves them best."""
+
+
+@app.command(
+    epilog=_examples(
+        "raddle run experiments/congestion-small.toml",
+        "raddle run my.toml --out out/first --jobs 4",
+        "raddle run my.toml --json --no-report | jq .schemes.hpcc.score.s",
+        "Ctrl-C keeps finished runs; the same command resumes.",
+    )
+)
+@guarded
+def run(
+    file: Annotated[Path, typer.Argument(help="The experiment (TOML).", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Results folder.", show_default="out/NAME-OF-FILE"),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check it and estimate time and memory only.")
+    ] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            envvar="RADDLE_JOBS",
+            show_envvar=False,
+            help="Runs at the same time.",
+            show_default="cores",
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate an experiment: every scheme and seed, results and a report into a folder."""
+    from raddle import runner
+
+    plan = runner.plan_file(file)
+    folder = out if out is not None else Path("out") / file.stem
+    if not quiet:
+        for warning in plan.warnings:
+            say(f"warning: {warning}")
+        for scheme, rows in plan.parameters.items():
+            for row in rows:
+                if row.warning:
+                    say(f"warning: [schemes.{scheme}] {row.key} = {row.value}: {row.warning}")
+    if dry_run:
+        from raddle.cli.show import show_plan
+
+        if as_json:
+            print_json(runner.plan_as_json(plan, jobs))
+        else:
+            show_plan(plan, jobs)
+        return
+    _terminate_like_interrupt()
+    watch = None
+    if progress_wanted(quiet=quiet or as_json):
+        from raddle.cli.progress import RunProgress
+
+        with RunProgress() as bars:
+            outcome = runner.execute(plan, folder, jobs=jobs, watch=bars.show)
+    else:
+        outcome = runner.execute(plan, folder, jobs=jobs, watch=watch)
+    if not no_report and outcome.summary.get("schemes"):
+        from raddle.report import write_report
+
+        write_report(folder)
+    if as_json:
+        print_json(outcome.summary)
+    else:
+        from raddle.cli.show import show_summary
+
+        show_summary(outcome.summary)
+    if not quiet:
+        from raddle.cli.show import say_outcome
+
+        say_outcome(outcome, report=not no_report)
+    if outcome.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+
+
+@app.command(epilog=_examples("raddle report out/my"))
+@guarded
+def report(
+    folder: Annotated[Path, typer.Argument(help="A results folder.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Make report.html of a results folder again."""
+    from raddle.report import write_report
+
+    file = write_report(folder)
+    if as_json:
+        print_json({"report": str(file), "bytes": file.stat().st_size})
+    else:
+        print(file)
+
+
+@app.command(
+    epilog=_examples(
+        "raddle compare out/before out/after",
+        "raddle compare out/a out/b --tolerance 2   exit 1 if a figure differs by more than 2 %",
+    )
+)
+@guarded
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A results folder.", show_default=False)],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    tolerance: Annotated[
+        float | None,
+        typer.Option(min=0, help="Largest difference in %; more is exit 1.", show_default="none"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two results folders, scheme by scheme: scores, completion times, pauses."""
+    from raddle.cli.talk import answer_no
+    from raddle.compare import compare_folders
+    from raddle.text import significant
+
+    rows = compare_folders(a, b)
+    over = [r for r in rows if tolerance is not None and r.exceeds(tolerance)]
+    if as_json:
+        print_json(
+            {
+                "a": str(a),
+                "b": str(b),
+                "tolerance_percent": tolerance,
+                "agree": not over,
+                "figures": [r.as_json() for r in rows],
+            }
+        )
+    else:
+        shown = [
+            (
+                r.scheme,
+                r.figure,
+                "–" if r.a is None else significant(r.a, 4),
+                "–" if r.b is None else significant(r.b, 4),
+                "–" if r.change_percent is None else f"{r.change_percent:+.1f} %",
+                "!" if r in over else "",
+            )
+            for r in rows
+        ]
+        print_table(("scheme", "figure", "A", "B", "B against A", ""), shown, left=2)
+    if over:
+        say(f"{len(over)} of {len(rows)} figures differ by more than {tolerance:g} %")
+        answer_no()
+
+
+@app.command(
+    epilog=_examples("raddle init my.toml", "raddle init | raddle run /dev/stdin --out out/first")
+)
+@guarded
+def init(
+    file: Annotated[
+        Path | None, typer.Argument(help="Where to write it; stdout if left out.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented experiment that runs as it is."""
+    from raddle.cli.template import EXPERIMENT
+    from raddle.files import write_text
+
+    if file is None:
+        if as_json:
+            print_json({"experiment": EXPERIMENT})
+        else:
+            sys.stdout.write(EXPERIMENT)
+        return
+    if file.exists() and not force:
+        msg = f"{file} exists already\n  hint: choose another name, or --force to replace it"
+        raise ExperimentError(msg)
+    write_text(file, EXPERIMENT)
+    if as_json:
+        print_json({"file": str(file)})
+    else:
+        say(f"wrote {file}; next: raddle run {file}")
+
+
+@app.command(epilog=_examples("raddle schema > experiment.schema.json"))
+@guarded
+def schema(as_json: AsJson = False) -> None:
+    """Print the JSON Schema of an experiment file, for editors."""
+    from raddle import _core
+
+    print(_core.experiment_schema())
+
+
+@app.command(epilog=_examples("raddle doctor", "raddle doctor --json"))
+@guarded
+def doctor(as_json: AsJson = False) -> None:
+    """Say what works on this machine, and what to install for the rest."""
+    from raddle.cli.doctor import examine
+    from raddle.cli.talk import answer_no
+
+    checks = examine()
+    healthy = all(c.works for c in checks if c.needed)
+    if as_json:
+        print_json({"healthy": healthy, "checks": [c.as_json() for c in checks]})
+    else:
+        rows = [
+            ("ok" if c.works else "MISSING" if c.needed else "absent", c.what, c.found)
+            for c in checks
+        ]
+        print_table(("", "what", "found"), rows, left=3)
+        for check in checks:
+            if not check.works:
+                print(f"\n{check.what}: {check.cure}")
+        print(
+            "\nEverything that raddle needs works here."
+            if healthy
+            else "\nraddle does not work here yet."
+        )
+    if not healthy:
+        answer_no()
+
+
+def _terminate_like_interrupt() -> None:
+    """Batch systems end jobs with SIGTERM: keep what is done, as after Ctrl-C."""
+    import signal
+    import threading
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -1,0 +1,109 @@
+"""What `raddle doctor` looks at."""
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Check", "examine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that works or not; `cure` says what to do about it."""
+
+    what: str
+    needed: bool
+    works: bool
+    found: str
+    cure: str = ""
+
+    def as_json(self) -> Mapping[str, Any]:
+        """The check as JSON."""
+        return {
+            "what": self.what,
+            "needed": self.needed,
+            "works": self.works,
+            "found": self.found,
+            "cure": None if self.works else self.cure,
+        }
+
+
+def examine() -> list[Check]:
+    """All checks, the necessary ones first."""
+    checks = [
+        Check("Python", True, sys.version_info >= (3, 11), platform.python_version()),
+        _core(),
+    ]
+    checks += [
+        _package(name, "", needed=True)
+        for name in ("numpy", "pyarrow", "rich", "typer", "jinja2", "plotly", "matplotlib")
+    ]
+    checks += [
+        _package("pandas", "pip install 'raddle[pandas]' for results.flows.to_pandas()"),
+        _package("polars", "pip install 'raddle[polars]' for polars.from_arrow(results.flows)"),
+        _browser(),
+        _cores(),
+        _memory(),
+        _disk(),
+    ]
+    return checks
+
+
+def _guard(what: str, needed: bool, look: Callable[[], str], cure: str) -> Check:
+    try:
+        return Check(what, needed, True, look())
+    except Exception as error:
+        return Check(what, needed, False, f"{type(error).__name__}: {error}", cure)
+
+
+def _core() -> Check:
+    def look() -> str:
+        from raddle import _core
+
+        return _core.version()
+
+    cure = "`make build` in a checkout, or `pip install --force-reinstall raddle`"
+    return _guard("compiled core (raddle._core)", True, look, cure)
+
+
+def _package(name: str, cure: str, *, needed: bool = False) -> Check:
+    cure = cure or f"pip install --force-reinstall {name}"
+    return _guard(name, needed, lambda: importlib.metadata.version(name), cure)
+
+
+def _browser() -> Check:
+    path = next((p for n in ("chromium", "google-chrome", "firefox") if (p := shutil.which(n))), "")
+    cure = "any web browser shows report.html; the project's browser test needs chromium"
+    return Check("web browser", False, bool(path), path or "none in PATH", cure)
+
+
+def _cores() -> Check:
+    from raddle.runner import default_jobs
+
+    return Check("cores", False, True, str(default_jobs()))
+
+
+def _memory() -> Check:
+    from raddle.text import memory
+
+    def look() -> str:
+        return memory(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+    return _guard("memory", False, look, "the system does not say how much memory there is")
+
+
+def _disk() -> Check:
+    from raddle.text import memory
+
+    return _guard(
+        "free disk space here",
+        False,
+        lambda: memory(shutil.disk_usage(Path.cwd()).free),
+        "the system does not say how much space is left",
+    )

@@ -1,0 +1,93 @@
+"""The progress display of `raddle run`: simulated time, packet-hops a second, time left."""
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from raddle.runner import RunState
+from raddle.text import count, duration_s, span_us
+
+__all__ = ["RunProgress"]
+
+REFRESH_PER_S = 8
+
+
+class RunProgress:
+    """A line per active run and one for all of them, on stderr."""
+
+    def __init__(self) -> None:
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[talk]}"),
+            console=Console(stderr=True),
+            refresh_per_second=REFRESH_PER_S,
+            transient=True,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._all: TaskID | None = None
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def show(self, states: Sequence[RunState]) -> None:
+        """Bring the display up to date."""
+        hops = 0
+        fractions: list[float] = []
+        fresh = [s for s in states if not s.reused]
+        for state in fresh:
+            fraction, run_hops = self._one(state)
+            fractions.append(fraction)
+            hops += run_hops
+        elapsed = time.monotonic() - self._started
+        done = sum(s.stats is not None for s in states)
+        share = sum(fractions) / len(fractions) if fractions else 1.0
+        left = f"{duration_s(elapsed / share - elapsed)} left" if share > 0.02 else ""
+        rate = f"{count(hops / elapsed)} packet-hops/s" if elapsed > 0 else ""
+        if self._all is None:
+            self._all = self._bars.add_task("", total=1.0, talk="")
+        self._bars.update(
+            self._all,
+            description=f"[bold]{done}/{len(states)} runs",
+            completed=share,
+            talk="  ".join(t for t in (rate, left) if t),
+        )
+
+    def _one(self, state: RunState) -> tuple[float, int]:
+        name = state.run.name
+        if state.stats is not None:
+            task = self._tasks.pop(name, None)
+            if task is not None:
+                self._bars.remove_task(task)
+            return 1.0, state.stats.packet_hops
+        progress = state.progress
+        if progress is None or state.started is None:
+            return 0.0, 0
+        hops, total = progress.packet_hops, progress.flows_total
+        expected = state.run.estimate.packet_hops
+        # Packet-hops are the better measure of work done; flows end in a rush.
+        fraction = hops / expected if expected else progress.flows_done / total if total else 0.0
+        fraction = min(fraction, 0.99)
+        elapsed = time.monotonic() - state.started
+        words = [f"{span_us(progress.simulated_ps / 1e6)} simulated"]
+        if elapsed > 0.5:
+            words.append(f"{count(hops / elapsed)} packet-hops/s")
+        if name not in self._tasks:
+            self._tasks[name] = self._bars.add_task(name, total=1.0, talk="")
+        self._bars.update(self._tasks[name], completed=fraction, talk="  ".join(words))
+        return fraction, hops

@@ -1,0 +1,146 @@
+"""What commands say: data to stdout, talk to stderr, failures as exit codes, decided in one place.
+
+Exit codes: 0 done; 1 the answer is no; 2 bad usage or input; 70 a bug of ours; 130 interrupted.
+"""
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, ParamSpec
+
+import typer
+
+from raddle.errors import RaddleError, RunFailed
+
+__all__ = [
+    "ENVIRONMENT",
+    "EXIT_BUG",
+    "EXIT_INTERRUPTED",
+    "EXIT_NO",
+    "EXIT_USAGE",
+    "answer_no",
+    "guarded",
+    "print_json",
+    "print_table",
+    "progress_wanted",
+    "say",
+]
+
+EXIT_NO, EXIT_USAGE, EXIT_BUG, EXIT_INTERRUPTED = 1, 2, 70, 130
+
+ENVIRONMENT: Mapping[str, str] = {
+    "RADDLE_NO_PROGRESS": "any value hides the progress bar",
+    "RADDLE_JOBS": "runs at the same time (as --jobs; the option wins)",
+}
+"""Every environment variable that raddle reads, beside NO_COLOR."""
+
+P = ParamSpec("P")
+
+
+def say(text: str = "") -> None:
+    """Talk to the user (stderr)."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """One JSON document on one line of stdout, with `schema` first."""
+    document = {"schema": 1, **value}
+    print(json.dumps(document, ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
+    """A plain table on stdout: the first `left` columns to the left, figures to the right."""
+    if not rows:
+        return
+    lines = [header, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    for line in lines:
+        cells = [
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
+    sys.stdout.flush()
+
+
+def progress_wanted(*, quiet: bool) -> bool:
+    """A progress bar is for people who watch: on a terminal, and not switched off."""
+    return not quiet and sys.stderr.isatty() and not os.environ.get("RADDLE_NO_PROGRESS")
+
+
+def answer_no() -> NoReturn:
+    """End because the answer to the question asked is no."""
+    raise typer.Exit(EXIT_NO)
+
+
+def guarded(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn what a command raises into one message and an exit code.
+
+    With `--json` the message also goes to stdout as `{"schema": 1, "error": ...}`.
+    """
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        as_json = bool(kwargs.get("as_json"))
+        _warn_of_unknown_variables()
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except RunFailed as error:
+            _fail(str(error), EXIT_BUG, as_json=as_json)
+        except RaddleError as error:
+            _fail(str(error), EXIT_USAGE, as_json=as_json)
+        except BrokenPipeError:
+            # The reader (head, less) has what it wanted; keep Python from complaining at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            _fail("interrupted", EXIT_INTERRUPTED, as_json=as_json)
+        except ImportError as error:
+            _fail(_import_words(error), EXIT_BUG, as_json=as_json)
+        except OSError as error:
+            name = f"{error.filename}: " if error.filename else ""
+            _fail(f"{name}{error.strerror or error}", EXIT_USAGE, as_json=as_json)
+        except Exception as error:
+            if type(error).__module__.startswith("typer"):
+                raise  # usage errors and exits are typer's to show
+            import traceback
+
+            say(traceback.format_exc().rstrip())
+            _fail(
+                f"internal error: {error}\n  hint: this is a bug in raddle; please report it with "
+                "the lines above and the experiment",
+                EXIT_BUG,
+                as_json=as_json,
+            )
+
+    return run
+
+
+def _fail(message: str, code: int, *, as_json: bool) -> NoReturn:
+    if as_json:
+        print_json({"error": {"message": message, "exit_code": code}})
+    prefix = "" if message.startswith("error") or message == "interrupted" else "error: "
+    if prefix and sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
+        prefix = "\033[1;31merror:\033[0m "
+    say(prefix + message)
+    raise typer.Exit(code)
+
+
+def _import_words(error: ImportError) -> str:
+    if error.name == "raddle._core" or "_core" in str(error):
+        return (
+            "the compiled part of raddle (raddle._core) is missing or broken\n"
+            f"  cause: {error}\n"
+            "  hint: `make build` in a checkout, or `pip install --force-reinstall raddle`"
+        )
+    return f"{error}\n  hint: `raddle doctor` says what is missing and how to install it"
+
+
+def _warn_of_unknown_variables() -> None:
+    for name in os.environ:
+        if name.startswith("RADDLE_") and name not in ENVIRONMENT:
+            known = ", ".join(ENVIRONMENT)
+            say(f"warning: environment variable {name} is not known (known: {known})")

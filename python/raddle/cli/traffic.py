@@ -1,0 +1,146 @@
+"""`raddle traffic`: write, describe and plot flows."""
+
+import json
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raddle.cli.talk import guarded, print_json, print_table, say
+from raddle.text import size, span_us
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Traffic: write the flows of an experiment, describe them, plot who talks to whom.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
+]
+FlowSource = Annotated[
+    Path, typer.Argument(help="An experiment or a flow file.", show_default=False)
+]
+Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Seed of the generator.")]
+
+
+class FlowFormat(StrEnum):
+    """Formats that flows are written in."""
+
+    HPCC_NS3 = "hpcc-ns3"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class SourceFormat(StrEnum):
+    """Formats that flows are read from."""
+
+    AUTO = "auto"
+    EXPERIMENT = "experiment"
+    HPCC_NS3 = "hpcc-ns3"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+Format = Annotated[SourceFormat, typer.Option("--format", "-f", help="Format of the source.")]
+
+ENDINGS = {".csv": FlowFormat.CSV, ".parquet": FlowFormat.PARQUET, ".txt": FlowFormat.HPCC_NS3}
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\nraddle traffic write my.toml --out flows.csv --seed 2\n\n"
+    "raddle traffic write my.toml --isolated --out tested.txt"
+)
+@guarded
+def write(
+    file: FlowSource,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Flow file.", show_default=False)],
+    to: Annotated[
+        FlowFormat | None, typer.Option("--to", help="Its format.", show_default="by its ending")
+    ] = None,
+    seed: Seed = 1,
+    isolated: Annotated[
+        bool, typer.Option("--isolated", help="Only the tested flows (the twin without load).")
+    ] = False,
+    format: Format = SourceFormat.AUTO,
+    as_json: AsJson = False,
+) -> None:
+    """Write the flows of an experiment, or convert a flow file."""
+    from raddle import _core
+
+    chosen = to if to is not None else ENDINGS.get(out.suffix.lower())
+    if chosen is None:
+        msg = f"cannot tell the format from {out.name!r}: use .csv, .parquet or .txt, or --to"
+        raise typer.BadParameter(msg, param_hint="--out")
+    count = _core.traffic_write(str(file), format.value, seed, isolated, str(out), chosen.value)
+    if as_json:
+        print_json({"file": str(out), "format": chosen.value, "flows": count})
+    else:
+        say(f"wrote {count:,} flows to {out}")
+
+
+@app.command(epilog="[bold]Examples[/bold]\n\nraddle traffic describe my.toml --json")
+@guarded
+def describe(
+    file: FlowSource, seed: Seed = 1, format: Format = SourceFormat.AUTO, as_json: AsJson = False
+) -> None:
+    """Count flows and bytes, in all and per class."""
+    from raddle import _core
+
+    found: dict[str, Any] = json.loads(_core.traffic_describe(str(file), format.value, seed))
+    if as_json:
+        print_json(found)
+        return
+    first, last = found.get("first_start_ps") or 0, found.get("last_start_ps") or 0
+    print(
+        f"{found['flows']:,} flows, {size(found['bytes'])}, "
+        f"starting from {span_us(first / 1e6)} to {span_us(last / 1e6)}\n"
+    )
+    rows = [
+        (
+            row["class"],
+            f"{row['flows']:,}",
+            f"{row['flows'] / max(found['flows'], 1):.1%}",
+            size(row["bytes"]),
+            f"{row['bytes'] / max(found['bytes'], 1):.1%}",
+        )
+        for row in found.get("classes", [])
+    ]
+    print_table(("class", "flows", "of all", "bytes", "of all"), rows)
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\nraddle traffic plot my.toml --out traffic.svg\n\n"
+    "raddle traffic plot light.toml medium.toml heavy.toml --out figure-7.pdf"
+)
+@guarded
+def plot(
+    files: Annotated[list[Path], typer.Argument(help="Experiments or flow files, one panel each.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Picture: .svg, .png or .pdf.", show_default=False)
+    ],
+    seed: Seed = 1,
+    format: Format = SourceFormat.AUTO,
+    as_json: AsJson = False,
+) -> None:
+    """Plot source against destination: dots are tested flows, triangles background."""
+    import pyarrow.parquet as pq
+
+    from raddle import _core
+    from raddle.plots import draw_traffic, save
+
+    panels = []
+    with tempfile.TemporaryDirectory(prefix="raddle-") as folder:
+        for file in files:
+            flows = Path(folder) / "flows.parquet"
+            _core.traffic_write(str(file), format.value, seed, False, str(flows), "parquet")
+            panels.append((file.stem, pq.read_table(flows)))
+        save(draw_traffic(panels, seed=seed), out)
+    if as_json:
+        print_json({"file": str(out), "flows": [table.num_rows for _, table in panels]})
+    else:
+        say(f"wrote {out}")

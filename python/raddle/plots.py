@@ -1,0 +1,118 @@
+"""Pictures for papers (matplotlib): who talks to whom, and a map by its levels."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow as pa
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from raddle.columns import codes, integers
+from raddle.errors import ResultsError
+
+__all__ = ["draw_fabric", "draw_traffic", "save"]
+
+TESTED = ("#0072B2", "#009E73", "#CC79A7")
+BACKGROUND = ("#E69F00", "#D55E00", "#56B4E9", "#999999")
+MOST_MARKS = 20_000
+
+
+def save(figure: Figure, file: Path) -> None:
+    """Write a figure in the format of the file's ending.
+
+    Raises
+    ------
+    ResultsError
+        The ending is not one that can be drawn.
+    """
+    if file.suffix.lower() not in (".svg", ".png", ".pdf"):
+        msg = f"cannot draw {file.name!r}: the ending must be .svg, .png or .pdf"
+        raise ResultsError(msg)
+    # Fixed ids and no date: the same figure is the same file.
+    with mpl.rc_context({"svg.hashsalt": "raddle", "svg.fonttype": "none"}):
+        when = {"Date": None} if file.suffix.lower() == ".svg" else {}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(file, dpi=200, metadata=when or None)
+
+
+def draw_traffic(panels: Sequence[tuple[str, pa.Table]], *, seed: int) -> Figure:
+    """Source against destination, as the paper's Figure 7: tested dots, background triangles.
+
+    Parameters
+    ----------
+    panels
+        Title and flows (columns src, dst, class) of each panel.
+    """
+    figure = Figure(figsize=(4.6 * len(panels), 5.2), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(panels), sharex=True, sharey=True))
+    for axis, (title, flows) in zip(axes, panels, strict=True):
+        which, names = codes(flows, "class")
+        src, dst = integers(flows, "src"), integers(flows, "dst")
+        step = max(1, flows.num_rows // MOST_MARKS)
+        used = {"tested": 0, "background": 0}
+        # Background first, so that the few tested dots lie on top.
+        for code in sorted(range(len(names)), key=lambda c: (_is_tested(names[c]), names[c])):
+            rows = np.flatnonzero(which == code)
+            rows = rows[::step] if rows.size > 1000 else rows
+            kind = "tested" if _is_tested(names[code]) else "background"
+            palette = TESTED if kind == "tested" else BACKGROUND
+            colour = palette[used[kind] % len(palette)]
+            used[kind] += 1
+            axis.scatter(
+                src[rows],
+                dst[rows],
+                s=9 if kind == "tested" else 7,
+                marker="o" if kind == "tested" else "^",
+                color=colour,
+                alpha=0.9 if kind == "tested" else 0.35,
+                linewidths=0,
+                label=f"{names[code]} ({int((which == code).sum()):,})",
+            )
+        axis.set_title(f"{title}: {flows.num_rows:,} flows", fontsize=10)
+        axis.set_xlabel("source host")
+        axis.set_aspect("equal")
+        axis.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=7, frameon=False
+        )
+    axes[0].set_ylabel("destination host")
+    note = f"seed {seed}; dots are tested flows, triangles background"
+    if any(table.num_rows > MOST_MARKS for _, table in panels):
+        note += "; large classes are thinned out"
+    figure.text(0.005, 0.995, note, fontsize=7, va="top", color="#666666")
+    return figure
+
+
+def draw_fabric(
+    nodes: Mapping[str, Sequence[Any]], links: Mapping[str, Sequence[Any]], *, title: str
+) -> Figure:
+    """A map by its levels: hosts below, links as lines."""
+    levels = np.asarray(nodes["level"])
+    position: dict[int, tuple[float, float]] = {}
+    for level in np.unique(levels):
+        members = [nodes["node"][i] for i in np.flatnonzero(levels == level).tolist()]
+        for place, node in enumerate(members):
+            position[node] = ((place + 0.5) / len(members), float(level))
+    figure = Figure(figsize=(10, 1.6 + 1.5 * len(np.unique(levels))), layout="constrained")
+    axis = figure.subplots()
+    segments = [
+        (position[a], position[b]) for a, b in zip(links["node_a"], links["node_b"], strict=True)
+    ]
+    axis.add_collection(LineCollection(segments, colors="#7f7f7f", linewidths=0.4, alpha=0.5))
+    for level in np.unique(levels):
+        members = [nodes["node"][i] for i in np.flatnonzero(levels == level).tolist()]
+        xs, ys = zip(*(position[m] for m in members), strict=True)
+        marker, colour = ("o", "#0072B2") if level == 0 else ("s", "#D55E00")
+        axis.scatter(xs, ys, s=max(4.0, 60 - len(members) / 4), marker=marker, color=colour)
+        name = "hosts" if level == 0 else f"level {level}"
+        axis.text(-0.01, float(level), f"{len(members):,} {name}", ha="right", va="center")
+    axis.set_xlim(-0.12, 1.01)
+    axis.set_axis_off()
+    axis.set_title(f"{title}: {len(position):,} nodes, {len(segments):,} links")
+    return figure
+
+
+def _is_tested(name: str) -> bool:
+    return name.lower().startswith(("t_", "t-", "tested"))

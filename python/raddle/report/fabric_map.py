@@ -1,0 +1,283 @@
+"""The fabric, drawn by its levels, each link in the colour of its load.
+
+Large maps are drawn in groups: the hosts of one switch become one mark, and levels with many
+switches are cut into at most `MOST_GROUPS` runs of neighbours; a drawn line then stands for all
+links between two groups and has the load of the busiest of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from raddle.columns import Floats, Integers, floats, integers, select
+from raddle.report.chart import Chart, View, figure
+from raddle.results import Results
+from raddle.text import span_us
+from raddle.verdict import label_of
+
+__all__ = ["BusyLink", "busiest_links", "fabric_chart", "link_loads"]
+
+MOST_LINKS = 3000
+MOST_GROUPS = 80
+# Load classes as shares of the busiest link: colour, width, opacity. Width and order carry the
+# meaning as well, so that colour is not needed to read the picture.
+CLASSES = (
+    (0.2, "#9aa5b1", 0.7, 0.35),
+    (0.4, "#56B4E9", 0.9, 0.7),
+    (0.6, "#0072B2", 1.2, 0.8),
+    (0.8, "#E69F00", 1.8, 0.95),
+    (1.0, "#D55E00", 2.6, 1.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BusyLink:
+    """A link in its busier direction; `load` is the share of its capacity over the run."""
+
+    source: str
+    target: str
+    load: float
+    max_queue_bytes: int
+    pause_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """Groups of nodes with their places, and the group of each node."""
+
+    group_of: Mapping[int, int]
+    x: Floats
+    y: Floats
+    text: list[str]
+    is_host: NDArray[np.bool_]
+
+
+def link_loads(results: Results, scheme: str, simulated_ps: float) -> Floats:
+    """Load of each row of `results.links` (0 to 1): the busier direction, mean over seeds."""
+    links, ports = results.links, select(results.ports, scheme=scheme)
+    if ports.num_rows == 0 or simulated_ps <= 0:
+        return np.zeros(links.num_rows)
+    seeds = len(set(integers(ports, "seed").tolist()))
+    key = _key(integers(ports, "node"), integers(ports, "port"))
+    values, inverse = np.unique(key, return_inverse=True)
+    sent = np.bincount(inverse, weights=floats(ports, "tx_bytes")) / seeds
+    rate = floats(links, "rate_bps")
+    loads = []
+    for end in ("a", "b"):
+        wanted = _key(integers(links, f"node_{end}"), integers(links, f"port_{end}"))
+        place = np.clip(np.searchsorted(values, wanted), 0, values.size - 1)
+        bytes_sent = np.where(values[place] == wanted, sent[place], 0.0)
+        loads.append(bytes_sent * 8e12 / (rate * simulated_ps))
+    return np.minimum(np.maximum(*loads), 1.0)
+
+
+def fabric_chart(results: Results, simulated_ps: Mapping[str, float]) -> Chart | None:
+    """One view per scheme."""
+    if results.links.num_rows == 0 or results.nodes.num_rows == 0:
+        return None
+    drawing = _draw(results)
+    loads = {
+        s: link_loads(results, s, simulated_ps.get(s) or 0.0)
+        for s in results.schemes
+        if simulated_ps.get(s)
+    }
+    top = max((float(v.max()) for v in loads.values()), default=0.0)
+    if top <= 0:
+        return None
+    levels = sorted(set(drawing.y.tolist()))
+    views = [
+        View(label_of(s), _map(results, drawing, values, top, levels, s))
+        for s, values in loads.items()
+    ]
+    grouped = len(drawing.x) < results.nodes.num_rows
+    caption = (
+        "Hosts at the bottom, switches above by level. Colour and width of a link: bytes sent in "
+        "its busier direction over what it could carry in the simulated time, with the same "
+        f"classes for every scheme ({top:.1%} is the busiest link of all). Ringed switches had "
+        "paused ports."
+    )
+    if grouped:
+        caption += (
+            f" The {results.nodes.num_rows:,} nodes are drawn in {len(drawing.x):,} groups; a "
+            "line shows the busiest of its links."
+        )
+    return Chart("fabric", "Load of the links", views, caption, height=460)
+
+
+def busiest_links(
+    results: Results, scheme: str, simulated_ps: float, most: int = 8
+) -> list[BusyLink]:
+    """The links with the highest load, busiest first."""
+    links = results.links
+    loads = link_loads(results, scheme, simulated_ps)
+    names = dict(
+        zip(
+            integers(results.nodes, "node").tolist(), results.nodes["name"].to_pylist(), strict=True
+        )
+    )
+    ports = {
+        (row["node"], row["port"]): row for row in select(results.ports, scheme=scheme).to_pylist()
+    }
+    found = []
+    for index in np.argsort(-loads, kind="stable")[:most].tolist():
+        row = {c: links[c][index].as_py() for c in ("node_a", "port_a", "node_b", "port_b")}
+        a, b = (row["node_a"], row["port_a"]), (row["node_b"], row["port_b"])
+        empty = {"tx_bytes": 0, "max_queue_bytes": 0, "pause_ps": 0}
+        if ports.get(b, empty)["tx_bytes"] > ports.get(a, empty)["tx_bytes"]:
+            a, b = b, a
+        port = ports.get(a, empty)
+        found.append(
+            BusyLink(
+                str(names.get(a[0], a[0])),
+                str(names.get(b[0], b[0])),
+                float(loads[index]),
+                int(port["max_queue_bytes"]),
+                float(port["pause_ps"]) / 1e6,
+            )
+        )
+    return found
+
+
+def _map(
+    results: Results,
+    drawing: _Drawing,
+    loads: Floats,
+    top: float,
+    levels: list[float],
+    scheme: str,
+) -> go.Figure:
+    a = np.asarray([drawing.group_of[n] for n in integers(results.links, "node_a").tolist()])
+    b = np.asarray([drawing.group_of[n] for n in integers(results.links, "node_b").tolist()])
+    pair = np.minimum(a, b) * len(drawing.x) + np.maximum(a, b)
+    values, inverse = np.unique(pair, return_inverse=True)
+    peak = np.zeros(values.size)
+    np.maximum.at(peak, inverse, loads)
+    left, right = values // len(drawing.x), values % len(drawing.x)
+    traces: list[go.Scatter] = []
+    low = 0.0
+    for share, colour, width, opacity in CLASSES:
+        high = share * top
+        rows = (peak >= low) & ((peak < high) | (share == 1.0)) & (left != right)
+        xs = np.column_stack([drawing.x[left[rows]], drawing.x[right[rows]]])
+        ys = np.column_stack([drawing.y[left[rows]], drawing.y[right[rows]]])
+        traces.append(
+            go.Scatter(
+                x=_broken(xs),
+                y=_broken(ys),
+                mode="lines",
+                name=f"{low:.0%}–{high:.0%}" if top > 0.05 else f"{low:.1%}–{high:.1%}",
+                opacity=opacity,
+                line={"color": colour, "width": width},
+                hoverinfo="skip",
+            )
+        )
+        low = high
+    paused = _paused_us(results, scheme, drawing)
+    hover = [
+        text + (f"<br>paused {span_us(p)}" if p > 0 else "")
+        for text, p in zip(drawing.text, paused, strict=True)
+    ]
+    traces.append(
+        go.Scatter(
+            x=drawing.x,
+            y=drawing.y,
+            mode="markers",
+            name="nodes",
+            text=hover,
+            hovertemplate="%{text}<extra></extra>",
+            marker={
+                "size": np.where(drawing.is_host, 4, 9),
+                "symbol": np.where(drawing.is_host, "circle", "square").tolist(),
+                "color": "#7a828c",
+                "line": {
+                    "color": "#D55E00",
+                    "width": np.where((paused > 0) & ~drawing.is_host, 2.0, 0.0),
+                },
+            },
+            meta="nodes",
+        )
+    )
+    names = ["hosts" if v == 0 else f"level {v:.0f}" for v in levels]
+    return figure(
+        traces,
+        x={"visible": False, "range": [-0.01, 1.01], "fixedrange": True},
+        y={
+            "tickvals": levels,
+            "ticktext": names,
+            "range": [levels[0] - 0.2, levels[-1] + 0.2],
+            "showgrid": False,
+            "zeroline": False,
+            "fixedrange": True,
+        },
+    )
+
+
+def _draw(results: Results) -> _Drawing:
+    nodes, links = results.nodes, results.links
+    ids, level = integers(nodes, "node"), integers(nodes, "level")
+    names = [str(n) for n in nodes["name"].to_pylist()]
+    many = links.num_rows > MOST_LINKS
+    above = _switch_above(ids, level, integers(links, "node_a"), integers(links, "node_b"))
+    group_of: dict[int, int] = {}
+    xs: list[float] = []
+    ys: list[float] = []
+    text: list[str] = []
+    host: list[bool] = []
+    for value in np.unique(level).tolist():
+        members = np.flatnonzero(level == value)
+        if not many:
+            parts = [np.asarray([m]) for m in members]
+        elif value == 0:
+            switch = np.asarray([above.get(int(ids[m]), -1) for m in members])
+            parts = [members[switch == s] for s in np.unique(switch)]
+            parts = _limit(parts)
+        else:
+            parts = np.array_split(members, min(members.size, MOST_GROUPS))
+        for place, part in enumerate(parts):
+            for member in part.tolist():
+                group_of[int(ids[member])] = len(xs)
+            xs.append((place + 0.5) / len(parts))
+            ys.append(float(value))
+            host.append(value == 0)
+            first, last = names[part[0]], names[part[-1]]
+            text.append(first if part.size == 1 else f"{first} to {last} ({part.size} nodes)")
+    return _Drawing(group_of, np.asarray(xs), np.asarray(ys), text, np.asarray(host))
+
+
+def _limit(parts: list[Integers]) -> list[Integers]:
+    if len(parts) <= MOST_GROUPS:
+        return parts
+    runs = np.array_split(np.arange(len(parts)), MOST_GROUPS)
+    return [np.concatenate([parts[i] for i in run.tolist()]) for run in runs]
+
+
+def _switch_above(ids: Integers, level: Integers, a: Integers, b: Integers) -> dict[int, int]:
+    levels = dict(zip(ids.tolist(), level.tolist(), strict=True))
+    above: dict[int, int] = {}
+    for x, y in zip(a.tolist(), b.tolist(), strict=True):
+        for host, switch in ((x, y), (y, x)):
+            if levels.get(host) == 0:
+                above.setdefault(host, switch)
+    return above
+
+
+def _paused_us(results: Results, scheme: str, drawing: _Drawing) -> Floats:
+    ports = select(results.ports, scheme=scheme)
+    total = np.zeros(len(drawing.x))
+    seeds = max(1, len(set(integers(ports, "seed").tolist())))
+    nodes, spans = integers(ports, "node").tolist(), floats(ports, "pause_ps")
+    places = np.asarray([drawing.group_of.get(n, 0) for n in nodes], dtype=np.int64)
+    np.add.at(total, places, spans / 1e6 / seeds)
+    return total
+
+
+def _broken(pairs: Floats) -> Floats:
+    """Pairs of coordinates as one line with a gap after each pair."""
+    return np.column_stack([pairs, np.full(len(pairs), np.nan)]).ravel().astype(np.float32)
+
+
+def _key(node: Integers, port: Integers) -> Integers:
+    return node * 65536 + port

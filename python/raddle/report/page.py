@@ -1,0 +1,350 @@
+"""The page: what stands where, and the tables around the charts."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from raddle.columns import integers, select
+from raddle.pauses import PauseNode, pause_edges, pause_tree
+from raddle.report.chart import colour_of
+from raddle.report.fabric_map import BusyLink, busiest_links, fabric_chart
+from raddle.report.series import queue_chart, throughput_chart, watched_chart
+from raddle.report.spreads import fct_chart, pause_chart, score_chart, slowdown_chart
+from raddle.results import Results
+from raddle.score import CONFIGURATIONS
+from raddle.summary import summarise
+from raddle.text import count, duration_s, fixed, join_words, memory, significant, size, span_us
+from raddle.verdict import Verdict, label_of, verdict_of
+
+__all__ = ["render"]
+
+Json = Mapping[str, Any]
+UNITS = {"long": "Gb/s", "short": "µs", "allreduce": "µs"}
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLine:
+    """A line of the pause tree; `share` of the longest pause is drawn as a bar."""
+
+    name: str
+    detail: str
+    share: float
+    children: tuple["TreeLine", ...]
+
+
+def render(results: Results) -> str:
+    """The whole page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+    environment = Environment(
+        loader=PackageLoader("raddle.report", "page"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        {
+            "count": count,
+            "duration": duration_s,
+            "fixed": fixed,
+            "label": label_of,
+            "memory": memory,
+            "sig": significant,
+            "size": size,
+            "span": span_us,
+        }
+    )
+    return environment.get_template("report.html.j2").render(**_content(results))
+
+
+def _content(results: Results) -> dict[str, Any]:
+    manifest = results.manifest
+    summary = results.summary or summarise(results, name=results.name, complete=True, parameters={})
+    schemes: Json = summary["schemes"]
+    seeds = results.seeds
+    words = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+    simulated = _simulated(results, schemes)
+    verdict = verdict_of(summary)
+    charts = {
+        "score": score_chart(schemes, words),
+        "throughput": throughput_chart(results, words),
+        "watched": watched_chart(results),
+        "fct": fct_chart(results, words),
+        "slowdown": slowdown_chart(results, words),
+        "pauses": pause_chart(schemes, words),
+        "queues": queue_chart(results, words),
+        "fabric": fabric_chart(results, simulated),
+    }
+    shown = {key: chart for key, chart in charts.items() if chart is not None and chart.views}
+    return {
+        "name": results.name,
+        "facts": _facts(results, manifest, seeds),
+        "complete": summary.get("complete", True),
+        "runs_done": sum(bool(r.get("done")) for r in manifest.get("runs", [])),
+        "runs_all": len(manifest.get("runs", [])),
+        "verdict": verdict,
+        "no_score": None if verdict.scored else _why_no_score(results),
+        "score_rows": _score_rows(schemes, verdict),
+        "score_meta": _score_meta(schemes),
+        "glance": _glance(schemes),
+        "fct_tables": _fct_tables(schemes),
+        "schemes": {
+            name: {"label": label_of(name), "colour": colour_of(name, i)}
+            for i, name in enumerate(schemes)
+        },
+        "charts": shown,
+        "chart_json": [chart.to_json() for chart in shown.values()],
+        "trees": _pause_trees(results),
+        "busiest": _busiest(results, simulated, verdict),
+        "settings": manifest.get("settings", []),
+        "parameters": manifest.get("parameters", {}),
+        "warnings": manifest.get("warnings", []),
+        "manifest": manifest,
+        "experiment": _experiment(results),
+        "words": words,
+        "script": _asset("report.js"),
+        "style": _asset("report.css"),
+        "plotly": _plotly(),
+    }
+
+
+def _facts(results: Results, manifest: Json, seeds: Sequence[int]) -> list[str]:
+    facts = []
+    fabric = manifest.get("fabric") or {}
+    if fabric.get("hosts"):
+        facts.append(
+            f"{fabric['hosts']:,} hosts, {fabric.get('switches', 0):,} switches, "
+            f"{fabric.get('links', 0):,} links"
+        )
+    traffic = manifest.get("traffic") or {}
+    if traffic.get("flows"):
+        facts.append(f"{traffic['flows']:,} flows, {size(traffic.get('bytes') or 0)}")
+    facts.append(join_words(label_of(s) for s in results.schemes))
+    facts.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
+    if manifest.get("compat"):
+        facts.append(f"semantics of {manifest['compat']}")
+    return facts
+
+
+def _simulated(results: Results, schemes: Json) -> dict[str, float]:
+    """Simulated time per scheme, ps; from the queue samples where the summary has none."""
+    found = {}
+    for name, row in schemes.items():
+        value = row.get("simulated_ps")
+        if not value and results.queues.num_rows:
+            value = int(integers(results.queues, "time_ps").max())
+        found[name] = float(value or 0)
+    return found
+
+
+def _why_no_score(results: Results) -> str:
+    if results.isolated is None:
+        return (
+            "The score compares tested flows under load with the same flows alone. This traffic "
+            "has no tested classes, so there is no twin run to compare with and no score. "
+            "Generators with tested classes (hpc-mix) have one."
+        )
+    return (
+        "The score needs tested long, short and Allreduce flows, each under load and alone. "
+        "These results lack at least one of them, so there is no score."
+    )
+
+
+def _score_rows(schemes: Json, verdict: Verdict) -> list[dict[str, Any]]:
+    """Two rows per scheme, as the paper's Table 3: under load and alone."""
+    rows = []
+    scored = {n: r["score"] for n, r in schemes.items() if r.get("score")}
+    best = {
+        c: min(scored, key=lambda n, c=c: scored[n]["s"][c]["mean"])  # type: ignore[misc]
+        for c in (CONFIGURATIONS if scored else ())
+    }
+    for index, (name, score) in enumerate(scored.items()):
+        parts = score["parts"]
+        mark = "≥ " if score["lower_bound"] else ""
+        rows.append(
+            {
+                "label": label_of(name),
+                "colour": colour_of(name, index),
+                "best": name == verdict.best,
+                "loaded": [_number(parts[r]["loaded"]) for r in UNITS],
+                "alone": [_number(parts[r]["alone"]) for r in UNITS],
+                "ratios": [_number(parts[r]["ratio"]) for r in UNITS],
+                "w": _number(score["w"]),
+                "totals": [
+                    {"text": mark + _number(score["s"][c]), "best": best[c] == name}
+                    for c in CONFIGURATIONS
+                ],
+                "monotone": mark + _number(score["monotone"]["1"]),
+            }
+        )
+    return rows
+
+
+def _score_meta(schemes: Json) -> dict[str, Any] | None:
+    scores = [r["score"] for r in schemes.values() if r.get("score")]
+    if not scores:
+        return None
+    parts = [p for s in scores for p in s["parts"].values()]
+    modes = {
+        "pvar": "population variance of the three parts",
+        "var": "sample variance of the three parts",
+        "std": "standard deviation of the three parts",
+        "none": "left out",
+    }
+    return {
+        "reading": "a ratio per flow, then the mean"
+        if scores[0]["reading"] == "per-flow"
+        else "a ratio of means",
+        "mode": f"{modes[scores[0]['variance_mode']]} (rebuilt: the paper's formula is lost)",
+        "pairs": {r: sum(s["parts"][r]["pairs"] for s in scores) for r in UNITS},
+        "unfinished": sum(p["unfinished"] for p in parts),
+        "unpaired": sum(p["unpaired"] for p in parts),
+        "configurations": [w.label for w in CONFIGURATIONS.values()],
+    }
+
+
+def _glance(schemes: Json) -> list[dict[str, Any]]:
+    rows = []
+    for index, (name, row) in enumerate(schemes.items()):
+        slowdown = row.get("slowdown") or {}
+        ci = row.get("ci95") or {}
+        slow_ci = slowdown.get("ci95") or {}
+        queue, drops = row.get("max_port_queue_bytes"), row.get("drops")
+        rows.append(
+            {
+                "label": label_of(name),
+                "colour": colour_of(name, index),
+                "cells": [
+                    f"{row['finished']:,} / {row['flows']:,}",
+                    _pm(slowdown.get("p50"), slow_ci.get("p50")),
+                    _pm(slowdown.get("p99"), slow_ci.get("p99")),
+                    _pm(row.get("goodput_gbps"), ci.get("goodput_gbps")),
+                    _pm(row.get("long_flow_rate_gbps"), ci.get("long_flow_rate_gbps")),
+                    _pm(row.get("jain_long_flows"), ci.get("jain_long_flows")),
+                    "–" if row.get("pause_us") is None else span_us(row["pause_us"]),
+                    "–" if queue is None else size(queue),
+                    "–" if row.get("ecn_marks") is None else count(row["ecn_marks"]),
+                    "–" if drops is None else f"{drops:,.0f}",
+                ],
+            }
+        )
+    return rows
+
+
+def _fct_tables(schemes: Json) -> list[dict[str, Any]]:
+    classes = dict.fromkeys(c for row in schemes.values() for c in (row.get("fct_us") or {}))
+    tables = []
+    for name in sorted(classes, key=lambda n: (not n.lower().startswith(("t_", "tested")), n)):
+        rows = []
+        for index, (scheme, row) in enumerate(schemes.items()):
+            found = row["fct_us"].get(name)
+            if not found:
+                continue
+            ci = found.get("ci95") or {}
+            rows.append(
+                {
+                    "label": label_of(scheme),
+                    "colour": colour_of(scheme, index),
+                    "n": found["n"],
+                    "unfinished": found["unfinished"],
+                    "cells": [
+                        _pm(found.get(key), ci.get(key))
+                        for key in ("mean", "p50", "p95", "p99", "p99_9")
+                    ],
+                }
+            )
+        tables.append({"name": name, "rows": rows})
+    return tables
+
+
+def _pause_trees(results: Results) -> list[dict[str, Any]]:
+    if results.pauses.num_rows == 0:
+        return []
+    nodes = results.nodes
+    names = dict(zip(integers(nodes, "node").tolist(), nodes["name"].to_pylist(), strict=True))
+    trees = []
+    for index, scheme in enumerate(results.schemes):
+        rows = select(results.pauses, scheme=scheme, seed=results.seeds[0])
+        edges = pause_edges(rows, results.links) if rows.num_rows else []
+        roots = pause_tree(edges)
+        if not roots:
+            continue
+        longest = max(edge.paused_us for edge in edges)
+        trees.append(
+            {
+                "label": label_of(scheme),
+                "colour": colour_of(scheme, index),
+                "roots": [_tree_line(r, names, longest, root=True) for r in roots],
+                "pauses": rows.num_rows,
+            }
+        )
+    return trees
+
+
+def _tree_line(
+    node: PauseNode, names: Mapping[int, Any], longest_us: float, *, root: bool = False
+) -> TreeLine:
+    children = tuple(_tree_line(c, names, longest_us) for c in node.children)
+    name = str(names.get(node.node, node.node))
+    if root:
+        total = sum(c.paused_us for c in node.children)
+        silenced = join_words(str(names.get(c.node, c.node)) for c in node.children[:3])
+        if len(node.children) > 3:
+            silenced = f"{len(node.children)} neighbours"
+        return TreeLine(name, f"silences {silenced}, {span_us(total)} in all", 0.0, children)
+    detail = f"{span_us(node.paused_us)}, {node.pauses:,} pauses"
+    if node.repeats:
+        detail += ", closes a cycle"
+    share = node.paused_us / longest_us if longest_us else 0.0
+    return TreeLine(name, detail, min(share, 1.0), children)
+
+
+def _busiest(
+    results: Results, simulated: Mapping[str, float], verdict: Verdict
+) -> tuple[str, list[BusyLink]] | None:
+    scheme = verdict.best or next(iter(simulated), None)
+    if scheme is None or not simulated.get(scheme) or results.ports.num_rows == 0:
+        return None
+    return label_of(scheme), busiest_links(results, scheme, simulated[scheme])
+
+
+def _experiment(results: Results) -> str:
+    file = results.path / "experiment.toml"
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def _number(figure: Json) -> str:
+    return _pm(figure["mean"], figure["ci95"])
+
+
+def _pm(value: float | None, half: float | None) -> str:
+    if value is None:
+        return "–"
+    text = significant(value)
+    return text if half is None else f"{text} ± {significant(half, 2)}"
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files("raddle.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+@cache
+def _plotly() -> str:
+    """plotly.js from the installed package, safe inside a script element."""
+    from plotly.offline import get_plotlyjs
+
+    text: str = get_plotlyjs()
+    return text.replace("</script", "<\\/script")
+
+
+def charts_of(page: str) -> list[Json]:
+    """The charts in a rendered page (for tests)."""
+    import re
+
+    found = re.findall(r'<script type="application/json" class="chart">(.*?)</script>', page, re.S)
+    return [json.loads(text) for text in found]

@@ -1,0 +1,210 @@
+"""Charts of distributions: scores, completion times, slowdown by size, pause time."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pyarrow as pa
+
+from raddle.columns import Floats, floats, groups, select
+from raddle.report.chart import Chart, View, colour_of, dash_of, figure, log_axis
+from raddle.results import Results
+from raddle.score import CONFIGURATIONS
+from raddle.stats import slowdown_by_size
+from raddle.text import size
+from raddle.verdict import label_of
+
+__all__ = ["fct_chart", "pause_chart", "score_chart", "slowdown_chart"]
+
+Json = Mapping[str, Any]
+MOST_POINTS = 240
+CONFIGURATION_NAMES = {"1": "equal", "2": "bandwidth first", "3": "Allreduce first"}
+
+
+def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
+    """S at the three weightings (the paper's Figure 10), and the monotone score."""
+    scored = {n: r["score"] for n, r in schemes.items() if r.get("score")}
+    if not scored:
+        return None
+    ticks = [f"{CONFIGURATION_NAMES[c]}<br>{w.label}" for c, w in CONFIGURATIONS.items()]
+    views = []
+    for key, label, title in (
+        ("s", "Score S", "S (lower is better)"),
+        ("monotone", "Monotone score", "weighted 2-norm (lower is better)"),
+    ):
+        bars = []
+        for index, (name, score) in enumerate(scored.items()):
+            values = [score[key][c] for c in CONFIGURATIONS]
+            halves = [v["ci95"] for v in values]
+            bars.append(
+                go.Bar(
+                    x=ticks,
+                    y=[v["mean"] for v in values],
+                    name=label_of(name),
+                    marker={"color": colour_of(name, index)},
+                    error_y=None
+                    if None in halves
+                    else {"type": "data", "array": halves, "thickness": 1, "width": 2},
+                    hovertemplate=f"{label_of(name)}: %{{y:.2f}}<extra></extra>",
+                )
+            )
+        views.append(
+            View(label, figure(bars, x={"type": "category"}, y=_titled(title), bargap=0.25))
+        )
+    whiskers = "" if all(len(s["seeds"]) < 2 for s in scored.values()) else "; whiskers are 95 %"
+    return Chart(
+        "score",
+        "Score at the three weightings",
+        views,
+        f"How much worse tested flows fare under load, mean over {seeds_words}{whiskers}.",
+    )
+
+
+def fct_chart(results: Results, seeds_words: str) -> Chart | None:
+    """Distribution of completion times per class; dotted: the same class alone."""
+    flows = results.flows
+    if flows.num_rows == 0:
+        return None
+    twin = results.isolated
+    parts = {s: dict(_samples(select(flows, scheme=s))) for s in results.schemes}
+    alone = {
+        s: dict(_samples(select(twin.flows, scheme=s))) if twin else {} for s in results.schemes
+    }
+    names = sorted(
+        {n for p in parts.values() for n in p},
+        key=lambda n: (not n.lower().startswith(("t_", "tested")), n),
+    )
+    views = []
+    for name in names:
+        lines: list[go.Scatter] = []
+        xs: list[Floats] = []
+        for index, scheme in enumerate(results.schemes):
+            for sample, dash in ((alone[scheme].get(name), "dot"), (parts[scheme].get(name), None)):
+                if sample is None or np.isnan(sample).all():
+                    continue
+                x, y = _distribution(sample)
+                xs.append(x)
+                words = label_of(scheme) + (" alone" if dash else "")
+                lines.append(
+                    go.Scatter(
+                        x=x.astype(np.float32),
+                        y=y.astype(np.float32),
+                        name=label_of(scheme),
+                        mode="lines",
+                        opacity=0.7 if dash else 1.0,
+                        line={
+                            "color": colour_of(scheme, index),
+                            "dash": dash or dash_of(scheme, index),
+                            "width": 1.2 if dash else 2.0,
+                            "shape": "hv",
+                        },
+                        hovertemplate=f"{words}: %{{y:.1%}} within %{{x:.4~g}} µs<extra></extra>",
+                    )
+                )
+        if lines:
+            axis = {"title": {"text": "share of flows"}, "tickformat": ".0%", "range": [0, 1.01]}
+            views.append(View(name, figure(lines, x=log_axis("completion time, µs", xs), y=axis)))
+    dotted = "; dotted: the same flows alone on the fabric" if twin else ""
+    return Chart(
+        "fct",
+        "Flow completion times",
+        views,
+        f"Cumulative share of the flows of a class, {seeds_words} together{dotted}. A curve that "
+        "ends below 100 % has flows that never finished.",
+        height=380,
+    )
+
+
+def slowdown_chart(results: Results, seeds_words: str) -> Chart | None:
+    """Slowdown per size bin at several percentiles."""
+    bins = {s: slowdown_by_size(select(results.flows, scheme=s)) for s in results.schemes}
+    edges = sorted({(b.low_bytes, b.high_bytes) for rows in bins.values() for b in rows})
+    if not edges:
+        return None
+    labels = {
+        e: f"≥ {size(e[0])}" if e[1] >= 2**62 else f"{size(e[0])}–<br>{size(e[1])}" for e in edges
+    }
+    views = []
+    for key, label in (("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("p99_9", "p99.9")):
+        lines, ys = [], []
+        for index, scheme in enumerate(results.schemes):
+            rows = [b for b in bins[scheme] if getattr(b.slowdown, key) is not None]
+            y = np.asarray([getattr(b.slowdown, key) for b in rows], dtype=np.float64)
+            ys.append(y)
+            lines.append(
+                go.Scatter(
+                    x=[labels[b.low_bytes, b.high_bytes] for b in rows],
+                    y=y,
+                    customdata=[b.slowdown.n for b in rows],
+                    name=label_of(scheme),
+                    mode="lines+markers",
+                    line={"color": colour_of(scheme, index), "dash": dash_of(scheme, index)},
+                    marker={"size": 8, "symbol": index % 8},
+                    hovertemplate=f"{label_of(scheme)}: %{{y:.3~g}} × (n = %{{customdata:,}})"
+                    "<extra></extra>",
+                )
+            )
+        if any(y.size for y in ys):
+            x = {
+                "type": "category",
+                "title": {"text": "message size"},
+                "categoryorder": "array",
+                "categoryarray": [labels[e] for e in edges],
+            }
+            views.append(View(label, figure(lines, x=x, y=log_axis("slowdown, ×", ys))))
+    return Chart(
+        "slowdown",
+        "Slowdown by message size",
+        views,
+        "Completion time over that of the same flow on an idle fabric (1 × is ideal); "
+        f"{seeds_words} together.",
+    )
+
+
+def pause_chart(schemes: Json, seeds_words: str) -> Chart | None:
+    """Total pause time per scheme; None if nothing was ever paused."""
+    values = {n: float(r.get("pause_us") or 0) / 1e3 for n, r in schemes.items()}
+    if not any(values.values()):
+        return None
+    names = list(values)[::-1]
+    halves = [((schemes[n].get("ci95") or {}).get("pause_us") or 0) / 1e3 for n in names]
+    bars = go.Bar(
+        y=[label_of(n) for n in names],
+        x=[values[n] for n in names],
+        orientation="h",
+        marker={"color": [colour_of(n, i) for i, n in enumerate(names)]},
+        error_x={"type": "data", "array": halves, "thickness": 1, "width": 3}
+        if any(halves)
+        else None,
+        text=[f"{values[n]:,.3g} ms" if values[n] else "none" for n in names],
+        textposition="auto",
+        hovertemplate="%{y}: %{x:.4~g} ms<extra></extra>",
+    )
+    x = {"title": {"text": "pause time, all ports together, ms"}, "rangemode": "tozero"}
+    return Chart(
+        "pauses",
+        "Pause time",
+        [View("Total", figure([bars], x=x, y={"type": "category"}))],
+        f"Time that ports were silenced by PFC, summed over ports; mean over {seeds_words}.",
+        height=90 + 38 * len(names),
+    )
+
+
+def _samples(flows: pa.Table) -> list[tuple[str, Floats]]:
+    fct = floats(flows, "fct_ps", 1e-6)
+    return [(name, fct[mask]) for name, mask in groups(flows, "class")]
+
+
+def _distribution(sample: Floats) -> tuple[Floats, Floats]:
+    """Points of the cumulative distribution, denser in the tail."""
+    finished = np.sort(sample[~np.isnan(sample)])
+    n = finished.size
+    share = np.concatenate([np.linspace(0, 0.95, MOST_POINTS), np.linspace(0.95, 1, 80)])
+    index = np.unique(np.clip(np.ceil(share * n) - 1, 0, n - 1).astype(np.int64))
+    x, y = finished[index], (index + 1) / sample.size
+    return np.concatenate([[x[0]], x]), np.concatenate([[0.0], y])
+
+
+def _titled(title: str) -> dict[str, Any]:
+    return {"title": {"text": title}, "rangemode": "tozero"}

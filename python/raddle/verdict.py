@@ -1,0 +1,235 @@
+"""The verdict in words: which scheme serves the fabric best, by how much, and how sure that is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raddle.score import CONFIGURATIONS
+from raddle.stats import Interval, mean_interval
+from raddle.text import fixed, join_words
+
+__all__ = ["Verdict", "label_of", "verdict_of"]
+
+Json = Mapping[str, Any]
+
+LABELS = {
+    "none": "PFC only",
+    "dctcp": "DCTCP",
+    "dcqcn": "DCQCN",
+    "timely": "TIMELY",
+    "hpcc": "HPCC",
+    "pint": "PINT",
+    "swift": "Swift",
+    "powertcp": "PowerTCP",
+}
+CONFIGURATION_WORDS = {
+    "1": "at equal weights",
+    "2": "with long-flow bandwidth first",
+    "3": "with Allreduce delay first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`headline` is one sentence; `details` say by how much, at which weights, how sure."""
+
+    best: str | None
+    headline: str
+    details: tuple[str, ...]
+    scored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    scheme: str
+    figure: Interval
+    per_seed: Mapping[str, float]
+    lower_bound: bool
+
+
+def label_of(scheme: str) -> str:
+    """A scheme as people write it; unknown names stay as they are."""
+    return LABELS.get(scheme, scheme)
+
+
+def verdict_of(summary: Json) -> Verdict:
+    """Judge a `summary.json`."""
+    schemes: Mapping[str, Json] = summary.get("schemes", {})
+    notes = _notes(summary)
+    scored = [_scored(name, row, "1") for name, row in schemes.items() if row.get("score")]
+    if scored:
+        return _by_score(schemes, scored, notes)
+    plain = [_plain(name, row) for name, row in schemes.items()]
+    known = [entry for entry in plain if entry is not None]
+    if not known:
+        return Verdict(None, "No run has finished yet, so there is nothing to judge.", notes, False)
+    return _by_slowdown(known, notes)
+
+
+def _by_score(
+    schemes: Mapping[str, Json], entries: Sequence[_Entry], notes: tuple[str, ...]
+) -> Verdict:
+    ranked = sorted(entries, key=lambda e: e.figure.mean)
+    best = ranked[0]
+    details: list[str] = []
+    if len(ranked) == 1:
+        headline = (
+            f"{label_of(best.scheme)} scores S = {_figure(best)} at equal weights "
+            "(1.00 would mean that congestion does not hurt)."
+        )
+    else:
+        second, worst = ranked[1], ranked[-1]
+        headline = (
+            f"{label_of(best.scheme)} serves this fabric best: S = {_figure(best)} at equal "
+            f"weights, {_less(best, second)} than {label_of(second.scheme)} "
+            f"({_figure(second)})"
+        )
+        if worst is not second:
+            headline += f" and {_less(best, worst)} than {label_of(worst.scheme)} at the far end"
+            headline += f" ({_figure(worst)})"
+        headline += "."
+        details.append(_certainty(best, second, "S"))
+        details += _other_weights(schemes, best.scheme)
+        details += _monotone(schemes, best.scheme)
+    if best.lower_bound or any(e.lower_bound for e in ranked):
+        names = join_words(label_of(e.scheme) for e in ranked if e.lower_bound)
+        details.append(
+            f"Figures with ≥ ({names}) are lower bounds: tested flows that never finished count "
+            "as if they had ended with the run."
+        )
+    details.append(
+        "S compares tested flows under load with the same flows alone: lower is better, and "
+        "1.00 means that congestion does not hurt."
+    )
+    return Verdict(best.scheme, headline, (*details, *notes), True)
+
+
+def _by_slowdown(entries: Sequence[_Entry], notes: tuple[str, ...]) -> Verdict:
+    ranked = sorted(entries, key=lambda e: e.figure.mean)
+    best = ranked[0]
+    name = label_of(best.scheme)
+    details: list[str] = []
+    if len(ranked) == 1:
+        headline = (
+            f"With {name} the slowest 1 % of the flows take at least {_figure(best)} times as "
+            "long as on an idle fabric."
+        )
+    else:
+        second = ranked[1]
+        headline = (
+            f"{name} serves this traffic best: its p99 slowdown is {_figure(best)}, "
+            f"{_less(best, second)} than {label_of(second.scheme)} ({_figure(second)})."
+        )
+        details.append(_certainty(best, second, "p99 slowdown"))
+    details.append(
+        "Slowdown is a flow's completion time over what it would be on an idle fabric; "
+        "this traffic has no tested flows, so the score S does not apply."
+    )
+    return Verdict(best.scheme, headline, (*details, *notes), False)
+
+
+def _other_weights(schemes: Mapping[str, Json], best: str) -> list[str]:
+    same: list[str] = []
+    sentences: list[str] = []
+    for configuration in CONFIGURATIONS:
+        if configuration == "1":
+            continue
+        entries = sorted(
+            (_scored(n, row, configuration) for n, row in schemes.items() if row.get("score")),
+            key=lambda e: e.figure.mean,
+        )
+        words = CONFIGURATION_WORDS[configuration]
+        winner = entries[0]
+        if winner.scheme == best:
+            same.append(f"{words} (S = {_figure(winner)})")
+        else:
+            own = next(e for e in entries if e.scheme == best)
+            sentences.append(
+                f"{words[0].upper()}{words[1:]}, {label_of(winner.scheme)} leads with "
+                f"S = {_figure(winner)}; {label_of(best)} has {_figure(own)}."
+            )
+    if same:
+        sentences.insert(0, f"It also leads {join_words(same)}.")
+    return sentences
+
+
+def _monotone(schemes: Mapping[str, Json], best: str) -> list[str]:
+    values = {
+        name: float(row["score"]["monotone"]["1"]["mean"])
+        for name, row in schemes.items()
+        if row.get("score")
+    }
+    first = min(values, key=values.__getitem__)
+    if first == best:
+        return ["The monotone score, which cannot be gamed by evening out, names the same scheme."]
+    return [
+        f"The monotone score prefers {label_of(first)} ({values[first]:.2f} against "
+        f"{values[best]:.2f}): S also rewards evenness, so look at the parts."
+    ]
+
+
+def _certainty(best: _Entry, second: _Entry, what: str) -> str:
+    shared = sorted(set(best.per_seed) & set(second.per_seed))
+    if len(shared) < 2:
+        return (
+            "This is one seed, so there is no interval: small differences may be chance. "
+            "More seeds in the experiment give intervals."
+        )
+    gap = mean_interval(second.per_seed[s] - best.per_seed[s] for s in shared)
+    half = gap.half_width or 0.0
+    pair = f"{label_of(best.scheme)} and {label_of(second.scheme)}"
+    if gap.mean - half > 0:
+        return (
+            f"The lead holds over {len(shared)} seeds: {what} of {pair} differs by "
+            f"{gap.mean:.2f} ± {half:.2f} (paired, 95 %)."
+        )
+    return (
+        f"Over {len(shared)} seeds {pair} are a tie: the difference in {what}, {gap.mean:.2f} ± "
+        f"{half:.2f} (paired, 95 %), includes zero."
+    )
+
+
+def _notes(summary: Json) -> tuple[str, ...]:
+    notes: list[str] = []
+    if not summary.get("complete", True):
+        notes.append("The run was interrupted: these figures cover only the runs that are done.")
+    lost = {
+        name: int(row["flows"]) - int(row["finished"])
+        for name, row in summary.get("schemes", {}).items()
+        if row["flows"] > row["finished"]
+    }
+    if lost:
+        listed = join_words(f"{n:,} under {label_of(s)}" for s, n in lost.items())
+        notes.append(f"Flows that never finished: {listed}.")
+    return tuple(notes)
+
+
+def _scored(name: str, row: Json, configuration: str) -> _Entry:
+    score = row["score"]
+    figure = score["s"][configuration]
+    per_seed = {seed: float(t[configuration]) for seed, t in score["per_seed"].items()}
+    interval = Interval(float(figure["mean"]), figure["ci95"], len(per_seed))
+    return _Entry(name, interval, per_seed, bool(score["lower_bound"]))
+
+
+def _plain(name: str, row: Json) -> _Entry | None:
+    slowdown = row.get("slowdown") or {}
+    value = slowdown.get("p99")
+    if value is None:
+        return None
+    found = row.get("p99_slowdown_per_seed") or {}
+    per_seed = {s: float(v) for s, v in found.items() if v is not None}
+    half = (slowdown.get("ci95") or {}).get("p99")
+    return _Entry(name, Interval(float(value), half, len(per_seed)), per_seed, False)
+
+
+def _figure(entry: _Entry) -> str:
+    text = fixed(entry.figure.mean)
+    if entry.figure.half_width is not None:
+        text += f" ± {fixed(entry.figure.half_width)}"
+    return f"≥ {text}" if entry.lower_bound else text
+
+
+def _less(best: _Entry, other: _Entry) -> str:
+    share = 1 - best.figure.mean / other.figure.mean if other.figure.mean else 0.0
+    return f"{share:.0%} less" if share >= 0.005 else "hardly less"
