@@ -222,6 +222,9 @@ pub enum Problem {
         /// What the file should be.
         expected: &'static str,
     },
+    /// Quotes that do not pair up.
+    #[error("a quote is not closed, or text follows it: write fields without quotes")]
+    Quotes,
     /// Bytes that are not text.
     #[error("not text (UTF-8): is this another kind of file?")]
     NotText,

@@ -1,14 +1,13 @@
 //! Flows as CSV: a header whose names carry units, then a flow per line.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Write};
 
-use csv::{ReaderBuilder, StringRecord, Trim};
 use raddle_units::Bytes;
 
 use super::check::{Checker, RawFlow};
 use super::columns::Layout;
 use super::hpcc::integer;
-use super::{FlowReader, ReadOptions, parse_decimal};
+use super::{FlowReader, Lines, ReadOptions, parse_decimal};
 use crate::error::{PlaceUnit, Problem};
 use crate::list::ClassTable;
 use crate::message::{DATA_PRIORITY, PLAIN_CLASS};
@@ -17,10 +16,11 @@ use crate::{Message, TrafficError, Workload};
 const EXPECTED: &str = "a header line like `src,dst,size_bytes,start_ns`, then a flow per line";
 const LAYOUT: &str = "as in the header";
 
-/// Reads a CSV flow file record by record.
+/// Reads a CSV flow file line by line. Fields may be quoted, but a line is a flow: no line breaks within quotes.
 pub struct CsvFlows<R> {
-    reader: csv::Reader<R>,
-    record: StringRecord,
+    lines: Lines<R>,
+    /// Fields of the current line, reused.
+    fields: Vec<String>,
     layout: Layout,
     columns: usize,
     checker: Checker,
@@ -28,90 +28,134 @@ pub struct CsvFlows<R> {
     done: bool,
 }
 
-impl<R: Read> CsvFlows<R> {
+impl<R: BufRead> CsvFlows<R> {
     /// Reads the header.
     ///
     /// # Errors
     /// No header, an unknown or doubled column, one without its unit, a missing one.
     pub fn new(reader: R, options: &ReadOptions<'_>) -> Result<Self, TrafficError> {
         let checker = Checker::new(options);
-        let mut reader = ReaderBuilder::new()
-            .trim(Trim::All)
-            .flexible(true)
-            .from_reader(reader);
-        let header = match reader.headers() {
-            Ok(header) => header.clone(),
-            Err(error) => return checker.fail(PlaceUnit::Line(1), from_csv(&error)),
-        };
-        if header.is_empty() {
+        let mut lines = Lines::new(reader, EXPECTED);
+        let mut fields = Vec::new();
+        let Some(header) = lines.next_line(&checker.source)? else {
             return checker.fail(PlaceUnit::File, Problem::Empty { expected: EXPECTED });
-        }
-        let layout = match Layout::from_names(header.iter()) {
-            Ok(layout) => layout,
-            Err(problem) => return checker.fail(PlaceUnit::Line(1), problem),
         };
+        // Spreadsheets like to begin a file with a byte order mark.
+        let columns = match split(header.trim_start_matches('\u{feff}'), &mut fields) {
+            Ok(columns) => columns,
+            Err(problem) => return checker.fail(PlaceUnit::Line(lines.number), problem),
+        };
+        let layout = match Layout::from_names(fields.iter().map(String::as_str)) {
+            Ok(layout) => layout,
+            Err(problem) => return checker.fail(PlaceUnit::Line(lines.number), problem),
+        };
+        let classes = ClassTable::default();
         Ok(Self {
-            reader,
-            record: StringRecord::new(),
+            lines,
+            fields,
             layout,
-            columns: header.len(),
+            columns,
             checker,
-            classes: ClassTable::default(),
+            classes,
             done: false,
         })
     }
 
     fn read(&mut self) -> Result<Option<Message>, TrafficError> {
-        let line = self.reader.position().line();
-        match self.reader.read_record(&mut self.record) {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(error) => {
-                let line = error.position().map_or(line, csv::Position::line);
-                return self.checker.fail(PlaceUnit::Line(line), from_csv(&error));
-            }
-        }
-        let place = PlaceUnit::Line(self.record.position().map_or(line, csv::Position::line));
-        match self.parse() {
-            Ok(raw) => self.checker.message(place, &raw).map(Some),
-            Err(problem) => self.checker.fail(place, problem),
-        }
-    }
-
-    fn parse(&mut self) -> Result<RawFlow, Problem> {
         let Self {
-            record,
+            lines,
+            fields,
             layout,
             columns,
+            checker,
             classes,
             ..
         } = self;
-        if record.len() != *columns {
-            let (got, expected) = (record.len(), *columns);
-            return Err(Problem::FieldCount {
-                got,
-                expected,
-                layout: LAYOUT,
-            });
-        }
-        let text = |index: usize| record.get(index).unwrap_or_default();
-        let priority = match layout.priority {
-            Some(index) => integer(text(index), "priority")?,
-            None => u64::from(DATA_PRIORITY),
+        let Some(line) = lines.next_line(&checker.source)? else {
+            return Ok(None);
         };
-        let class = layout.class.map_or(PLAIN_CLASS, text);
-        Ok(RawFlow {
-            src: integer(text(layout.src), "src")?,
-            dst: integer(text(layout.dst), "dst")?,
-            size: integer(text(layout.size), "size_bytes")?,
-            start_ps: parse_decimal(text(layout.start), layout.start_shift, "start")?,
-            priority,
-            class: classes.index(class).ok_or(Problem::TooManyClasses)?,
-        })
+        let raw = match split(line, fields) {
+            Ok(got) if got == *columns => parse(&fields[..got], layout, classes),
+            Ok(got) => Err(Problem::FieldCount {
+                got,
+                expected: *columns,
+                layout: LAYOUT,
+            }),
+            Err(problem) => Err(problem),
+        };
+        let place = PlaceUnit::Line(lines.number);
+        match raw {
+            Ok(raw) => checker.message(place, &raw).map(Some),
+            Err(problem) => checker.fail(place, problem),
+        }
     }
 }
 
-impl<R: Read> Iterator for CsvFlows<R> {
+fn parse(fields: &[String], layout: &Layout, classes: &mut ClassTable) -> Result<RawFlow, Problem> {
+    let text = |index: usize| fields[index].as_str();
+    let priority = match layout.priority {
+        Some(index) => integer(text(index), "priority")?,
+        None => u64::from(DATA_PRIORITY),
+    };
+    let class = layout.class.map_or(PLAIN_CLASS, text);
+    Ok(RawFlow {
+        src: integer(text(layout.src), "src")?,
+        dst: integer(text(layout.dst), "dst")?,
+        size: integer(text(layout.size), "size_bytes")?,
+        start_ps: parse_decimal(text(layout.start), layout.start_shift, "start")?,
+        priority,
+        class: classes.index(class).ok_or(Problem::TooManyClasses)?,
+    })
+}
+
+/// Splits a line into the first elements of `fields` and gives their number. A field may stand in quotes, with `""` for
+/// a quote in it.
+fn split(line: &str, fields: &mut Vec<String>) -> Result<usize, Problem> {
+    let mut count = 0;
+    let mut rest = line;
+    loop {
+        if fields.len() == count {
+            fields.push(String::new());
+        }
+        let field = &mut fields[count];
+        field.clear();
+        count += 1;
+        rest = rest.trim_start();
+        if let Some(mut quoted) = rest.strip_prefix('"') {
+            loop {
+                let Some(end) = quoted.find('"') else {
+                    return Err(Problem::Quotes);
+                };
+                field.push_str(&quoted[..end]);
+                quoted = &quoted[end + 1..];
+                match quoted.strip_prefix('"') {
+                    Some(after) => {
+                        field.push('"');
+                        quoted = after;
+                    }
+                    None => break,
+                }
+            }
+            rest = quoted.trim_start();
+            if rest.is_empty() {
+                return Ok(count);
+            }
+            rest = rest.strip_prefix(',').ok_or(Problem::Quotes)?;
+        } else {
+            let (before, after) = match rest.split_once(',') {
+                Some((before, after)) => (before, Some(after)),
+                None => (rest, None),
+            };
+            field.push_str(before.trim_end());
+            match after {
+                Some(after) => rest = after,
+                None => return Ok(count),
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for CsvFlows<R> {
     type Item = Result<Message, TrafficError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -124,18 +168,9 @@ impl<R: Read> Iterator for CsvFlows<R> {
     }
 }
 
-impl<R: Read> FlowReader for CsvFlows<R> {
+impl<R: BufRead> FlowReader for CsvFlows<R> {
     fn classes(&self) -> &[String] {
         self.classes.names()
-    }
-}
-
-fn from_csv(error: &csv::Error) -> Problem {
-    match error.kind() {
-        csv::ErrorKind::Utf8 { .. } => Problem::NotText,
-        _ => Problem::Unreadable {
-            problem: error.to_string(),
-        },
     }
 }
 

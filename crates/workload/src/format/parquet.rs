@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -43,6 +44,13 @@ pub struct ParquetFlows {
     done: bool,
 }
 
+/// Parquet's reader asserts what a damaged file may break; its panic becomes an error here. The reader is not used
+/// again afterwards, so nothing half-done is seen.
+fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err("the file is damaged; write or copy it again".to_owned()))
+}
+
 /// One batch, its columns turned into what a flow needs.
 struct Batch {
     next: usize,
@@ -66,28 +74,31 @@ impl ParquetFlows {
         let checker = Checker::new(options);
         // Without the embedded Arrow schema every string column arrives as the one plain string type.
         let reader_options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let builder =
-            match ParquetRecordBatchReaderBuilder::try_new_with_options(input, reader_options) {
-                Ok(builder) => builder,
-                Err(error) => {
-                    let problem = Problem::Unreadable {
-                        problem: error.to_string(),
-                    };
-                    return checker.fail(PlaceUnit::File, problem);
-                }
-            };
+        let opened = guarded(|| {
+            ParquetRecordBatchReaderBuilder::try_new_with_options(input, reader_options)
+                .map_err(|error| error.to_string())
+        });
+        let builder = match opened {
+            Ok(builder) => builder,
+            Err(problem) => {
+                return checker.fail(PlaceUnit::File, Problem::Unreadable { problem });
+            }
+        };
         let schema = Arc::clone(builder.schema());
         let layout = match Layout::from_names(schema.fields().iter().map(|f| f.name().as_str())) {
             Ok(layout) => layout,
             Err(problem) => return checker.fail(PlaceUnit::File, problem),
         };
-        let batches = match builder.with_batch_size(BATCH_ROWS).build() {
+        let built = guarded(|| {
+            builder
+                .with_batch_size(BATCH_ROWS)
+                .build()
+                .map_err(|error| error.to_string())
+        });
+        let batches = match built {
             Ok(batches) => batches,
-            Err(error) => {
-                let problem = Problem::Unreadable {
-                    problem: error.to_string(),
-                };
-                return checker.fail(PlaceUnit::File, problem);
+            Err(problem) => {
+                return checker.fail(PlaceUnit::File, Problem::Unreadable { problem });
             }
         };
         Ok(Self {
@@ -114,19 +125,22 @@ impl ParquetFlows {
                 };
             }
             let place = PlaceUnit::Row(self.row + 1);
-            self.batch = match self.batches.next() {
-                None => return Ok(None),
-                Some(Err(error)) => {
-                    let problem = Problem::Unreadable {
-                        problem: error.to_string(),
-                    };
-                    return self.checker.fail(place, problem);
-                }
-                Some(Ok(batch)) => match Batch::new(&batch, &self.layout) {
-                    Ok(batch) => Some(batch),
-                    Err(problem) => return self.checker.fail(place, problem),
-                },
+            let batches = &mut self.batches;
+            let next = guarded(|| {
+                batches
+                    .next()
+                    .transpose()
+                    .map_err(|error| error.to_string())
+            });
+            let batch = match next {
+                Ok(None) => return Ok(None),
+                Ok(Some(batch)) => Batch::new(&batch, &self.layout),
+                Err(problem) => Err(Problem::Unreadable { problem }),
             };
+            match batch {
+                Ok(batch) => self.batch = Some(batch),
+                Err(problem) => return self.checker.fail(place, problem),
+            }
         }
     }
 }
