@@ -4,10 +4,17 @@
 //! [`raddle_workload::Workload`] supplies the messages, a [`Recorder`] receives what happens. One run uses one core;
 //! independent runs are the caller's to spread over threads. Same network, settings, workload and seed: same records.
 
+mod chance;
+mod engine;
+mod event;
+mod packet;
+mod paths;
 pub mod record;
 pub mod semantics;
 mod setup;
 
+pub use chance::{MarkReplay, TraceError};
+pub use engine::simulate;
 pub use record::{Discard, Progress, Recorder};
 pub use semantics::Semantics;
 pub use setup::{LinkFault, Network, RunConfig, RunSummary, SetupError};

@@ -76,6 +76,9 @@ pub struct Semantics {
     pub hop_records: Option<usize>,
     /// Family of congestion-control defaults.
     pub defaults: Defaults,
+    /// A NIC without an eligible flow wakes for the earliest one that may send by then (true), or, as the reference, only
+    /// if no flow with data left is past its time, blocked or not.
+    pub wake_ignores_blocked: bool,
     /// PINT's switch arithmetic: rounded base-2 logarithms and libc's generator (true), or exact (false).
     pub pint_logarithms: bool,
 }
@@ -93,6 +96,7 @@ impl Semantics {
         exact_headroom: true,
         hop_records: None,
         defaults: Defaults::Scaled,
+        wake_ignores_blocked: true,
         pint_logarithms: false,
     };
 
@@ -108,6 +112,7 @@ impl Semantics {
         exact_headroom: false,
         hop_records: Some(5),
         defaults: Defaults::HpccNs3,
+        wake_ignores_blocked: false,
         pint_logarithms: true,
     };
 }
@@ -123,7 +128,15 @@ mod tests {
                 .transmission_time(Bytes(bytes), BitRate::from_gbps(gbps))
                 .as_ns()
         };
-        for (bytes, ns) in [(1048, 83), (60, 4), (88, 7), (1050, 83), (1056, 84), (1090, 87), (43, 3)] {
+        for (bytes, ns) in [
+            (1048, 83),
+            (60, 4),
+            (88, 7),
+            (1050, 83),
+            (1056, 84),
+            (1090, 87),
+            (43, 3),
+        ] {
             assert_eq!(at(bytes, 100), ns);
         }
         assert_eq!((at(1048, 400), at(1090, 400), at(88, 400)), (20, 21, 1));

@@ -95,6 +95,9 @@ pub struct RunConfig {
     pub buffer: Bytes,
     /// PFC (true), or drop where the buffer refuses (false).
     pub lossless: bool,
+    /// Data classes (1 to 6), each paused on its own; a message's priority `p` travels in class `min(p, classes - 1)`, with
+    /// one class everything shares it.
+    pub data_classes: u8,
     /// How flows choose among equal-cost paths.
     pub path_choice: PathChoice,
     /// Lowest rate congestion control may choose.
@@ -128,6 +131,7 @@ impl RunConfig {
             mtu: Bytes(1000),
             buffer: Bytes::from_mib(32),
             lossless: true,
+            data_classes: 1,
             path_choice: PathChoice::EcmpMurmur3,
             min_rate: BitRate((line_rate.0 / 100).max(1)),
             retransmission_timeout: Span::from_ms(20),
@@ -150,12 +154,19 @@ impl Network {
     /// [`SetupError`] when routes do not exist or there are fewer than two hosts.
     pub fn new(fabric: Arc<Fabric>, semantics: Semantics, mtu: Bytes) -> Result<Self, SetupError> {
         if fabric.hosts().len() < 2 {
-            return Err(SetupError::TooFewHosts { hosts: fabric.hosts().len() });
+            return Err(SetupError::TooFewHosts {
+                hosts: fabric.hosts().len(),
+            });
         }
         let tables =
             UnicastTables::compute(&fabric, &LinkState::all_up(&fabric), semantics.next_hops)?;
         let environment = crate::paths::environment(&fabric, &tables, &semantics, mtu);
-        Ok(Self { fabric, tables, semantics, environment })
+        Ok(Self {
+            fabric,
+            tables,
+            semantics,
+            environment,
+        })
     }
 }
 

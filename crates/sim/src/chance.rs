@@ -1,0 +1,185 @@
+//! Where a run's randomness comes from: a stream per node, libc's generator, or marks replayed from a trace.
+
+use raddle_units::NodeId;
+use rustc_hash::FxHashMap;
+
+/// Randomness of one run. Each node draws from a stream of its own, so that the order in which nodes are simulated, or
+/// another node's draws, never changes what a node draws.
+#[derive(Debug)]
+pub(crate) struct Chance {
+    streams: Vec<SplitMix64>,
+    libc: Option<LibcRand>,
+}
+
+impl Chance {
+    pub(crate) fn new(seed: u64, nodes: usize, libc: bool) -> Self {
+        let streams = (0..nodes as u64)
+            .map(|node| {
+                // Neighbouring seeds and nodes start far apart: the seed is mixed before the node is added, and again.
+                let mixed = SplitMix64(seed).next() ^ node.wrapping_mul(0xd134_2543_de82_ef95);
+                SplitMix64(SplitMix64(mixed).next())
+            })
+            .collect();
+        Self {
+            streams,
+            libc: libc.then(|| LibcRand::new(1)),
+        }
+    }
+
+    /// True with the given probability.
+    pub(crate) fn happens(&mut self, node: NodeId, probability: f64) -> bool {
+        let bits = self.streams[node.index()].next() >> 11;
+        (bits as f64) * (1.0 / (1u64 << 53) as f64) < probability
+    }
+
+    /// 31 random bits.
+    pub(crate) fn bits(&mut self, node: NodeId) -> u32 {
+        match &mut self.libc {
+            Some(libc) => libc.next(),
+            None => (self.streams[node.index()].next() >> 33) as u32,
+        }
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): one word of state, fit for a stream per node.
+#[derive(Clone, Copy, Debug)]
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+}
+
+/// The additive feedback generator behind glibc's `rand()` (random(3), TYPE_3): what HPCC's simulator draws from.
+#[derive(Clone, Debug)]
+struct LibcRand {
+    ring: [u32; 31],
+    at: usize,
+}
+
+impl LibcRand {
+    fn new(seed: u32) -> Self {
+        let mut ring = [0u32; 31];
+        let mut word = i64::from(seed.max(1));
+        for slot in &mut ring {
+            *slot = word as u32;
+            word = word * 16_807 % 2_147_483_647;
+        }
+        let mut generator = Self { ring, at: 3 };
+        for _ in 0..310 {
+            generator.next();
+        }
+        generator
+    }
+
+    fn next(&mut self) -> u32 {
+        let sum = self.ring[self.at].wrapping_add(self.ring[(self.at + 28) % 31]);
+        self.ring[self.at] = sum;
+        self.at = (self.at + 1) % 31;
+        sum >> 1
+    }
+}
+
+/// Congestion marks taken from a per-ACK trace instead of being drawn.
+#[derive(Clone, Debug, Default)]
+pub struct MarkReplay {
+    /// (src, dst, sport, acknowledged byte) of packets that were marked.
+    marked: FxHashMap<(u32, u32, u16, u64), bool>,
+}
+
+/// A line of a trace that is not one.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{source_name}:{line}: field {field} is missing or not a number; a line is `time_ns node peer sport A|N ack_seq ecn …`"
+)]
+pub struct TraceError {
+    /// Name of the file.
+    pub source_name: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Field, from 1.
+    pub field: usize,
+}
+
+impl MarkReplay {
+    /// Reads the marks of a trace with lines `time_ns node peer sport A|N ack_seq ecn …`.
+    ///
+    /// # Errors
+    /// [`TraceError`] with the line and field that cannot be read.
+    pub fn parse(text: &str, source_name: &str) -> Result<Self, TraceError> {
+        let mut marked = FxHashMap::default();
+        for (index, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+        {
+            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+            let number = |field: usize| {
+                fields
+                    .get(field)
+                    .and_then(|text| text.parse::<u64>().ok())
+                    .ok_or_else(|| TraceError {
+                        source_name: source_name.to_owned(),
+                        line: index + 1,
+                        field: field + 1,
+                    })
+            };
+            let key = (
+                number(1)? as u32,
+                number(2)? as u32,
+                number(3)? as u16,
+                number(5)?,
+            );
+            *marked.entry(key).or_insert(false) |= number(6)? != 0;
+        }
+        Ok(Self { marked })
+    }
+
+    pub(crate) fn is_marked(&self, src: NodeId, dst: NodeId, sport: u16, acked: u64) -> bool {
+        self.marked
+            .get(&(src.0, dst.0, sport, acked))
+            .copied()
+            .unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libc_generator_gives_the_well_known_first_numbers_of_seed_1() {
+        let mut generator = LibcRand::new(1);
+        let first: Vec<u32> = (0..5).map(|_| generator.next()).collect();
+        assert_eq!(
+            first,
+            [
+                1_804_289_383,
+                846_930_886,
+                1_681_692_777,
+                1_714_636_915,
+                1_957_747_793
+            ]
+        );
+    }
+
+    #[test]
+    fn split_mix_gives_its_published_first_numbers() {
+        // Reference values of Vigna's splitmix64.c for seed 1234567.
+        let mut stream = SplitMix64(1_234_567);
+        assert_eq!(stream.next(), 6_457_827_717_110_365_317);
+        assert_eq!(stream.next(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn a_broken_trace_names_line_and_field() {
+        let error =
+            MarkReplay::parse("1 0 4 10000 A 1000 0\n2 0 4 x A 2000 1\n", "t.ack").unwrap_err();
+        assert_eq!((error.line, error.field), (2, 4));
+    }
+}

@@ -1,0 +1,259 @@
+//! From network and settings to switches, ports and an engine at time 0.
+
+use std::borrow::Cow;
+
+use raddle_fabric::Fabric;
+use raddle_routing::LinkState;
+use raddle_switch::{
+    BufferConfig, ExactStamp, IngressLimit, LogStamp, PortConfig, QUEUE_ACKS, Stamping, Switch,
+    SwitchConfig,
+};
+use raddle_transport::{
+    cc::{FlowLimits, Signals, Telemetry},
+    telemetry::MAX_HOPS,
+};
+use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
+use raddle_workload::Workload;
+use rustc_hash::FxHashMap;
+
+use super::{Engine, Keys, Layout, d_mod_k, fault, host::Nic, link::LinkEnd, sample::Sampler};
+use crate::{
+    chance::Chance,
+    event::EventQueue,
+    packet::Packets,
+    paths::{ACK_BYTES, HEADER_BYTES},
+    record::Recorder,
+    semantics::Semantics,
+    setup::{Network, RunConfig, RunSummary, SetupError},
+};
+
+/// The reference's PFC frame, and an Ethernet frame of least size, which a real one is (IEEE 802.1Qbb).
+const PFC_BYTES_REFERENCE: u32 = 43;
+const PFC_BYTES: u32 = 64;
+/// Acknowledgement: link, network and 12 bytes of transport header, padded to [`ACK_BYTES`] where telemetry is short.
+const ACK_HEADER_BYTES: u64 = 14 + 20 + 12;
+/// Alpha of the dynamic threshold is 2^-3 on ports of the hosts' speed.
+const BASE_SHIFT: u8 = 3;
+
+impl Layout {
+    fn new(signals: &Signals, network: &Network, config: &RunConfig) -> Result<Self, SetupError> {
+        let scheme = config.scheme.name();
+        let longest = network.environment.max_switch_hops;
+        let records = network.semantics.hop_records.unwrap_or(longest).max(1);
+        let telemetry_bytes = match signals.telemetry {
+            Telemetry::None => 0,
+            Telemetry::Timestamp => 8,
+            Telemetry::Digest { .. } => 2,
+            Telemetry::Hops => {
+                let rates = network.environment.link_rates.len();
+                if rates > 8 {
+                    return Err(SetupError::TooManyLinkRates { scheme, rates });
+                }
+                if records > MAX_HOPS {
+                    let (hops, max) = (records, MAX_HOPS);
+                    return Err(SetupError::TooManyHops { scheme, hops, max });
+                }
+                8 * records as u64 + 2
+            }
+        };
+        let ack = (ACK_HEADER_BYTES + telemetry_bytes).max(ACK_BYTES);
+        Ok(Self {
+            mtu: config.mtu.0,
+            header_bytes: (HEADER_BYTES + telemetry_bytes) as u32,
+            ack_bytes: ack as u32,
+            pfc_bytes: if network.semantics.exact_headroom {
+                PFC_BYTES
+            } else {
+                PFC_BYTES_REFERENCE
+            },
+            record_room: records.min(MAX_HOPS) as u8,
+            ack_queue: if network.semantics.acks_in_control_queue {
+                QUEUE_ACKS
+            } else {
+                0
+            },
+            data_classes: config.data_classes,
+        })
+    }
+
+    fn largest_packet(&self) -> u64 {
+        self.mtu + u64::from(self.header_bytes)
+    }
+}
+
+/// Headroom of a port: what may still arrive after a pause was decided.
+fn headroom(rate: BitRate, delay: Span, layout: &Layout, semantics: &Semantics) -> u64 {
+    if !semantics.exact_headroom {
+        // 3 x rate x delay / 8, in the reference's integer arithmetic.
+        return 3 * (u128::from(rate.0) * u128::from(delay.0) / 8_000_000_000_000) as u64;
+    }
+    // The PAUSE waits for one packet at this port, then takes its own time and the way; the peer finishes the packet it
+    // has begun, and all of it travels the way back. One more packet has crossed the threshold already.
+    rate.bytes_in(delay * 2).0 + 3 * layout.largest_packet() + u64::from(layout.pfc_bytes)
+}
+
+fn switch(
+    network: &Network,
+    config: &RunConfig,
+    layout: &Layout,
+    signals: &Signals,
+    node: NodeId,
+) -> Result<Switch, SetupError> {
+    let fabric = &network.fabric;
+    let ports = fabric.ports_of(node);
+    let first = fabric.first_port(node).0;
+    let host_rate = network.environment.line_rate;
+    let rate = |index: usize| fabric.rate(PortId(first + index as u32));
+    let limit = |index: usize| {
+        let headroom = headroom(
+            rate(index),
+            fabric.delay(PortId(first + index as u32)),
+            layout,
+            &network.semantics,
+        );
+        // One less per factor of two over the hosts' speed: faster ports may take more of what is free.
+        let doublings = (rate(index).0 / host_rate.0.max(1)).max(1).ilog2() as u8;
+        IngressLimit {
+            headroom: if config.lossless {
+                u32::try_from(headroom).unwrap_or(u32::MAX)
+            } else {
+                0
+            },
+            shift: BASE_SHIFT.saturating_sub(doublings),
+        }
+    };
+    let buffer = BufferConfig {
+        total: config.buffer.0,
+        classes: usize::from(config.data_classes),
+        limits: (0..ports.len()).map(limit).collect(),
+        lossless: config.lossless,
+        headroom_once_per_port: !network.semantics.exact_headroom,
+    };
+    let needed = buffer.reserved()
+        + if config.lossless {
+            layout.largest_packet()
+        } else {
+            0
+        };
+    if needed > buffer.total {
+        return Err(SetupError::BufferTooSmall {
+            node: fabric.node_name(node).into_owned(),
+            ports: ports.len(),
+            buffer: config.buffer,
+            reserved: Bytes(needed),
+        });
+    }
+    let ecn = |rate: BitRate| {
+        signals.ecn.map(|profile| {
+            let (kmin, kmax) = profile.thresholds(rate);
+            (kmin, kmax, profile.pmax)
+        })
+    };
+    let rtt_ns = network.environment.base_rtt.as_ns();
+    Ok(Switch::new(SwitchConfig {
+        ports: (0..ports.len())
+            .map(|index| PortConfig {
+                rate: rate(index).0,
+                ecn: ecn(rate(index)),
+            })
+            .collect(),
+        buffer,
+        pfc_frame_bytes: layout.pfc_bytes,
+        queue_view_with_departing: network.semantics.queue_view
+            == crate::semantics::QueueView::WithDeparting,
+        stamping: match signals.telemetry {
+            Telemetry::None | Telemetry::Timestamp => Stamping::None,
+            Telemetry::Hops => Stamping::Hops(network.environment.telemetry_units()),
+            Telemetry::Digest { base } if network.semantics.pint_logarithms => {
+                Stamping::PintLogs(LogStamp::new(rtt_ns, base), rtt_ns)
+            }
+            Telemetry::Digest { base } => {
+                Stamping::PintExact(ExactStamp::new(rtt_ns, base), rtt_ns)
+            }
+        },
+    }))
+}
+
+/// How far ahead most events lie: a packet's time on the slowest link plus the longest delay.
+fn horizon(fabric: &Fabric, layout: &Layout) -> Span {
+    fabric
+        .links()
+        .iter()
+        .map(|link| link.delay + link.rate.transmission_time(Bytes(layout.largest_packet())))
+        .max()
+        .unwrap_or_default()
+}
+
+impl<'a> Engine<'a> {
+    pub(super) fn new(
+        network: &'a Network,
+        config: &'a RunConfig,
+        workload: &'a mut dyn Workload,
+        recorder: &'a mut dyn Recorder,
+    ) -> Result<Self, SetupError> {
+        let fabric = &*network.fabric;
+        let signals = config.scheme.signals().clone();
+        let layout = Layout::new(&signals, network, config)?;
+        let (mut ends, mut switches, mut nics) = (Vec::new(), Vec::new(), Vec::new());
+        for node in (0..fabric.node_count() as u32).map(NodeId) {
+            let is_host = fabric.is_host(node);
+            for port in fabric.ports_of(node) {
+                let id = PortId(fabric.first_port(node).0 + u32::from(port.number) - 1);
+                let device = if is_host { nics.len() } else { switches.len() };
+                ends.push(LinkEnd::new(network, id, device as u32));
+                if is_host {
+                    nics.push(Nic::new(id));
+                }
+            }
+            if !is_host {
+                switches.push(switch(network, config, &layout, &signals, node)?);
+            }
+        }
+        let with_records = signals.telemetry == Telemetry::Hops;
+        let classes = workload.classes().len();
+        let line_rate = network.environment.line_rate.0;
+        Ok(Self {
+            fabric,
+            config,
+            semantics: network.semantics,
+            limits: FlowLimits {
+                line_rate,
+                min_rate: config.min_rate.0.clamp(1, line_rate.max(1)),
+            },
+            queue: EventQueue::new(horizon(fabric, &layout)),
+            layout,
+            workload,
+            recorder,
+            now: Time::ZERO,
+            key: 0,
+            keys: Keys {
+                order: network.semantics.ties,
+                inserted: 0,
+            },
+            tables: Cow::Borrowed(&network.tables),
+            d_mod_k: d_mod_k(config.path_choice, fabric),
+            links: LinkState::all_up(fabric),
+            changes: fault::changes(&config.faults, config.reroute_delay),
+            ends,
+            switches,
+            nics,
+            packets: Packets::new(with_records),
+            chance: Chance::new(
+                config.seed,
+                fabric.node_count(),
+                network.semantics.pint_logarithms,
+            ),
+            flows: Vec::new(),
+            receptions: Vec::new(),
+            free_flows: Vec::new(),
+            live_flows: 0,
+            pairs: FxHashMap::default(),
+            pending: Vec::new(),
+            next_start: Time::NEVER,
+            sampler: Sampler::new(config.sample_interval, classes),
+            paused_ports: 0,
+            summary: RunSummary::default(),
+            signals,
+        })
+    }
+}

@@ -1,0 +1,230 @@
+//! A flow from message to record.
+
+use raddle_routing::FlowHash;
+use raddle_transport::{
+    cc::{FlowControl, Timers},
+    reliability::{Receiver, Sender},
+};
+use raddle_units::{Bytes, NodeId, Span, Time};
+use raddle_workload::Message;
+
+use super::{Engine, Kind};
+use crate::{paths::Path, record::FlowRecord};
+
+/// First source port of a pair of hosts.
+const FIRST_SPORT: u16 = 10_000;
+/// Destination port of all flows, as in the reference's flow files.
+const DPORT: u32 = 100;
+
+/// The sender's side.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) sender: Sender,
+    pub(super) control: FlowControl,
+    pub(super) timers: Timers,
+    /// The flow may send from this time on (pacing).
+    pub(super) next_send: Time,
+    /// Bytes that may be in flight; 0: no limit.
+    pub(super) window: u64,
+    pub(super) rate: u64,
+    pub(super) hash: FlowHash,
+    /// Wire bytes of the last packet sent.
+    pub(super) last_bytes: u32,
+    pub(super) src: NodeId,
+    pub(super) dst: NodeId,
+    /// NIC (index) that it sends through.
+    pub(super) nic: u32,
+    pub(super) sport: u16,
+    pub(super) generation: u16,
+    pub(super) queue: u8,
+    pub(super) class: u8,
+    /// Timeouts since the last progress.
+    pub(super) timeouts: u8,
+    pub(super) live: bool,
+    /// Without progress until then, the retransmission timer goes off.
+    pub(super) deadline: Time,
+    pub(super) start: Time,
+    pub(super) tag: u64,
+    pub(super) ideal_fct: Span,
+}
+
+/// The receiver's side.
+#[derive(Debug)]
+pub(super) struct Reception {
+    pub(super) receiver: Receiver,
+    /// No congestion mark is echoed before.
+    pub(super) echo_after: Time,
+    /// Hash of the flow's acknowledgements.
+    pub(super) hash: FlowHash,
+    pub(super) size: u64,
+    /// Place in the sampler's list of watched flows.
+    pub(super) watched: Option<u16>,
+}
+
+/// A host's address in the reference: 11.0.0.1 plus its number in the two middle bytes.
+fn address(host: NodeId) -> u32 {
+    0x0b00_0001u32
+        .wrapping_add((host.0 / 256) << 16)
+        .wrapping_add((host.0 % 256) << 8)
+}
+
+impl Engine<'_> {
+    pub(super) fn start_flow(&mut self, message: Message) {
+        let Message {
+            src,
+            dst,
+            size,
+            class,
+            priority,
+            tag,
+            ..
+        } = message;
+        let used = self.pairs.entry((src, dst)).or_insert(0);
+        let sport = FIRST_SPORT.wrapping_add(*used);
+        *used = used.wrapping_add(1);
+        let ports = u32::from(sport) | DPORT << 16;
+        let hash = FlowHash::new(address(src), address(dst), ports);
+        let reverse = FlowHash::new(address(dst), address(src), ports.rotate_left(16));
+        let port = self
+            .next_hop(src, dst, hash)
+            .unwrap_or_else(|| self.fabric.first_port(src));
+        let nic = self.ends[port.index()].device;
+        let path = Path::between(self.fabric, &self.tables, src, dst);
+        let ideal_fct = path.map_or(Span::ZERO, |path| {
+            path.ideal_fct(
+                &self.semantics,
+                size,
+                Bytes(self.layout.mtu),
+                u64::from(self.layout.header_bytes),
+                u64::from(self.layout.ack_bytes),
+            )
+        });
+        let data_class = if self.layout.data_classes == 1 {
+            0
+        } else {
+            priority.min(self.layout.data_classes - 1)
+        };
+        let parameters = &self.config.scheme;
+        let control = FlowControl::new(parameters, &self.limits);
+        let (rate, window) = (control.rate(), control.window(parameters, &self.limits));
+        let slot = self.free_flows.pop();
+        let generation = slot.map_or(0, |slot| {
+            self.flows[slot as usize].generation.wrapping_add(1)
+        });
+        let flow = Flow {
+            sender: Sender::new(size.0),
+            control,
+            timers: Timers::default(),
+            next_send: self.now,
+            window,
+            rate,
+            hash,
+            last_bytes: 0,
+            src,
+            dst,
+            nic,
+            sport,
+            generation,
+            queue: raddle_switch::QUEUE_DATA + data_class,
+            class,
+            timeouts: 0,
+            live: true,
+            deadline: Time::NEVER,
+            start: self.now,
+            tag,
+            ideal_fct,
+        };
+        let watched = self
+            .sampler
+            .watch(src, dst, sport, size, self.config.watch_from);
+        let reception = Reception {
+            receiver: Receiver::default(),
+            echo_after: Time::ZERO,
+            hash: reverse,
+            size: size.0,
+            watched,
+        };
+        let index = match slot {
+            Some(slot) => {
+                self.flows[slot as usize] = flow;
+                self.receptions[slot as usize] = reception;
+                slot
+            }
+            None => {
+                self.flows.push(flow);
+                self.receptions.push(reception);
+                (self.flows.len() - 1) as u32
+            }
+        };
+        self.summary.flows_started += 1;
+        self.live_flows += 1;
+        self.arm_retransmission_timer(index);
+        self.nics[nic as usize].flows.push(index);
+        self.nic_transmit(nic);
+    }
+
+    /// The flow's last byte is acknowledged: it is recorded; its slot is freed when its NIC lets go of it.
+    pub(super) fn complete_flow(&mut self, index: u32) {
+        self.record_flow(
+            index,
+            Some(self.now.since(self.flows[index as usize].start)),
+        );
+        let flow = &mut self.flows[index as usize];
+        flow.live = false;
+        self.live_flows -= 1;
+        self.summary.flows_finished += 1;
+    }
+
+    /// The flow gives up: no progress after many timeouts.
+    pub(super) fn abandon_flow(&mut self, index: u32) {
+        self.record_flow(index, None);
+        let flow = &mut self.flows[index as usize];
+        flow.live = false;
+        self.live_flows -= 1;
+        let nic = &mut self.nics[flow.nic as usize];
+        nic.flows.retain(|&other| other != index);
+        nic.served = 0;
+        self.free_flow(index);
+    }
+
+    pub(super) fn free_flow(&mut self, index: u32) {
+        // From here on packets and timers of the flow are recognised as stale.
+        let flow = &mut self.flows[index as usize];
+        flow.generation = flow.generation.wrapping_add(1);
+        self.free_flows.push(index);
+    }
+
+    pub(super) fn record_flow(&mut self, index: u32, fct: Option<Span>) {
+        let flow = &self.flows[index as usize];
+        self.recorder.flow(&FlowRecord {
+            src: flow.src,
+            dst: flow.dst,
+            sport: flow.sport,
+            size: Bytes(flow.sender.size()),
+            start: flow.start,
+            fct,
+            ideal_fct: flow.ideal_fct,
+            class: flow.class,
+            tag: flow.tag,
+        });
+    }
+
+    pub(super) fn arm_retransmission_timer(&mut self, index: u32) {
+        if !self.semantics.retransmission_timer {
+            return;
+        }
+        let flow = &mut self.flows[index as usize];
+        flow.deadline = self.now + self.config.retransmission_timeout;
+        let (deadline, generation, src) = (flow.deadline, flow.generation, flow.src);
+        self.push_timeout(deadline, index, generation, src);
+    }
+
+    pub(super) fn push_timeout(&mut self, at: Time, index: u32, generation: u16, src: NodeId) {
+        let key = self.keys.next(Kind::Timeout, src, 0, index);
+        self.push(
+            at,
+            key,
+            Kind::Timeout.pack(u32::from(generation) << 8, index),
+        );
+    }
+}

@@ -1,0 +1,350 @@
+//! The wire: a port's transmission, arrivals, PFC, and switches between them.
+
+use raddle_switch::{Frame, FrameKind, Frames};
+use raddle_transport::telemetry::HopRecord;
+use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
+
+use super::{Engine, Kind, flow::Flow};
+use crate::{
+    chance::{Chance, MarkReplay},
+    packet::{PacketKind, Packets},
+    record::PauseRecord,
+    semantics::{LinkTiming, Semantics},
+};
+
+/// One end of a link: a port's transmitter and what it is connected to.
+#[derive(Debug)]
+pub(super) struct LinkEnd {
+    pub(super) busy_until: Time,
+    /// Key of the event that ends the transmission, scheduled or not.
+    pub(super) free_key: u64,
+    /// The end of the transmission is scheduled.
+    pub(super) free_scheduled: bool,
+    pub(super) is_switch: bool,
+    pub(super) up: bool,
+    /// The port's index on its node, from 0.
+    pub(super) index: u16,
+    /// Picoseconds per byte where that is a whole number (else 0).
+    ps_per_byte: u32,
+    pub(super) node: NodeId,
+    pub(super) peer: PortId,
+    /// Index among switches or NICs.
+    pub(super) device: u32,
+    peer_node: NodeId,
+    peer_index: u16,
+    /// Data classes of this port that are paused (bits), since when, and for how long in all.
+    pub(super) paused: u8,
+    pub(super) rate: BitRate,
+    delay: Span,
+    pub(super) paused_since: Time,
+    pub(super) paused_total: Span,
+    /// When the link failed last ([`Time::NEVER`]: it did not).
+    pub(super) failed_at: Time,
+    /// Data and ACK packets lost on the way to this port.
+    pub(super) lost: u64,
+    /// For NICs, which have no switch to count for them.
+    pub(super) tx_bytes: u64,
+    pub(super) tx_packets: u64,
+}
+
+impl LinkEnd {
+    pub(super) fn new(network: &crate::Network, port: PortId, device: u32) -> Self {
+        let fabric = &network.fabric;
+        let own = fabric.port(port);
+        let peer = fabric.port(own.peer);
+        let rate = fabric.rate(port);
+        let exact = network.semantics.timing == LinkTiming::Exact
+            && rate.0 != 0
+            && 8_000_000_000_000 % rate.0 == 0;
+        Self {
+            busy_until: Time::ZERO,
+            free_key: 0,
+            free_scheduled: false,
+            is_switch: !fabric.is_host(own.node),
+            up: true,
+            index: own.number - 1,
+            ps_per_byte: if exact {
+                u32::try_from(8_000_000_000_000 / rate.0).unwrap_or(0)
+            } else {
+                0
+            },
+            node: own.node,
+            peer: own.peer,
+            device,
+            peer_node: peer.node,
+            peer_index: peer.number - 1,
+            paused: 0,
+            rate,
+            delay: fabric.delay(port),
+            paused_since: Time::NEVER,
+            paused_total: Span::ZERO,
+            failed_at: Time::NEVER,
+            lost: 0,
+            tx_bytes: 0,
+            tx_packets: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn transmission_time(&self, semantics: &Semantics, bytes: u32) -> Span {
+        if self.ps_per_byte != 0 {
+            return Span(u64::from(self.ps_per_byte) * u64::from(bytes));
+        }
+        semantics
+            .timing
+            .transmission_time(Bytes(u64::from(bytes)), self.rate)
+    }
+}
+
+/// The engine's packets as a switch sees them.
+struct FrameAccess<'a> {
+    packets: &'a mut Packets,
+    flows: &'a [Flow],
+    chance: &'a mut Chance,
+    replay: Option<&'a MarkReplay>,
+    node: NodeId,
+    record_room: u8,
+}
+
+impl Frames for FrameAccess<'_> {
+    fn mark(&mut self, handle: u32, probability: f64) -> bool {
+        let packet = self.packets.get(handle);
+        let marked = match self.replay {
+            Some(replay) if probability < 1.0 => {
+                let sport = self.flows[packet.flow as usize].sport;
+                let acked = packet.seq + u64::from(packet.payload);
+                replay.is_marked(packet.src, packet.dst, sport, acked)
+            }
+            _ => probability >= 1.0 || self.chance.happens(self.node, probability),
+        };
+        self.packets.get_mut(handle).marked |= marked;
+        marked
+    }
+
+    #[inline]
+    fn push_hop(&mut self, handle: u32, record: HopRecord) {
+        self.packets.push_record(handle, record, self.record_room);
+    }
+
+    fn raise_digest(&mut self, handle: u32, code: u16) {
+        let packet = self.packets.get_mut(handle);
+        packet.digest = packet.digest.max(code);
+    }
+
+    fn random(&mut self) -> u32 {
+        self.chance.bits(self.node)
+    }
+}
+
+impl Engine<'_> {
+    /// Whether a port's transmission is still going on, also when it ends at this instant but later in its order.
+    #[inline]
+    pub(super) fn is_busy(&self, port: PortId) -> bool {
+        let end = &self.ends[port.index()];
+        self.now < end.busy_until || (self.now == end.busy_until && self.key < end.free_key)
+    }
+
+    /// Has the port look for work again when its transmission ends.
+    #[inline]
+    pub(super) fn schedule_free(&mut self, port: PortId) {
+        let end = &mut self.ends[port.index()];
+        if !end.free_scheduled {
+            end.free_scheduled = true;
+            let (at, key) = (end.busy_until, end.free_key);
+            self.push(at, key, Kind::Free.pack(port.0, 0));
+        }
+    }
+
+    pub(super) fn port_is_free(&mut self, port: PortId) {
+        let end = &mut self.ends[port.index()];
+        end.free_scheduled = false;
+        let (is_switch, device) = (end.is_switch, end.device);
+        if is_switch {
+            self.switch_transmit(port);
+        } else {
+            self.nic_transmit(device);
+        }
+    }
+
+    /// Puts a packet on the wire. The port is free and up.
+    #[inline]
+    pub(super) fn transmit(&mut self, port: PortId, bytes: u32, kind: Kind, low: u32) {
+        let end = &mut self.ends[port.index()];
+        let done = self.now + end.transmission_time(&self.semantics, bytes);
+        end.busy_until = done;
+        end.free_key = self.keys.next(Kind::Free, end.node, end.index, 0);
+        let key = self.keys.next(kind, end.peer_node, end.peer_index, 0);
+        let (arrival, peer) = (done + end.delay, end.peer);
+        self.push(arrival, key, kind.pack(peer.0, low));
+    }
+
+    /// Sends from a switch's port as long as it is free and has something.
+    pub(super) fn switch_transmit(&mut self, port: PortId) {
+        let end = &self.ends[port.index()];
+        let (device, index, node) = (end.device as usize, end.index, end.node);
+        if !end.up {
+            return;
+        }
+        if self.is_busy(port) {
+            if self.switches[device].is_ready(index) {
+                self.schedule_free(port);
+            }
+            return;
+        }
+        let mut frames = FrameAccess {
+            packets: &mut self.packets,
+            flows: &self.flows,
+            chance: &mut self.chance,
+            replay: self.config.marks.as_deref(),
+            node,
+            record_room: self.layout.record_room,
+        };
+        let Some(departure) = self.switches[device].dequeue(self.now.as_ns(), index, &mut frames)
+        else {
+            return;
+        };
+        if let Some(resumed) = departure.resume {
+            self.switch_transmit(self.port_on(port, resumed));
+        }
+        let Frame {
+            handle,
+            bytes,
+            kind,
+            ..
+        } = departure.frame;
+        match kind {
+            FrameKind::Plain | FrameKind::Data => self.transmit(port, bytes, Kind::Arrive, handle),
+            FrameKind::Pause(class) => {
+                self.transmit(port, bytes, Kind::Pfc, u32::from(class) << 1 | 1);
+            }
+            FrameKind::Resume(class) => {
+                self.transmit(port, bytes, Kind::Pfc, u32::from(class) << 1)
+            }
+        }
+        if self.switches[device].is_ready(index) {
+            self.schedule_free(port);
+        }
+    }
+
+    /// A packet is wholly received at a port.
+    #[inline]
+    pub(super) fn arrive(&mut self, port: PortId, handle: u32) {
+        let end = &self.ends[port.index()];
+        let (is_switch, device, index, node) = (end.is_switch, end.device, end.index, end.node);
+        if !self.changes.is_empty() && self.was_cut(port, self.packets.get(handle).bytes) {
+            self.ends[port.index()].lost += 1;
+            self.drop_packet(handle);
+            return;
+        }
+        self.summary.packet_hops += 1;
+        if !is_switch {
+            self.receive(port, device, handle);
+            return;
+        }
+        let packet = self.packets.get(handle);
+        let (dst, hash, bytes, queue) = (packet.dst, packet.hash, packet.bytes, packet.queue);
+        let kind = if packet.kind == PacketKind::Data {
+            FrameKind::Data
+        } else {
+            FrameKind::Plain
+        };
+        let Some(out) = self.next_hop(node, dst, hash) else {
+            self.ends[port.index()].lost += 1;
+            self.drop_packet(handle);
+            return;
+        };
+        if !self.ends[out.index()].up {
+            self.ends[out.index()].lost += 1;
+            self.drop_packet(handle);
+            return;
+        }
+        let out_index = self.ends[out.index()].index;
+        let frame = Frame {
+            handle,
+            bytes,
+            in_port: index,
+            queue,
+            kind,
+        };
+        match self.switches[device as usize].enqueue(out_index, frame) {
+            Ok(pause) => {
+                if pause {
+                    self.switch_transmit(port);
+                }
+                self.switch_transmit(out);
+            }
+            Err(_) => self.drop_packet(handle),
+        }
+    }
+
+    /// A packet is lost; its bytes are accounted for.
+    pub(super) fn drop_packet(&mut self, handle: u32) {
+        let packet = self.packets.get(handle);
+        if packet.kind == PacketKind::Data {
+            self.summary.payload_discarded += u64::from(packet.payload);
+        }
+        self.summary.drops += 1;
+        self.packets.remove(handle);
+    }
+
+    /// A PFC frame is received at a port: its transmit side stops or goes on.
+    pub(super) fn receive_pfc(&mut self, port: PortId, low: u32) {
+        if !self.changes.is_empty() && self.was_cut(port, self.layout.pfc_bytes) {
+            return;
+        }
+        let (class, pause) = ((low >> 1) as u8, low & 1 == 1);
+        let bit = 1u8 << class;
+        let end = &mut self.ends[port.index()];
+        let before = end.paused;
+        end.paused = if pause { before | bit } else { before & !bit };
+        let after = end.paused;
+        let (is_switch, device, index) = (end.is_switch, end.device, end.index);
+        self.summary.pauses += u64::from(pause);
+        if before == 0 && after != 0 {
+            end.paused_since = self.now;
+            self.paused_ports += 1;
+        } else if before != 0 && after == 0 {
+            self.end_pause(port);
+        }
+        if is_switch {
+            self.switches[device as usize].set_paused(index, class, pause);
+        } else {
+            self.nics[device as usize].paused = after;
+        }
+        if !pause {
+            if is_switch {
+                self.switch_transmit(port);
+            } else {
+                self.nic_transmit(device);
+            }
+        }
+    }
+
+    pub(super) fn end_pause(&mut self, port: PortId) {
+        let end = &mut self.ends[port.index()];
+        let (node, number, start) = (end.node, end.index + 1, end.paused_since);
+        end.paused_since = Time::NEVER;
+        end.paused_total += self.now.since(start);
+        self.paused_ports -= 1;
+        self.recorder.pause(&PauseRecord {
+            node,
+            port: number,
+            start,
+            end: self.now,
+        });
+    }
+
+    /// Whether the link of a port failed while a packet that arrives now was on it.
+    fn was_cut(&self, port: PortId, bytes: u32) -> bool {
+        let end = &self.ends[port.index()];
+        let on_the_wire = self.transmission_time(port, bytes) + end.delay;
+        end.failed_at != Time::NEVER && end.failed_at + on_the_wire >= self.now
+    }
+
+    /// The port with index `index` on the node of `port`.
+    #[inline]
+    pub(super) fn port_on(&self, port: PortId, index: u16) -> PortId {
+        let own = u32::from(self.ends[port.index()].index);
+        PortId(port.0 - own + u32::from(index))
+    }
+}

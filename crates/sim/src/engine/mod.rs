@@ -1,0 +1,380 @@
+//! The engine: takes events in order and drives switches, NICs, senders and receivers with them.
+//!
+//! | file | what it drives |
+//! |---|---|
+//! | `link.rs` | the wire: transmission, arrival, PFC, switches |
+//! | `host.rs` | the NIC: which flow sends next, receivers, acknowledgements, timers |
+//! | `flow.rs` | a flow's state from message to record |
+//! | `build.rs` | switches and ports from network and settings |
+//! | `fault.rs` | links that fail and return |
+//! | `sample.rs` | series over time, port counters at the end |
+
+mod build;
+mod fault;
+mod flow;
+mod host;
+mod link;
+mod sample;
+
+use raddle_fabric::Fabric;
+use raddle_routing::{DModK, LinkState, PathChoice, UnicastTables};
+use raddle_switch::Switch;
+use raddle_transport::cc::{FlowLimits, Signals};
+use raddle_units::{NodeId, PortId, Span, Time};
+use raddle_workload::{Message, Workload};
+use rustc_hash::FxHashMap;
+
+use self::{
+    flow::{Flow, Reception},
+    host::Nic,
+    link::LinkEnd,
+    sample::Sampler,
+};
+use crate::{
+    chance::Chance,
+    event::{Event, EventQueue},
+    packet::Packets,
+    record::{Progress, Recorder},
+    semantics::{Semantics, TieOrder},
+    setup::{Network, RunConfig, RunSummary, SetupError},
+};
+
+/// Events between two looks at progress, cancellation and output errors.
+const CHECK_EVERY: u64 = 1 << 16;
+
+/// Runs a workload on a network to its end.
+///
+/// # Errors
+/// [`SetupError`] when the settings do not fit the network; nothing has been simulated then.
+pub fn simulate(
+    network: &Network,
+    config: &RunConfig,
+    workload: &mut dyn Workload,
+    recorder: &mut dyn Recorder,
+    progress: &Progress,
+) -> Result<RunSummary, SetupError> {
+    let mut engine = Engine::new(network, config, workload, recorder)?;
+    engine.run(progress);
+    Ok(engine.finish())
+}
+
+/// The kinds of events, packed with what they concern into [`Event::what`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Kind {
+    /// A packet is wholly received. Port (24 bits) and packet.
+    Arrive,
+    /// A PFC frame is received. Port and (class << 1 | pause).
+    Pfc,
+    /// A port's transmission ends and something waits. Port.
+    Free,
+    /// A NIC's earliest flow may send. NIC.
+    Wake,
+    /// A congestion-control timer. Generation and slot (24 bits), flow.
+    Timer,
+    /// A retransmission timer. Generation (24 bits), flow.
+    Timeout,
+    /// The workload's next message is due.
+    Start,
+    /// Two steps of a flow's start that the reference takes within the instant. Pending message.
+    StartSoon,
+    StartNow,
+    /// A link fails or returns, or routes follow. Index of the change.
+    Link,
+}
+
+impl Kind {
+    const ALL: [Self; 10] = [
+        Self::Arrive,
+        Self::Pfc,
+        Self::Free,
+        Self::Wake,
+        Self::Timer,
+        Self::Timeout,
+        Self::Start,
+        Self::StartSoon,
+        Self::StartNow,
+        Self::Link,
+    ];
+
+    #[inline]
+    const fn pack(self, high: u32, low: u32) -> u64 {
+        (self as u64) << 56 | (high as u64) << 32 | low as u64
+    }
+}
+
+/// Order of kinds at one node and port within an instant, for [`TieOrder::Canonical`]: timers, then what arrives, then
+/// what leaves.
+const fn rank(kind: Kind) -> u64 {
+    match kind {
+        Kind::Link => 0,
+        Kind::Start | Kind::StartSoon | Kind::StartNow => 1,
+        Kind::Timer => 2,
+        Kind::Pfc => 3,
+        Kind::Arrive => 4,
+        Kind::Free => 5,
+        Kind::Wake => 6,
+        Kind::Timeout => 7,
+    }
+}
+
+/// Makes the keys that order events within an instant.
+#[derive(Debug)]
+struct Keys {
+    order: TieOrder,
+    inserted: u64,
+}
+
+impl Keys {
+    /// Insertion keys of ordinary events start here; earlier ones are for timers, which precede what was scheduled after them.
+    const ORDINARY: u64 = 1 << 63;
+
+    #[inline]
+    fn next(&mut self, kind: Kind, node: NodeId, port: u16, sequence: u32) -> u64 {
+        match self.order {
+            TieOrder::Canonical => {
+                u64::from(node.0) << 40
+                    | u64::from(port) << 24
+                    | rank(kind) << 20
+                    | u64::from(sequence & 0xf_ffff)
+            }
+            TieOrder::Insertion => {
+                self.inserted += 1;
+                // Timers are armed only where they can matter, later than the reference does; they keep its place:
+                // before anything that was scheduled less than a period ago.
+                if matches!(kind, Kind::Timer) {
+                    self.inserted
+                } else {
+                    self.inserted | Self::ORDINARY
+                }
+            }
+        }
+    }
+}
+
+/// Sizes and choices that the hot path reads, fixed for the run.
+#[derive(Debug)]
+struct Layout {
+    mtu: u64,
+    /// Bytes of a data packet beside its payload, and of an acknowledgement.
+    header_bytes: u32,
+    ack_bytes: u32,
+    pfc_bytes: u32,
+    /// Hop records a packet has room for.
+    record_room: u8,
+    ack_queue: u8,
+    data_classes: u8,
+}
+
+struct Engine<'a> {
+    fabric: &'a Fabric,
+    config: &'a RunConfig,
+    semantics: Semantics,
+    signals: Signals,
+    limits: FlowLimits,
+    layout: Layout,
+    workload: &'a mut dyn Workload,
+    recorder: &'a mut dyn Recorder,
+
+    now: Time,
+    /// Key of the event being handled.
+    key: u64,
+    keys: Keys,
+    queue: EventQueue,
+
+    tables: std::borrow::Cow<'a, UnicastTables>,
+    d_mod_k: Option<DModK>,
+    links: LinkState,
+    changes: Vec<fault::Change>,
+
+    ends: Vec<LinkEnd>,
+    switches: Vec<Switch>,
+    nics: Vec<Nic>,
+    packets: Packets,
+    chance: Chance,
+
+    flows: Vec<Flow>,
+    receptions: Vec<Reception>,
+    free_flows: Vec<u32>,
+    live_flows: u64,
+    /// Flows per pair so far: the next source port.
+    pairs: FxHashMap<(NodeId, NodeId), u16>,
+    /// Messages between the steps of their start.
+    pending: Vec<Message>,
+    next_start: Time,
+
+    sampler: Sampler,
+    paused_ports: u64,
+    summary: RunSummary,
+}
+
+impl Engine<'_> {
+    fn run(&mut self, progress: &Progress) {
+        self.schedule_start();
+        self.schedule_faults();
+        let end = self.config.end.unwrap_or(Time::NEVER);
+        while let Some(event) = self.queue.pop() {
+            if self.is_stale(&event) {
+                continue;
+            }
+            if event.time >= end {
+                self.sample_until(end);
+                self.now = end;
+                break;
+            }
+            if event.time >= self.sampler.next {
+                self.sample_until(event.time);
+            }
+            self.now = event.time;
+            self.key = event.key;
+            self.summary.events += 1;
+            self.handle(&event);
+            if self.summary.events.is_multiple_of(CHECK_EVERY) {
+                progress.update(
+                    self.now,
+                    self.summary.packet_hops,
+                    self.summary.flows_finished,
+                );
+                if progress.is_cancelled() || self.recorder.failed() {
+                    self.summary.cancelled = progress.is_cancelled();
+                    break;
+                }
+            }
+            if self.live_flows == 0 && self.is_over() {
+                break;
+            }
+        }
+        progress.update(
+            self.now,
+            self.summary.packet_hops,
+            self.summary.flows_finished,
+        );
+    }
+
+    #[inline]
+    fn handle(&mut self, event: &Event) {
+        let high = (event.what >> 32) as u32 & 0xff_ffff;
+        let low = event.what as u32;
+        match Kind::ALL[(event.what >> 56) as usize] {
+            Kind::Arrive => self.arrive(PortId(high), low),
+            Kind::Pfc => self.receive_pfc(PortId(high), low),
+            Kind::Free => self.port_is_free(PortId(high)),
+            Kind::Wake => self.wake(low),
+            Kind::Timer => self.control_timer(low, high & 0xff),
+            Kind::Timeout => self.retransmission_timer(low),
+            Kind::Start => self.start_due_messages(),
+            Kind::StartSoon => {
+                let key = self.keys.next(Kind::StartNow, NodeId(0), 0, 0);
+                self.push(self.now, key, Kind::StartNow.pack(0, low));
+            }
+            Kind::StartNow => self.start_flow(self.pending[low as usize]),
+            Kind::Link => self.change_link(low as usize),
+        }
+    }
+
+    /// Whether an event concerns something that has been superseded; such events do not move the clock.
+    #[inline]
+    fn is_stale(&self, event: &Event) -> bool {
+        let high = (event.what >> 32) as u32 & 0xff_ffff;
+        let low = event.what as u32;
+        match Kind::ALL[(event.what >> 56) as usize] {
+            Kind::Wake => {
+                let nic = &self.nics[low as usize];
+                nic.wake_at != event.time || nic.wake_key != event.key
+            }
+            Kind::Timer => {
+                let flow = &self.flows[low as usize];
+                u32::from(flow.generation) != high >> 8
+                    || flow.timers.due(high as usize & 0xff) != event.time
+            }
+            Kind::Timeout => u32::from(self.flows[low as usize].generation) != high >> 8,
+            _ => false,
+        }
+    }
+
+    /// Whether no message will ever start again and nothing waits that could change the results.
+    fn is_over(&self) -> bool {
+        if self.workload.is_open_ended() {
+            return self.workload.finished();
+        }
+        // What is left in the queue (last acknowledgements, RESUME frames) may still be recorded; only link changes can
+        // go on for long after the traffic has ended.
+        !self.changes.is_empty() && self.workload.finished() && self.packets.iter().next().is_none()
+    }
+
+    #[inline]
+    fn push(&mut self, time: Time, key: u64, what: u64) {
+        self.queue.push(Event { time, key, what });
+    }
+
+    fn finish(mut self) -> RunSummary {
+        self.record_rest();
+        let in_flight = self
+            .packets
+            .iter()
+            .filter(|packet| packet.kind == crate::packet::PacketKind::Data);
+        self.summary.payload_in_flight = in_flight.map(|packet| u64::from(packet.payload)).sum();
+        self.summary.end_ps = self.now.0;
+        self.summary
+    }
+
+    /// Next hop from a node; `None` where there is no way.
+    #[inline]
+    fn next_hop(&self, at: NodeId, dst: NodeId, hash: raddle_routing::FlowHash) -> Option<PortId> {
+        let hops = self.tables.next_hops(at, dst);
+        match hops {
+            [] => None,
+            [only] => Some(*only),
+            several => {
+                let index = match &self.d_mod_k {
+                    None => hash.at(at.0) as usize % several.len(),
+                    Some(d_mod_k) => d_mod_k.index(at, dst, several.len()),
+                };
+                Some(several[index])
+            }
+        }
+    }
+
+    fn schedule_start(&mut self) {
+        if let Some(start) = self.workload.next_start()
+            && start.max(self.now) < self.next_start
+        {
+            self.next_start = start.max(self.now);
+            let key = self.keys.next(Kind::Start, NodeId(0), 0, 0);
+            self.push(self.next_start, key, Kind::Start.pack(0, 0));
+        }
+    }
+
+    fn start_due_messages(&mut self) {
+        self.next_start = Time::NEVER;
+        self.pending.clear();
+        while self
+            .workload
+            .next_start()
+            .is_some_and(|start| start <= self.now)
+        {
+            let Some(message) = self.workload.pop() else {
+                break;
+            };
+            match self.semantics.ties {
+                TieOrder::Canonical => self.start_flow(message),
+                TieOrder::Insertion => {
+                    self.pending.push(message);
+                    let key = self.keys.next(Kind::StartSoon, NodeId(0), 0, 0);
+                    let index = (self.pending.len() - 1) as u32;
+                    self.push(self.now, key, Kind::StartSoon.pack(0, index));
+                }
+            }
+        }
+        self.schedule_start();
+    }
+
+    fn transmission_time(&self, port: PortId, bytes: u32) -> Span {
+        let end = &self.ends[port.index()];
+        end.transmission_time(&self.semantics, bytes)
+    }
+}
+
+fn d_mod_k(choice: PathChoice, fabric: &Fabric) -> Option<DModK> {
+    (choice == PathChoice::DModK).then(|| DModK::new(fabric))
+}

@@ -1,0 +1,147 @@
+//! Series over time, and what is recorded at the end of a run.
+
+use raddle_units::{Bytes, NodeId, PortId, Span, Time};
+
+use super::Engine;
+use crate::record::{PortRecord, Sample};
+
+/// Flows with a series of their own.
+const MAX_WATCHED: usize = 64;
+
+/// Counts deliveries between samples.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    interval: Span,
+    pub(super) next: Time,
+    by_class: Vec<u64>,
+    watched: Vec<(NodeId, NodeId, u16, u64)>,
+}
+
+impl Sampler {
+    pub(super) fn new(interval: Span, classes: usize) -> Self {
+        Self {
+            interval,
+            next: if interval == Span::ZERO {
+                Time::NEVER
+            } else {
+                Time::ZERO + interval
+            },
+            by_class: vec![0; classes],
+            watched: Vec::new(),
+        }
+    }
+
+    /// Takes a flow onto the list of watched ones if it is large enough and the list has room.
+    pub(super) fn watch(
+        &mut self,
+        src: NodeId,
+        dst: NodeId,
+        sport: u16,
+        size: Bytes,
+        from: Bytes,
+    ) -> Option<u16> {
+        if size < from || self.watched.len() >= MAX_WATCHED {
+            return None;
+        }
+        self.watched.push((src, dst, sport, 0));
+        Some((self.watched.len() - 1) as u16)
+    }
+
+    #[inline]
+    pub(super) fn delivered(&mut self, class: u8, watched: Option<u16>, payload: u64) {
+        if let Some(bytes) = self.by_class.get_mut(usize::from(class)) {
+            *bytes += payload;
+        }
+        if let Some(index) = watched {
+            self.watched[usize::from(index)].3 += payload;
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// Takes all samples that are due up to `until`, with the state as it is now.
+    #[cold]
+    pub(super) fn sample_until(&mut self, until: Time) {
+        while self.sampler.next <= until {
+            self.sample(self.sampler.next);
+            self.sampler.next += self.sampler.interval;
+        }
+    }
+
+    fn sample(&mut self, time: Time) {
+        let mut max_port_bytes = 0;
+        for end in self.ends.iter().filter(|end| end.is_switch) {
+            let queued = self.switches[end.device as usize].queued_bytes(end.index);
+            max_port_bytes = max_port_bytes.max(queued);
+        }
+        let watched: Vec<_> = self
+            .sampler
+            .watched
+            .iter()
+            .filter(|flow| flow.3 > 0)
+            .copied()
+            .collect();
+        self.recorder.sample(&Sample {
+            time,
+            delivered_by_class: &self.sampler.by_class,
+            watched: &watched,
+            buffered_bytes: self
+                .switches
+                .iter()
+                .map(raddle_switch::Switch::buffered_bytes)
+                .sum(),
+            max_port_bytes,
+            paused_ports: self.paused_ports,
+        });
+        self.sampler.by_class.fill(0);
+        for flow in &mut self.sampler.watched {
+            flow.3 = 0;
+        }
+    }
+
+    /// The last, partial interval; pauses and flows that have not ended; port counters.
+    pub(super) fn record_rest(&mut self) {
+        if self.sampler.next != Time::NEVER && self.now.0 > 0 {
+            self.sample(self.now);
+        }
+        for port in (0..self.ends.len() as u32).map(PortId) {
+            if self.ends[port.index()].paused != 0 {
+                self.end_pause(port);
+            }
+        }
+        let mut open: Vec<u32> = (0..self.flows.len() as u32)
+            .filter(|&index| self.flows[index as usize].live)
+            .collect();
+        open.sort_by_key(|&index| {
+            let flow = &self.flows[index as usize];
+            (flow.start, flow.src, flow.dst, flow.sport)
+        });
+        for index in open {
+            self.record_flow(index, None);
+        }
+        for end in &self.ends {
+            let mut record = PortRecord {
+                node: end.node,
+                port: end.index + 1,
+                peer: self.ends[end.peer.index()].node,
+                rate: end.rate,
+                tx_bytes: end.tx_bytes,
+                tx_packets: end.tx_packets,
+                ecn_marks: 0,
+                max_queue_bytes: 0,
+                pause: end.paused_total,
+                drops: end.lost,
+            };
+            if end.is_switch {
+                let counters = self.switches[end.device as usize].counters(end.index);
+                record.tx_bytes = counters.tx_bytes;
+                record.tx_packets = counters.tx_packets;
+                record.ecn_marks = counters.ecn_marks;
+                record.max_queue_bytes = counters.max_queue_bytes;
+                record.drops += counters.drops;
+                self.summary.ecn_marks += counters.ecn_marks;
+            }
+            self.recorder.port(&record);
+        }
+    }
+}
