@@ -47,6 +47,7 @@ class PauseNode:
     pauses: int
     children: tuple["PauseNode", ...]
     repeats: bool = False
+    more: int = 0
 
 
 def pause_time_by_port_us(
@@ -88,12 +89,12 @@ def pause_edges(pauses: pa.Table, links: pa.Table, end_ps: int | None = None) ->
     return sorted(edges, key=lambda e: (-e.paused_us, e.pauser, e.paused))
 
 
-def pause_tree(edges: list[PauseEdge], *, widest: int = 8, deepest: int = 8) -> list[PauseNode]:
+def pause_tree(edges: list[PauseEdge], *, widest: int = 5, deepest: int = 5) -> list[PauseNode]:
     """The trees of pauses, roots with the longest pauses first.
 
     A pauser is a root if it was free of pauses for most of the time in which it paused others (its
     congestion is its own). A node that already stands on the way from the root closes a cycle; it
-    is shown once more with `repeats` set and not followed.
+    is shown once more with `repeats` set and not followed. `more` counts branches left out.
     """
     below: dict[int, list[PauseEdge]] = {}
     above: dict[int, list[PauseEdge]] = {}
@@ -109,10 +110,11 @@ def pause_tree(edges: list[PauseEdge], *, widest: int = 8, deepest: int = 8) -> 
             roots.append((-sum(e.paused_us for e in out), pauser))
     if not roots and below:  # one closed cycle: begin where most time was lost
         roots = [min((-sum(e.paused_us for e in out), p) for p, out in below.items())]
-    return [
-        PauseNode(root, 0.0, 0, _children(root, None, (root,), below, widest, deepest))
-        for _, root in sorted(roots)[:widest]
-    ]
+    trees = []
+    for _, root in sorted(roots)[:widest]:
+        children, more = _children(root, None, (root,), below, widest, deepest)
+        trees.append(PauseNode(root, 0.0, 0, children, more=more))
+    return trees
 
 
 def _children(
@@ -122,7 +124,7 @@ def _children(
     below: Mapping[int, list[PauseEdge]],
     widest: int,
     deepest: int,
-) -> tuple[PauseNode, ...]:
+) -> tuple[tuple[PauseNode, ...], int]:
     found: list[tuple[float, PauseEdge]] = []
     for edge in below.get(node, []):
         time = edge.paused_us if during is None else overlap_ps(edge.spans_ps, during) / PS_PER_US
@@ -133,18 +135,13 @@ def _children(
     for time, edge in found[:widest]:
         repeats = edge.paused in way
         follow = not repeats and len(way) < deepest
-        nodes.append(
-            PauseNode(
-                edge.paused,
-                time,
-                edge.pauses,
-                _children(edge.paused, edge.spans_ps, (*way, edge.paused), below, widest, deepest)
-                if follow
-                else (),
-                repeats,
-            )
+        children, more = (
+            _children(edge.paused, edge.spans_ps, (*way, edge.paused), below, widest, deepest)
+            if follow
+            else ((), 0)
         )
-    return tuple(nodes)
+        nodes.append(PauseNode(edge.paused, time, edge.pauses, children, repeats, more))
+    return tuple(nodes), max(0, len(found) - widest)
 
 
 def merge_spans(spans: Spans) -> Spans:

@@ -20,6 +20,12 @@ from raddle.errors import ResultsError
 __all__ = ["TABLES", "Results", "load"]
 
 _RUN: list[tuple[str, pa.DataType]] = [("scheme", pa.string()), ("seed", pa.uint64())]
+_NODES: list[tuple[str, pa.DataType]] = [
+    ("node", pa.uint32()),
+    ("kind", pa.string()),
+    ("level", pa.uint8()),
+    ("name", pa.string()),
+]
 TABLES: Mapping[str, pa.Schema] = {
     "flows": pa.schema(
         [
@@ -80,9 +86,7 @@ TABLES: Mapping[str, pa.Schema] = {
             ("paused_ports", pa.uint64()),
         ]
     ),
-    "nodes": pa.schema(
-        [("node", pa.uint32()), ("kind", pa.string()), ("level", pa.uint8()), ("name", pa.string())]
-    ),
+    "nodes": pa.schema(_NODES),
     "links": pa.schema(
         [
             ("link", pa.uint32()),

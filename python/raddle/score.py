@@ -41,6 +41,7 @@ __all__ = [
     "Score",
     "VarianceMode",
     "Weights",
+    "class_order",
     "combine",
     "monotone",
     "role_of",
@@ -149,6 +150,15 @@ def role_of(class_name: str) -> Role | None:
         if role.value in name.replace("all-reduce", "allreduce"):
             return role
     return None
+
+
+def class_order(class_name: str) -> tuple[int, str]:
+    """Sort key of classes: tested long, short, Allreduce, other tested ones, then the rest."""
+    role = role_of(class_name)
+    if role is not None:
+        return list(Role).index(role), class_name
+    tested = class_name.lower().startswith(("t_", "t-", "tested"))
+    return (len(Role) if tested else len(Role) + 1), class_name
 
 
 def variance_term(ratios: tuple[float, float, float], mode: VarianceMode = "pvar") -> float:

@@ -78,17 +78,8 @@ def _by_score(
             "(1.00 would mean that congestion does not hurt)."
         )
     else:
-        second, worst = ranked[1], ranked[-1]
-        headline = (
-            f"{label_of(best.scheme)} serves this fabric best: S = {_figure(best)} at equal "
-            f"weights, {_less(best, second)} than {label_of(second.scheme)} "
-            f"({_figure(second)})"
-        )
-        if worst is not second:
-            headline += f" and {_less(best, worst)} than {label_of(worst.scheme)} at the far end"
-            headline += f" ({_figure(worst)})"
-        headline += "."
-        details.append(_certainty(best, second, "S"))
+        headline = _lead(ranked)
+        details.append(_certainty(best, ranked[1], "S"))
         details += _other_weights(schemes, best.scheme)
         details += _monotone(schemes, best.scheme)
     if best.lower_bound or any(e.lower_bound for e in ranked):
@@ -102,6 +93,25 @@ def _by_score(
         "1.00 means that congestion does not hurt."
     )
     return Verdict(best.scheme, headline, (*details, *notes), True)
+
+
+def _lead(ranked: Sequence[_Entry]) -> str:
+    best, second, worst = ranked[0], ranked[1], ranked[-1]
+    names = label_of(best.scheme), label_of(second.scheme)
+    gap = _gap(best, second)
+    if gap is not None and gap.low is not None and gap.low <= 0:
+        headline = (
+            f"{names[0]} and {names[1]} share the lead: S = {_figure(best)} and "
+            f"{_figure(second)} at equal weights, a tie over {gap.n} seeds"
+        )
+    else:
+        headline = (
+            f"{names[0]} serves this fabric best: S = {_figure(best)} at equal weights, "
+            f"{_less(best, second)} than {names[1]} ({_figure(second)})"
+        )
+    if worst is not second:
+        headline += f"; {label_of(worst.scheme)} is last with {_figure(worst)}"
+    return headline + "."
 
 
 def _by_slowdown(entries: Sequence[_Entry], notes: tuple[str, ...]) -> Verdict:
@@ -161,7 +171,10 @@ def _monotone(schemes: Mapping[str, Json], best: str) -> list[str]:
     }
     first = min(values, key=values.__getitem__)
     if first == best:
-        return ["The monotone score, which cannot be gamed by evening out, names the same scheme."]
+        return [
+            "The monotone score, which never improves when a part gets worse, "
+            "names the same scheme."
+        ]
     return [
         f"The monotone score prefers {label_of(first)} ({values[first]:.2f} against "
         f"{values[best]:.2f}): S also rewards evenness, so look at the parts."
@@ -169,24 +182,31 @@ def _monotone(schemes: Mapping[str, Json], best: str) -> list[str]:
 
 
 def _certainty(best: _Entry, second: _Entry, what: str) -> str:
-    shared = sorted(set(best.per_seed) & set(second.per_seed))
-    if len(shared) < 2:
+    gap = _gap(best, second)
+    if gap is None:
         return (
             "This is one seed, so there is no interval: small differences may be chance. "
             "More seeds in the experiment give intervals."
         )
-    gap = mean_interval(second.per_seed[s] - best.per_seed[s] for s in shared)
     half = gap.half_width or 0.0
     pair = f"{label_of(best.scheme)} and {label_of(second.scheme)}"
     if gap.mean - half > 0:
         return (
-            f"The lead holds over {len(shared)} seeds: {what} of {pair} differs by "
+            f"The lead holds over {gap.n} seeds: {what} of {pair} differs by "
             f"{gap.mean:.2f} ± {half:.2f} (paired, 95 %)."
         )
     return (
-        f"Over {len(shared)} seeds {pair} are a tie: the difference in {what}, {gap.mean:.2f} ± "
+        f"Over {gap.n} seeds {pair} are a tie: the difference in {what}, {gap.mean:.2f} ± "
         f"{half:.2f} (paired, 95 %), includes zero."
     )
+
+
+def _gap(best: _Entry, second: _Entry) -> Interval | None:
+    """How far the second is behind, paired by seed; None below two common seeds."""
+    shared = sorted(set(best.per_seed) & set(second.per_seed))
+    if len(shared) < 2:
+        return None
+    return mean_interval(second.per_seed[s] - best.per_seed[s] for s in shared)
 
 
 def _notes(summary: Json) -> tuple[str, ...]:
@@ -232,4 +252,4 @@ def _figure(entry: _Entry) -> str:
 
 def _less(best: _Entry, other: _Entry) -> str:
     share = 1 - best.figure.mean / other.figure.mean if other.figure.mean else 0.0
-    return f"{share:.0%} less" if share >= 0.005 else "hardly less"
+    return f"{100 * share:.0f} % less" if share >= 0.005 else "hardly less"

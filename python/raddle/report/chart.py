@@ -1,4 +1,4 @@
-"""What a chart of the report is: figures that share a place, with buttons to choose between them."""
+"""A chart of the report: figures that share a place, with buttons to choose between them."""
 
 import json
 from collections.abc import Sequence
@@ -65,7 +65,11 @@ def dash_of(scheme: str, index: int) -> str:
 
 
 def figure(
-    data: Sequence[Any], *, x: dict[str, Any], y: dict[str, Any], **layout: Any
+    data: Sequence[Any],
+    *,
+    x: dict[str, Any],
+    y: dict[str, Any],
+    **layout: Any,  # noqa: ANN401 - plotly's own keywords
 ) -> go.Figure:
     """A figure in the report's plain style; report.js adds the colours of the page's theme."""
     return go.Figure(
@@ -73,7 +77,7 @@ def figure(
         layout=go.Layout(
             template=None,
             showlegend=False,
-            margin={"l": 58, "r": 12, "t": 12, "b": 48},
+            margin=layout.pop("margin", {"l": 58, "r": 12, "t": 12, "b": 48}),
             hovermode=layout.pop("hovermode", "closest"),
             xaxis={"automargin": True, **x},
             yaxis={"automargin": True, **y},

@@ -212,6 +212,7 @@ def _map(
             "zeroline": False,
             "fixedrange": True,
         },
+        margin={"l": 58, "r": 12, "t": 8, "b": 8},
     )
 
 

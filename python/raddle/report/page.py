@@ -7,6 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from markupsafe import Markup
+
 from raddle.columns import integers, select
 from raddle.pauses import PauseNode, pause_edges, pause_tree
 from raddle.report.chart import colour_of
@@ -14,7 +16,7 @@ from raddle.report.fabric_map import BusyLink, busiest_links, fabric_chart
 from raddle.report.series import queue_chart, throughput_chart, watched_chart
 from raddle.report.spreads import fct_chart, pause_chart, score_chart, slowdown_chart
 from raddle.results import Results
-from raddle.score import CONFIGURATIONS
+from raddle.score import CONFIGURATIONS, class_order
 from raddle.summary import summarise
 from raddle.text import count, duration_s, fixed, join_words, memory, significant, size, span_us
 from raddle.verdict import Verdict, label_of, verdict_of
@@ -26,6 +28,22 @@ UNITS = {"long": "Gb/s", "short": "µs", "allreduce": "µs"}
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """How captions name the seeds: of a mean, and of flows put together."""
+
+    over: str
+    together: str
+    many: bool
+
+    @classmethod
+    def of(cls, seeds: Sequence[int]) -> "Words":
+        """The words for these seeds."""
+        if len(seeds) == 1:
+            return cls(f"seed {seeds[0]}", f"seed {seeds[0]}", many=False)
+        return cls(f"mean over {len(seeds)} seeds", f"{len(seeds)} seeds together", many=True)
+
+
+@dataclass(frozen=True, slots=True)
 class TreeLine:
     """A line of the pause tree; `share` of the longest pause is drawn as a bar."""
 
@@ -33,6 +51,7 @@ class TreeLine:
     detail: str
     share: float
     children: tuple["TreeLine", ...]
+    more: int
 
 
 def render(results: Results) -> str:
@@ -51,6 +70,7 @@ def render(results: Results) -> str:
             "count": count,
             "duration": duration_s,
             "fixed": fixed,
+            "kept": _kept,
             "label": label_of,
             "memory": memory,
             "sig": significant,
@@ -66,17 +86,17 @@ def _content(results: Results) -> dict[str, Any]:
     summary = results.summary or summarise(results, name=results.name, complete=True, parameters={})
     schemes: Json = summary["schemes"]
     seeds = results.seeds
-    words = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+    words = Words.of(seeds)
     simulated = _simulated(results, schemes)
     verdict = verdict_of(summary)
     charts = {
-        "score": score_chart(schemes, words),
-        "throughput": throughput_chart(results, words),
+        "score": score_chart(schemes, words.over),
+        "throughput": throughput_chart(results, words.over),
         "watched": watched_chart(results),
-        "fct": fct_chart(results, words),
-        "slowdown": slowdown_chart(results, words),
-        "pauses": pause_chart(schemes, words),
-        "queues": queue_chart(results, words),
+        "fct": fct_chart(results, words.together),
+        "slowdown": slowdown_chart(results, words.together),
+        "pauses": pause_chart(schemes, words.over),
+        "queues": queue_chart(results, words.over),
         "fabric": fabric_chart(results, simulated),
     }
     shown = {key: chart for key, chart in charts.items() if chart is not None and chart.views}
@@ -175,10 +195,10 @@ def _score_rows(schemes: Json, verdict: Verdict) -> list[dict[str, Any]]:
                 "ratios": [_number(parts[r]["ratio"]) for r in UNITS],
                 "w": _number(score["w"]),
                 "totals": [
-                    {"text": mark + _number(score["s"][c]), "best": best[c] == name}
+                    {"text": Markup(mark) + _number(score["s"][c]), "best": best[c] == name}
                     for c in CONFIGURATIONS
                 ],
-                "monotone": mark + _number(score["monotone"]["1"]),
+                "monotone": Markup(mark) + _number(score["monotone"]["1"]),
             }
         )
     return rows
@@ -225,7 +245,7 @@ def _glance(schemes: Json) -> list[dict[str, Any]]:
                     _pm(row.get("goodput_gbps"), ci.get("goodput_gbps")),
                     _pm(row.get("long_flow_rate_gbps"), ci.get("long_flow_rate_gbps")),
                     _pm(row.get("jain_long_flows"), ci.get("jain_long_flows")),
-                    "–" if row.get("pause_us") is None else span_us(row["pause_us"]),
+                    _pause(row),
                     "–" if queue is None else size(queue),
                     "–" if row.get("ecn_marks") is None else count(row["ecn_marks"]),
                     "–" if drops is None else f"{drops:,.0f}",
@@ -238,7 +258,7 @@ def _glance(schemes: Json) -> list[dict[str, Any]]:
 def _fct_tables(schemes: Json) -> list[dict[str, Any]]:
     classes = dict.fromkeys(c for row in schemes.values() for c in (row.get("fct_us") or {}))
     tables = []
-    for name in sorted(classes, key=lambda n: (not n.lower().startswith(("t_", "tested")), n)):
+    for name in sorted(classes, key=class_order):
         rows = []
         for index, (scheme, row) in enumerate(schemes.items()):
             found = row["fct_us"].get(name)
@@ -295,12 +315,14 @@ def _tree_line(
         silenced = join_words(str(names.get(c.node, c.node)) for c in node.children[:3])
         if len(node.children) > 3:
             silenced = f"{len(node.children)} neighbours"
-        return TreeLine(name, f"silences {silenced}, {span_us(total)} in all", 0.0, children)
+        return TreeLine(
+            name, f"silences {silenced}, {span_us(total)} in all", 0.0, children, node.more
+        )
     detail = f"{span_us(node.paused_us)}, {node.pauses:,} pauses"
     if node.repeats:
         detail += ", closes a cycle"
     share = node.paused_us / longest_us if longest_us else 0.0
-    return TreeLine(name, detail, min(share, 1.0), children)
+    return TreeLine(name, detail, min(share, 1.0), children, node.more)
 
 
 def _busiest(
@@ -317,6 +339,18 @@ def _experiment(results: Results) -> str:
     return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
+def _kept(text: str) -> str:
+    """Keep figures and their units on one line."""
+    for mark in ("±", "%", "=", "≥"):
+        text = text.replace(f" {mark} ", f"\u00a0{mark}\u00a0").replace(f" {mark}", f"\u00a0{mark}")
+    return text.replace("≥ ", "≥\u00a0")
+
+
+def _pause(row: Json) -> str:
+    value = row.get("pause_us")
+    return "–" if value is None else "none" if value == 0 else span_us(value)
+
+
 def _number(figure: Json) -> str:
     return _pm(figure["mean"], figure["ci95"])
 
@@ -325,7 +359,9 @@ def _pm(value: float | None, half: float | None) -> str:
     if value is None:
         return "–"
     text = significant(value)
-    return text if half is None else f"{text} ± {significant(half, 2)}"
+    if half is None:
+        return text
+    return Markup("{} <small>± {}</small>").format(text, significant(half, 2))
 
 
 @cache

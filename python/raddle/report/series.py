@@ -9,6 +9,7 @@ import pyarrow as pa
 from raddle.columns import Floats, codes, floats, integers, select
 from raddle.report.chart import Chart, View, colour_of, dash_of, figure
 from raddle.results import Results
+from raddle.score import class_order
 from raddle.verdict import label_of
 
 __all__ = ["queue_chart", "throughput_chart", "watched_chart"]
@@ -26,7 +27,7 @@ def throughput_chart(results: Results, seeds_words: str) -> Chart | None:
     _, names = codes(table, "class")
     step, edges = _bins(table)
     views = []
-    for name in sorted(names, key=lambda n: (not n.lower().startswith(("t_", "tested")), n)):
+    for name in sorted(names, key=class_order):
         lines = []
         for index, scheme in enumerate(results.schemes):
             rows = select(table, scheme=scheme)
@@ -42,7 +43,7 @@ def throughput_chart(results: Results, seeds_words: str) -> Chart | None:
         "throughput",
         "Throughput over time",
         views,
-        f"Payload delivered per class, all flows together; mean over {seeds_words}, in bins of "
+        f"Payload delivered per class, all flows together; {seeds_words}, in bins of "
         f"{step / 1e6:,.3g} µs.",
     )
 
@@ -115,7 +116,7 @@ def queue_chart(results: Results, seeds_words: str) -> Chart | None:
         "queues",
         "Queues over time",
         views,
-        f"The largest sample in each bin of {step / 1e6:,.3g} µs; mean over {seeds_words}.",
+        f"The largest sample in each bin of {step / 1e6:,.3g} µs; {seeds_words}.",
     )
 
 

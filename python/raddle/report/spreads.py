@@ -10,16 +10,17 @@ import pyarrow as pa
 from raddle.columns import Floats, floats, groups, select
 from raddle.report.chart import Chart, View, colour_of, dash_of, figure, log_axis
 from raddle.results import Results
-from raddle.score import CONFIGURATIONS
+from raddle.score import CONFIGURATIONS, class_order
 from raddle.stats import slowdown_by_size
-from raddle.text import size
+from raddle.text import size, span_us
 from raddle.verdict import label_of
 
 __all__ = ["fct_chart", "pause_chart", "score_chart", "slowdown_chart"]
 
 Json = Mapping[str, Any]
 MOST_POINTS = 240
-CONFIGURATION_NAMES = {"1": "equal", "2": "bandwidth first", "3": "Allreduce first"}
+WHISKER = "#7a828c"
+CONFIGURATION_NAMES = {"1": "equal", "2": "bandwidth", "3": "Allreduce"}
 
 
 def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
@@ -27,7 +28,7 @@ def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
     scored = {n: r["score"] for n, r in schemes.items() if r.get("score")}
     if not scored:
         return None
-    ticks = [f"{CONFIGURATION_NAMES[c]}<br>{w.label}" for c, w in CONFIGURATIONS.items()]
+    ticks = [CONFIGURATION_NAMES[c] for c in CONFIGURATIONS]
     views = []
     for key, label, title in (
         ("s", "Score S", "S (lower is better)"),
@@ -45,7 +46,13 @@ def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
                     marker={"color": colour_of(name, index)},
                     error_y=None
                     if None in halves
-                    else {"type": "data", "array": halves, "thickness": 1, "width": 2},
+                    else {
+                        "type": "data",
+                        "array": halves,
+                        "thickness": 1,
+                        "width": 2,
+                        "color": WHISKER,
+                    },
                     hovertemplate=f"{label_of(name)}: %{{y:.2f}}<extra></extra>",
                 )
             )
@@ -57,7 +64,9 @@ def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
         "score",
         "Score at the three weightings",
         views,
-        f"How much worse tested flows fare under load, mean over {seeds_words}{whiskers}.",
+        f"How much worse tested flows fare under load; {seeds_words}{whiskers}. Weights: "
+        + "; ".join(f"{CONFIGURATION_NAMES[c]} {w.label}" for c, w in CONFIGURATIONS.items())
+        + ".",
     )
 
 
@@ -71,10 +80,7 @@ def fct_chart(results: Results, seeds_words: str) -> Chart | None:
     alone = {
         s: dict(_samples(select(twin.flows, scheme=s))) if twin else {} for s in results.schemes
     }
-    names = sorted(
-        {n for p in parts.values() for n in p},
-        key=lambda n: (not n.lower().startswith(("t_", "tested")), n),
-    )
+    names = sorted({n for p in parts.values() for n in p}, key=class_order)
     views = []
     for name in names:
         lines: list[go.Scatter] = []
@@ -110,7 +116,7 @@ def fct_chart(results: Results, seeds_words: str) -> Chart | None:
         "fct",
         "Flow completion times",
         views,
-        f"Cumulative share of the flows of a class, {seeds_words} together{dotted}. A curve that "
+        f"Cumulative share of the flows of a class, {seeds_words}{dotted}. A curve that "
         "ends below 100 % has flows that never finished.",
         height=380,
     )
@@ -158,7 +164,7 @@ def slowdown_chart(results: Results, seeds_words: str) -> Chart | None:
         "Slowdown by message size",
         views,
         "Completion time over that of the same flow on an idle fabric (1 × is ideal); "
-        f"{seeds_words} together.",
+        f"{seeds_words}.",
     )
 
 
@@ -170,15 +176,13 @@ def pause_chart(schemes: Json, seeds_words: str) -> Chart | None:
     names = list(values)[::-1]
     halves = [((schemes[n].get("ci95") or {}).get("pause_us") or 0) / 1e3 for n in names]
     bars = go.Bar(
-        y=[label_of(n) for n in names],
+        y=[_with_time(n, values[n]) for n in names],
         x=[values[n] for n in names],
         orientation="h",
         marker={"color": [colour_of(n, i) for i, n in enumerate(names)]},
-        error_x={"type": "data", "array": halves, "thickness": 1, "width": 3}
+        error_x={"type": "data", "array": halves, "thickness": 1, "width": 3, "color": WHISKER}
         if any(halves)
         else None,
-        text=[f"{values[n]:,.3g} ms" if values[n] else "none" for n in names],
-        textposition="auto",
         hovertemplate="%{y}: %{x:.4~g} ms<extra></extra>",
     )
     x = {"title": {"text": "pause time, all ports together, ms"}, "rangemode": "tozero"}
@@ -186,9 +190,14 @@ def pause_chart(schemes: Json, seeds_words: str) -> Chart | None:
         "pauses",
         "Pause time",
         [View("Total", figure([bars], x=x, y={"type": "category"}))],
-        f"Time that ports were silenced by PFC, summed over ports; mean over {seeds_words}.",
+        f"Time that ports were silenced by PFC, summed over ports; {seeds_words}.",
         height=90 + 38 * len(names),
     )
+
+
+def _with_time(scheme: str, pause_ms: float) -> str:
+    time = span_us(pause_ms * 1e3) if pause_ms else "none"
+    return f"{label_of(scheme)}  <b>{time}</b>"
 
 
 def _samples(flows: pa.Table) -> list[tuple[str, Floats]]:

@@ -23,7 +23,7 @@
       axis.gridcolor = colour("--grid");
       axis.linecolor = colour("--line");
       axis.zerolinecolor = colour("--line");
-      if (small) { axis.fixedrange = true; axis.nticks = axis.type === "log" ? undefined : 5; }
+      if (small) { axis.fixedrange = true; if (axis.type === undefined && !axis.tickvals) axis.nticks = 5; }
     }
     if (small) layout.margin = { ...layout.margin, l: 46, r: 6 };
     return layout;
@@ -34,7 +34,9 @@
     for (const trace of view.data) {
       if (!trace.name || trace.meta === "nodes") continue;
       const c = (trace.line && trace.line.color) || (trace.marker && trace.marker.color);
-      if (typeof c !== "string" || entries.has(trace.name)) continue;
+      if (typeof c !== "string") continue;
+      // A dotted twin shares the name of its scheme: the legend shows the solid one.
+      if (entries.has(trace.name) && entries.get(trace.name).dash !== "dot") continue;
       entries.set(trace.name, { colour: c, dash: (trace.line && trace.line.dash) || "solid", width: (trace.line && trace.line.width) || 3 });
     }
     return entries;
@@ -74,9 +76,7 @@
       const data = structuredClone(view.data);
       for (const trace of data) trace.visible = visible(trace);
       return Plotly.react(plot, data, layoutOf(view, Number(figure.dataset.height)), {
-        responsive: true, displaylogo: false, displayModeBar: narrow() ? false : "hover", scrollZoom: false,
-        modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-        toImageButtonOptions: { format: "svg", filename: `raddle-${chart.key}` },
+        responsive: true, displayModeBar: false, scrollZoom: false,
       });
     }
 
