@@ -27,10 +27,10 @@ demo: build ## Run the large experiment: six congestion-control schemes on 376 n
 	echo "open $(OUT)/report.html"
 
 test: setup build ## Run all tests but the long ones (at most 20 minutes from nothing)
-	@python3 scripts/test.py
+	@python3 scripts/run_tests.py
 
 test-scale: setup build ## Run the long tests
-	@python3 scripts/test.py --scale
+	@python3 scripts/run_tests.py --scale
 
 check: setup ## Format, lints, types and documentation, warnings as errors
 	@cargo fmt --all --check

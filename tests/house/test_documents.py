@@ -29,7 +29,8 @@ def test_the_experiment_in_the_readme_runs(tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text(block)
     out = tmp_path / "out"
-    command = [ROOT / ".venv" / "bin" / "raddle", "run", file, "--out", out, "--no-report", "-q"]
+    raddle = str(ROOT / ".venv" / "bin" / "raddle")
+    command = [raddle, "run", str(file), "--out", str(out), "--no-report", "-q"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (out / "flows.parquet").exists()

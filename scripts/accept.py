@@ -1,0 +1,469 @@
+#!/usr/bin/env python3
+# ruff: noqa: D103 (the promise above a function says what it measures)
+"""Measure every promise that has a number; one line each: command, limit, measured, verdict.
+
+Exit status 1 if a promise is broken. To add one, write a function that returns an `Outcome` and
+put `@promise(...)` above it; that is the whole list. Nothing here is simulated by the script
+itself: each promise runs a command of the project.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RADDLE = ROOT / ".venv" / "bin" / "raddle"
+PYTHON = ROOT / ".venv" / "bin" / "python"
+LARGE = ROOT / "experiments" / "congestion-large.toml"
+
+PASS, FAIL, NOT_RUN = "pass", "fail", "not run"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out: the figure with its unit, and whether it keeps the limit."""
+
+    measured: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One line of the list."""
+
+    name: str
+    command: str
+    limit: str
+    measure: Callable[[Path], Outcome]
+    minutes: int
+
+
+PROMISES: list[Promise] = []
+
+
+def promise(
+    name: str, command: str, limit: str, *, minutes: int = 1
+) -> Callable[[Callable[[Path], Outcome]], Callable[[Path], Outcome]]:
+    """Put a promise on the list; `minutes` of 5 or more are left out without --full."""
+
+    def add(measure: Callable[[Path], Outcome]) -> Callable[[Path], Outcome]:
+        PROMISES.append(Promise(name, command, limit, measure, minutes))
+        return measure
+
+    return add
+
+
+def judge(measured: str, *, kept: bool) -> Outcome:
+    """Turn a comparison into an outcome."""
+    return Outcome(measured, PASS if kept else FAIL)
+
+
+# ---- running commands ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+    peak_bytes: int
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it said."""
+        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        return lines[-1].strip() if lines else "nothing was said"
+
+
+def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> Done:
+    """Run a command to its end; with wall time and peak memory."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=out, stderr=err, env={**os.environ, **(environment or {})}
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        return Done(
+            process.returncode,
+            out.read().decode(errors="replace"),
+            err.read().decode(errors="replace"),
+            seconds,
+            usage.ru_maxrss * 1024,
+        )
+
+
+class Broken(Exception):
+    """A command of the project failed where it should not."""
+
+
+def simulate(folder: Path, experiment: str | Path, *words: str) -> tuple[Done, dict[str, Any]]:
+    """Call `raddle run`; the experiment is a file or TOML text. Also gives its summary."""
+    if isinstance(experiment, str):
+        file = folder / f"{hashlib.sha256(experiment.encode()).hexdigest()[:8]}.toml"
+        file.write_text(experiment, encoding="utf-8")
+    else:
+        file = experiment
+    done = run(RADDLE, "run", file, "--json", "--quiet", *words)
+    if done.status != 0:
+        raise Broken(done.last_words)
+    return done, json.loads(done.stdout)
+
+
+def unfinished(summary: Mapping[str, Any]) -> int:
+    """Flows that did not end."""
+    return sum(s["flows"] - s["finished"] for s in summary["schemes"].values())
+
+
+def test_line(output: str) -> Outcome:
+    """Read the totals of a test command out of what it printed."""
+    from run_tests import count
+
+    total = count(output)
+    text = f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped"
+    if total.failed:
+        return Outcome(text, FAIL)
+    return Outcome(text, PASS if total.passed else NOT_RUN)
+
+
+def rust_tests(*names: str) -> Outcome:
+    """Run integration tests of raddle-sim; `not run` as long as there are none of these names."""
+    names = tuple(n for n in names if (ROOT / "crates" / "sim" / "tests" / f"{n}.rs").exists())
+    if not names:
+        return Outcome("no such test yet", NOT_RUN)
+    chosen = [word for name in names for word in ("--test", name)]
+    done = run("cargo", "test", "--locked", "--no-fail-fast", "-p", "raddle-sim", *chosen)
+    outcome = test_line(done.stdout + done.stderr)
+    broken = done.status != 0 and outcome.verdict != FAIL
+    return Outcome(done.last_words, FAIL) if broken else outcome
+
+
+def python_tests(*words: str) -> Outcome:
+    """Run some of the Python tests."""
+    done = run(PYTHON, "-m", "pytest", "-q", *words)
+    outcome = test_line(done.stdout)
+    broken = done.status not in (0, 5) and outcome.verdict != FAIL
+    return Outcome(done.last_words, FAIL) if broken else outcome
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Give a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="raddle-accept-") as name:
+        yield Path(name)
+
+
+# ---- experiments that are measured ---------------------------------------------------------
+
+MIX_320 = """schema = 1
+[fabric]
+kind = "fat-tree-320"
+[traffic]
+generator = "hpc-mix"
+[simulation]
+schemes = ["hpcc"]
+isolated = false
+"""
+
+
+def k_ary(k: int, traffic: str) -> str:
+    """Describe HPCC on a k-ary fat tree of k^3/4 hosts."""
+    return f"""schema = 1
+[fabric]
+kind = "k-ary-fat-tree"
+k = {k}
+[traffic]
+{traffic}
+[simulation]
+schemes = ["hpcc"]
+isolated = false
+"""
+
+
+def speed(folder: Path, experiment: str, least_m: float) -> Outcome:
+    """Packet-hops per second of the whole command, start and output included."""
+    done, summary = simulate(folder, experiment, "--no-report", "--out", str(folder / "out"))
+    (scheme,) = summary["schemes"].values()
+    rate_m = scheme["packet_hops"] / done.seconds / 1e6
+    text = f"{rate_m:.2f} M/s ({scheme['packet_hops'] / 1e6:.1f} M in {done.seconds:.1f} s)"
+    return judge(text, kept=rate_m >= least_m and unfinished(summary) == 0)
+
+
+# ---- the list ------------------------------------------------------------------------------
+
+
+@promise("large experiment", "make demo (the raddle run in it)", "< 180 s, report < 15 MB")
+def demo(folder: Path) -> Outcome:
+    out = folder / "demo"
+    done, summary = simulate(folder, LARGE, "--out", str(out))
+    report_mb = (out / "report.html").stat().st_size / 1e6
+    schemes = summary["schemes"]
+    text = f"{done.seconds:.0f} s, {len(schemes)} schemes, report {report_mb:.1f} MB"
+    complete = summary["complete"] and unfinished(summary) == 0 and len(schemes) == 6
+    return judge(text, kept=complete and done.seconds < 180 and report_mb < 15)
+
+
+@promise(
+    "traffic of the paper", "raddle traffic describe, seeds 1-5", "19,181 flows, 58.76 % in 1.4 %"
+)
+def traffic(folder: Path) -> Outcome:
+    file = folder / "mix.toml"
+    file.write_text(MIX_320, encoding="utf-8")
+    found = set()
+    for seed in range(1, 6):
+        done = run(RADDLE, "traffic", "describe", file, "--seed", str(seed), "--json")
+        if done.status != 0:
+            raise Broken(done.last_words)
+        found.add(json.loads(done.stdout)["flows"])
+    return judge(", ".join(f"{n:,} flows" for n in sorted(found)), kept=found == {19_181})
+
+
+@promise("exact (compat)", "cargo test -p raddle-sim --test compat_exact", "to the nanosecond")
+def exact(_: Path) -> Outcome:
+    return rust_tests("compat_exact")
+
+
+@promise(
+    "statistically equal (compat)",
+    "cargo test -p raddle-sim --test compat_statistics",
+    "FCT 2 % / 6 %, throughput 2 %, pauses 5 %",
+)
+def statistics(_: Path) -> Outcome:
+    return rust_tests("compat_statistics")
+
+
+@promise(
+    "conserved", "cargo test -p raddle-sim --test conservation --test closed_forms", "all pass"
+)
+def conserved(_: Path) -> Outcome:
+    return rust_tests("conservation", "closed_forms")
+
+
+@promise(
+    "deterministic", "raddle run, twice, with --jobs 1 and 2, and a run alone", "same parquet bytes"
+)
+def deterministic(folder: Path) -> Outcome:
+    text = MIX_320.replace('["hpcc"]', '["dcqcn", "hpcc", "pint"]').replace(
+        '"fat-tree-320"', '"leaf-spine"\nleaves = 4\nspines = 2\nhosts_per_leaf = 8'
+    )
+    text += "seeds = [1, 2]\n"
+    hashes = set()
+    for name, jobs in (("a", "1"), ("b", "2"), ("c", "2")):
+        out = folder / name
+        simulate(folder, text, "--no-report", "--jobs", jobs, "--out", str(out))
+        files = sorted(out.glob("*.parquet"))
+        content = b"".join(f.name.encode() + f.read_bytes() for f in files)
+        hashes.add(hashlib.sha256(content).hexdigest())
+    alone = text.replace('["dcqcn", "hpcc", "pint"]', '["pint"]').replace("[1, 2]", "[2]")
+    simulate(folder, alone, "--no-report", "--out", str(folder / "alone"))
+    same = all(
+        rows(folder / "a" / file.name) == rows(file)
+        for file in sorted((folder / "alone").glob("*.parquet"))
+    )
+    text = f"{len(hashes)} hash of 3 runs, alone {'the same' if same else 'different'}"
+    return judge(text, kept=len(hashes) == 1 and same)
+
+
+def rows(file: Path) -> dict[str, list[Any]]:
+    """Rows of the PINT run with seed 2; all rows of tables that do not tell runs apart."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(file)
+    if "scheme" in table.column_names:
+        table = table.filter((pc.field("scheme") == "pint") & (pc.field("seed") == 2))
+    content: dict[str, list[Any]] = table.to_pydict()
+    return content
+
+
+@promise(
+    "speed, 320 hosts, default", "raddle run --no-report (19,181 flows, HPCC)", ">= 5 M hops/s"
+)
+def speed_320(folder: Path) -> Outcome:
+    return speed(folder, MIX_320, 5)
+
+
+@promise("speed, 320 hosts, compat", "the same with compat = hpcc-ns3", ">= 5 M hops/s")
+def speed_320_compat(folder: Path) -> Outcome:
+    return speed(folder, MIX_320 + 'compat = "hpcc-ns3"\n', 5)
+
+
+@promise("speed, 8,192 hosts, permutation", "raddle run --no-report (HPCC, 1 MB)", ">= 3 M hops/s")
+def speed_8192(folder: Path) -> Outcome:
+    return speed(folder, k_ary(32, 'generator = "permutation"\nsize = "1MB"'), 3)
+
+
+@promise("speed, 8,192 hosts, HPC mix", "raddle run --no-report (HPCC)", ">= 3 M hops/s")
+def speed_8192_mix(folder: Path) -> Outcome:
+    return speed(folder, k_ary(32, 'generator = "hpc-mix"'), 3)
+
+
+@promise(
+    "instructions per packet-hop",
+    "valgrind --tool=callgrind hop_benchmark --flows N, 2N",
+    "< 1,000",
+)
+def instructions(folder: Path) -> Outcome:
+    if not shutil.which("valgrind"):
+        return Outcome("valgrind is not installed", NOT_RUN)
+    if not (ROOT / "crates" / "sim" / "examples" / "hop_benchmark.rs").exists():
+        return Outcome("no hop_benchmark yet", NOT_RUN)
+    build = ("cargo", "build", "--release", "--locked", "-p", "raddle-sim")
+    built = run(*build, "--example", "hop_benchmark")
+    if built.status != 0:
+        raise Broken(built.last_words)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    binary = target / "release" / "examples" / "hop_benchmark"
+    counts = []
+    for flows in (200, 400):
+        grind = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'callgrind'}")
+        done = run(*grind, binary, "--flows", str(flows))
+        collected = re.search(r"Collected\s*:\s*(\d+)", done.stderr)
+        hops = re.search(r"packet[-_ ]hops\D*?([\d_,]+)", done.stdout)
+        if done.status != 0 or not collected or not hops:
+            msg = f"no counts in: {done.last_words}"
+            raise Broken(msg)
+        counts.append((int(collected[1]), int(re.sub(r"\D", "", hops[1]))))
+    (few, few_hops), (many, many_hops) = counts
+    per_hop = (many - few) / (many_hops - few_hops)
+    return judge(f"{per_hop:.0f} over {many_hops - few_hops:,} hops", kept=per_hop < 1000)
+
+
+@promise("65,536 hosts", "raddle run --no-report (permutation, 64 KiB, HPCC)", "< 16 GiB, all end")
+def hosts_65536(folder: Path) -> Outcome:
+    experiment = k_ary(64, 'generator = "permutation"\nsize = "64KiB"')
+    done, summary = simulate(folder, experiment, "--no-report", "--out", str(folder / "out"))
+    gib = done.peak_bytes / 2**30
+    left = unfinished(summary)
+    text = f"{gib:.2f} GiB, {left} flows left, {done.seconds:.0f} s"
+    return judge(text, kept=gib < 16 and left == 0)
+
+
+@promise("bad input", "pytest tests/house/test_bad_input.py", "all refused on one screen")
+def bad_input(_: Path) -> Outcome:
+    return python_tests("tests/house/test_bad_input.py")
+
+
+@promise("report in Chromium", "pytest -m browser", "1280 and 390 px, no console error")
+def browser(_: Path) -> Outcome:
+    return python_tests("-m", "browser")
+
+
+@promise("wheel in a fresh environment", "maturin build; pip install; raddle --version", "runs")
+def wheel(folder: Path) -> Outcome:
+    maturin = ROOT / ".venv" / "bin" / "maturin"
+    built = run(maturin, "build", "--release", "--locked", "--out", folder)
+    if built.status != 0:
+        raise Broken(built.last_words)
+    (file,) = folder.glob("*.whl")
+    fresh = folder / "venv"
+    for command in (
+        (sys.executable, "-m", "venv", fresh),
+        (fresh / "bin" / "pip", "install", "-q", file),
+        (fresh / "bin" / "raddle", "--version"),
+    ):
+        done = run(*command)
+        if done.status != 0:
+            raise Broken(done.last_words)
+    return Outcome(f"{done.stdout.strip()}, wheel {file.stat().st_size / 1e6:.1f} MB", PASS)
+
+
+@promise("build from nothing", "make build in a fresh clone", "< 600 s", minutes=5)
+def build(folder: Path) -> Outcome:
+    clone = folder / "raddle"
+    run("git", "clone", "-q", ROOT, clone)
+    done = run(
+        "make", "-C", clone, "build", environment={"CARGO_TARGET_DIR": str(clone / "target")}
+    )
+    if done.status != 0:
+        raise Broken(done.last_words)
+    return judge(f"{done.seconds:.0f} s", kept=done.seconds < 600)
+
+
+@promise("tests from nothing", "make test in a fresh clone", "< 1,200 s", minutes=20)
+def tests(folder: Path) -> Outcome:
+    clone = folder / "raddle"
+    run("git", "clone", "-q", ROOT, clone)
+    done = run("make", "-C", clone, "test", environment={"CARGO_TARGET_DIR": str(clone / "target")})
+    return judge(
+        f"{done.seconds:.0f} s, {done.stdout.strip().splitlines()[-1]}",
+        kept=done.status == 0 and done.seconds < 1200,
+    )
+
+
+# ---- printing ------------------------------------------------------------------------------
+
+
+def machine() -> str:
+    """Name the machine that was measured."""
+    model = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    commit = run("git", "rev-parse", "--short", "HEAD").stdout.strip()
+    cores = os.cpu_count()
+    return f"{model[1] if model else platform.machine()}, {cores} cores, commit {commit}"
+
+
+def main() -> int:
+    """Measure what was asked for and print the lines as they come."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", metavar="WORD", help="only promises whose name has WORD")
+    parser.add_argument("--full", action="store_true", help="also what takes 5 minutes or more")
+    parser.add_argument("--list", action="store_true", help="list the promises")
+    parser.add_argument("--json", action="store_true", help="JSON Lines instead of a table")
+    options = parser.parse_args()
+    chosen = [p for p in PROMISES if not options.only or options.only in p.name]
+    verdicts = []
+    if not options.json:
+        print(machine())
+    for item in chosen:
+        if options.list:
+            outcome = Outcome("", NOT_RUN)
+        elif item.minutes >= 5 and not options.full and not options.only:
+            outcome = Outcome(f"takes {item.minutes} minutes; --full runs it", NOT_RUN)
+        else:
+            with scratch() as folder:
+                try:
+                    outcome = item.measure(folder)
+                except (Broken, OSError, KeyError, ValueError) as error:
+                    outcome = Outcome(f"{type(error).__name__}: {error}", FAIL)
+        verdicts.append(outcome.verdict)
+        line = {
+            "schema": 1,
+            "name": item.name,
+            "command": item.command,
+            "limit": item.limit,
+            "measured": outcome.measured,
+            "verdict": outcome.verdict,
+        }
+        if options.json:
+            print(json.dumps(line), flush=True)
+        else:
+            shown = (
+                f"{item.name}  [{item.command}]  limit {item.limit}  measured {outcome.measured}"
+            )
+            print(f"{outcome.verdict:<8} {shown}", flush=True)
+    if not options.json:
+        print(", ".join(f"{verdicts.count(v)} {v}" for v in (PASS, FAIL, NOT_RUN)))
+    return 1 if FAIL in verdicts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
