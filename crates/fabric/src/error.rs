@@ -106,7 +106,7 @@ pub enum FabricError {
     },
     /// A switch has more links than ports.
     #[error(
-        "{at}: switch {name} has {ports} links but only {radix} ports; raise `radix` or remove links"
+        "{at}: switch {name} has {ports} links, but its radix is {radix}; raise `radix` or remove links"
     )]
     PortOverRadix {
         /// Where the switch or the link too many stands.

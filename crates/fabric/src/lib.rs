@@ -20,18 +20,20 @@
 //!
 //! - `build`: [`FabricBuilder`] and all checks.
 //! - `builders`: dumbbell, small-20, leaf-spine, fat trees, CN/TN, explicit graphs; one file each.
-//! - `spec`, `toml_file`, `numbers`: reading descriptions, with line, column and "did you mean" in errors.
+//! - `spec`, `keys`, `numbers`, `toml_file`: reading descriptions, with line, column and "did you mean" in errors.
 //! - `hpcc`: the reference simulator's topology format, in and out.
 //! - `layout`: places for a drawing.
 //!
 //! This crate opens no file: the caller reads it and passes text and a name for messages.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::unwrap_used)]
 
 mod build;
 mod builders;
 mod error;
 mod hpcc;
+mod keys;
 mod layout;
 mod map;
 mod numbers;

@@ -29,7 +29,7 @@ impl de::Visitor<'_> for WholeVisitor {
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Whole, E> {
         u32::try_from(value).map(Whole).map_err(|_| {
             E::custom(format!(
-                "{value} is too large: a map has at most {MAX_NODES} nodes"
+                "the number is too large: a map has at most {MAX_NODES} nodes"
             ))
         })
     }
@@ -37,10 +37,21 @@ impl de::Visitor<'_> for WholeVisitor {
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<Whole, E> {
         match u64::try_from(value) {
             Ok(value) => self.visit_u64(value),
-            Err(_) => Err(E::custom(format!(
-                "{value} is negative: a number starts at 0"
-            ))),
+            Err(_) => Err(E::custom("the number is negative: it starts at 0")),
         }
+    }
+
+    // TOML reads what needs more than 64 bits as these.
+    fn visit_i128<E: de::Error>(self, value: i128) -> Result<Whole, E> {
+        if value < 0 {
+            self.visit_i64(i64::MIN)
+        } else {
+            self.visit_u64(u64::MAX)
+        }
+    }
+
+    fn visit_u128<E: de::Error>(self, _: u128) -> Result<Whole, E> {
+        self.visit_u64(u64::MAX)
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Whole, E> {

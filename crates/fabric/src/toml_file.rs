@@ -26,8 +26,9 @@ use toml::de::DeTable;
 use crate::{
     builders::{Graph, Origin},
     error::{FabricError, Place, closest, shorten_message, shorten_word},
+    keys::{AllKeys, KeyProblem, Kind},
     map::Fabric,
-    spec::{AllKeys, FabricSource, FabricSpec, KeyProblem, Kind},
+    spec::{FabricSource, FabricSpec},
 };
 
 /// Reads a map from TOML. `source_name` stands in errors.

@@ -144,7 +144,7 @@ fn negative_and_impossible_numbers_are_refused() {
     toml_says(
         "schema = 1\nkind = \"dumbbell\"\nhosts_per_side = -4",
         ":3:18",
-        "-4 is negative",
+        "the number is negative",
     );
     toml_says(
         "schema = 1\nkind = \"dumbbell\"\nhosts_per_side = 0",
@@ -231,7 +231,7 @@ fn huge_maps_are_refused_before_anything_is_allocated() {
     toml_says(
         "schema = 1\nkind = \"dumbbell\"\nhosts_per_side = 99999999999999999999",
         ":3:18",
-        "",
+        "the number is too large",
     );
     toml_says("schema = 1\n[[host]]\ncount = 4_000_000_000", "", limit);
     toml_says(
@@ -286,7 +286,7 @@ fn links_that_cannot_be_are_refused_at_their_line() {
     toml_says(
         &PAIR.replace("schema = 1", "schema = 1\nradix = 1"),
         ":12: ",
-        "only 1 ports",
+        "its radix is 1",
     );
     toml_says(
         &format!("{PAIR}[[host]]\nname = \"c\""),
@@ -378,6 +378,16 @@ fn a_fabric_table_is_a_kind_or_a_file_but_not_both() {
             "unknown variant `hpcc`",
         ),
         ("kind = \"leaf-spine\"", "needs `leaves`"),
+        (
+            "kind = \"leaf-spine\"\nleafs = 4",
+            "unknown key `leafs`: did you mean `leaves`?",
+        ),
+        ("kind = \"leaf-spine\"\nleafs = 4", "line 2, column 1"),
+        (
+            "kind = \"leaf-spine\"\nxyzzy = 4",
+            "unknown key `xyzzy`: which keys there are",
+        ),
+        ("kind = \"leaf-spine\"\nleaves = -4", "line 2, column 10"),
         ("", "`kind` is missing"),
     ] {
         let message = read(text).unwrap_err().to_string();

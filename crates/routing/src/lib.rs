@@ -21,6 +21,7 @@
 //! Nothing here knows of time or packets: a fabric and a link state go in, tables come out.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::unwrap_used)]
 
 mod choice;
 mod hash;
