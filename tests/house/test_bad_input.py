@@ -1,4 +1,4 @@
-"""Broken experiments, flow files and maps: one screen that names the place, nothing half written."""
+"""Broken experiments, flows and maps: one screen that names the place, nothing half written."""
 
 import re
 import struct
@@ -58,7 +58,7 @@ EXPERIMENTS = {
 }  # fmt: skip
 
 CSV = "src,dst,size_bytes,start_ns\n0,2,1000,0\n"
-FLOWS = {
+FLOWS: dict[str, str | bytes] = {
     "truncated.csv": CSV[:-6],
     "header only by halves.csv": "src,dst\n0,2\n",
     "no unit.csv": "src,dst,size,start\n0,2,1000,0\n",
@@ -135,7 +135,7 @@ def refuse(folder: Path, experiment: str) -> str:
     out = folder / "out"
     before = sorted(folder.iterdir())
     done = subprocess.run(
-        [RADDLE, "run", file, "--out", out],
+        [str(RADDLE), "run", str(file), "--out", str(out)],
         capture_output=True,
         text=True,
         check=False,
@@ -183,6 +183,6 @@ def test_broken_map_is_refused(name: str, tmp_path: Path) -> None:
 def test_the_good_experiment_is_not_refused(tmp_path: Path) -> None:
     file = tmp_path / "file.toml"
     file.write_text(GOOD)
-    command = [RADDLE, "run", file, "--out", tmp_path / "out", "--no-report", "-q"]
+    command = [str(RADDLE), "run", str(file), "--out", str(tmp_path / "out"), "--no-report", "-q"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
