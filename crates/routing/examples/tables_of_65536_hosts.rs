@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     let fabric = KAryFatTree::new(k).build()?;
     println!(
-        "map: {} hosts, {} switches, {} links: {:.0?}, {:.1} MB",
+        "map: {} hosts, {} switches, {} links: {:.2?}, {:.1} MB",
         fabric.hosts().len(),
         fabric.switches().len(),
         fabric.links().len(),
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let links = LinkState::all_up(&fabric);
     let tables = UnicastTables::compute(&fabric, &links, NextHopOrder::ByPort)?;
     println!(
-        "tables: {} destination classes: {:.0?}, {:.1} MB",
+        "tables: {} destination classes: {:.2?}, {:.1} MB",
         tables.destination_classes().len(),
         start.elapsed(),
         tables.memory_bytes() as f64 / 1e6,
