@@ -208,7 +208,7 @@ impl Batch {
             priority: self
                 .priority
                 .as_ref()
-                .map_or(u64::from(DATA_PRIORITY), |values| values[row]),
+                .map_or_else(|| u64::from(DATA_PRIORITY), |values| values[row]),
             class: classes.index(class).ok_or(Problem::TooManyClasses)?,
         })
     }

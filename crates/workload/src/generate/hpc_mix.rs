@@ -210,6 +210,12 @@ impl HpcMix {
                 ));
             }
         }
+        // One event is made at once, and this one has group x (group - 1) flows.
+        const LARGEST_GROUP: u32 = 1024;
+        if self.alltoall_group > LARGEST_GROUP {
+            let problem = format!("must be at most {LARGEST_GROUP}; use generator \"all-to-all\"");
+            return Err(TrafficError::spec("alltoall_group", problem));
+        }
         const MOST_EVENTS: u64 = 1_000_000_000;
         for (field, count) in [
             ("long_flows", self.long_flows),
