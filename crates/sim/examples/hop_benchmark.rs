@@ -1,0 +1,121 @@
+//! Packet-hops per second of one run: the engine alone, with congestion control, telemetry, PFC and statistics on.
+//!
+//! ```text
+//! cargo run --release --example hop_benchmark -- --hosts 320 --traffic hpc-mix --scheme hpcc
+//! cargo run --release --example hop_benchmark -- --hosts 8192 --traffic permutation --flows 8192
+//! ```
+//! Prints one JSON object. `--flows N` stops the workload after N flows: instructions per packet-hop are the difference
+//! of a run and one twice as long under `valgrind --tool=callgrind`.
+
+use std::{sync::Arc, time::Instant};
+
+use lexopt::prelude::*;
+use raddle_fabric::{FatTree320, KAryFatTree};
+use raddle_sim::{Discard, Network, Progress, RunConfig, Semantics, simulate};
+use raddle_transport::cc::SchemeSettings;
+use raddle_units::{BitRate, Bytes};
+use raddle_workload::{HpcMix, Message, Permutation, Workload};
+
+struct Options {
+    hosts: u32,
+    traffic: String,
+    scheme: String,
+    size: Bytes,
+    flows: u64,
+    compat: bool,
+}
+
+fn options() -> Result<Options, Box<dyn std::error::Error>> {
+    let mut options = Options {
+        hosts: 320,
+        traffic: "hpc-mix".into(),
+        scheme: "hpcc".into(),
+        size: Bytes(1_000_000),
+        flows: u64::MAX,
+        compat: false,
+    };
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("hosts") => options.hosts = parser.value()?.parse()?,
+            Long("traffic") => options.traffic = parser.value()?.string()?,
+            Long("scheme") => options.scheme = parser.value()?.string()?,
+            Long("size") => options.size = parser.value()?.parse()?,
+            Long("flows") => options.flows = parser.value()?.parse()?,
+            Long("compat") => options.compat = true,
+            _ => return Err(argument.unexpected().into()),
+        }
+    }
+    Ok(options)
+}
+
+/// The first flows of a workload.
+struct First<W> {
+    inner: W,
+    left: u64,
+}
+
+impl<W: Workload> Workload for First<W> {
+    fn classes(&self) -> &[String] {
+        self.inner.classes()
+    }
+    fn next_start(&self) -> Option<raddle_units::Time> {
+        self.inner.next_start().filter(|_| self.left > 0)
+    }
+    fn pop(&mut self) -> Option<Message> {
+        self.left = self.left.checked_sub(1)?;
+        self.inner.pop()
+    }
+    fn finished(&self) -> bool {
+        self.left == 0 || self.inner.finished()
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the benchmark's result")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let options = options()?;
+    let setup = Instant::now();
+    let fabric = match options.hosts {
+        320 => FatTree320::default().build()?,
+        hosts => {
+            let k = (2..=128).step_by(2).find(|k| k * k * k / 4 >= hosts);
+            KAryFatTree::new(k.ok_or("at most 524,288 hosts")?).build()?
+        }
+    };
+    let semantics = if options.compat { Semantics::HPCC_NS3 } else { Semantics::CORRECTED };
+    let network = Network::new(Arc::new(fabric), semantics, Bytes(1000))?;
+    let hosts = network.fabric.hosts();
+    let line_rate = BitRate::from_gbps(100);
+    let workload: Box<dyn Workload> = match options.traffic.as_str() {
+        "hpc-mix" => Box::new(HpcMix::default().build(hosts, 1)?),
+        "permutation" => {
+            Box::new(Permutation { size: options.size, ..Permutation::default() }.build(hosts, 1)?)
+        }
+        other => return Err(format!("traffic `{other}`: hpc-mix or permutation").into()),
+    };
+    let mut workload = First { inner: workload, left: options.flows };
+    let (scheme, _) = SchemeSettings::default()
+        .resolve(&options.scheme, &network.environment)
+        .ok_or("no such scheme")?;
+    let mut config = RunConfig::new(scheme, 1, line_rate);
+    config.buffer = Bytes::from_mib(32);
+    let setup_s = setup.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let summary =
+        simulate(&network, &config, &mut workload, &mut Discard, &Progress::default())?;
+    let wall_s = start.elapsed().as_secs_f64();
+    println!(
+        "{{\"scheme\": \"{}\", \"hosts\": {}, \"flows\": {}, \"finished\": {}, \"packet_hops\": {}, \"events\": {}, \"simulated_ms\": {:.3}, \"pauses\": {}, \"drops\": {}, \"setup_s\": {setup_s:.2}, \"wall_s\": {wall_s:.3}, \"packet_hops_per_s\": {:.0}}}",
+        options.scheme,
+        hosts.len(),
+        summary.flows_started,
+        summary.flows_finished,
+        summary.packet_hops,
+        summary.events,
+        summary.end_ps as f64 / 1e9,
+        summary.pauses,
+        summary.drops,
+        summary.packet_hops as f64 / wall_s,
+    );
+    Ok(())
+}
