@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 EXPERIMENT ?= experiments/congestion-large.toml
 OUT ?= demo
 
-.PHONY: help setup build demo test test-scale check fmt bench accept docs fuzz audit clean
+.PHONY: help setup build demo test test-scale check fmt generate bench accept docs fuzz audit clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,9 @@ fmt: ## Format everything
 	@cargo fmt --all
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format --quiet .
+
+generate: build ## Make the generated files again (a test compares them)
+	@$(BIN)/raddle schema > docs/experiment.schema.json
 
 bench: ## Measure packet-hops per second of the engine alone, one core: 320 and 8,192 hosts
 	@cargo build --release --locked --quiet -p raddle-sim --example hop_benchmark

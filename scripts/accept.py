@@ -145,9 +145,10 @@ def test_line(output: str) -> Outcome:
     return Outcome(text, PASS if total.passed else NOT_RUN)
 
 
-def rust_tests(*names: str) -> Outcome:
+def rust_tests(*patterns: str) -> Outcome:
     """Run integration tests of raddle-sim; `not run` as long as there are none of these names."""
-    names = tuple(n for n in names if (ROOT / "crates" / "sim" / "tests" / f"{n}.rs").exists())
+    folder = ROOT / "crates" / "sim" / "tests"
+    names = sorted({file.stem for pattern in patterns for file in folder.glob(f"{pattern}.rs")})
     if not names:
         return Outcome("no such test yet", NOT_RUN)
     chosen = [word for name in names for word in ("--test", name)]
@@ -237,25 +238,25 @@ def traffic(folder: Path) -> Outcome:
     return judge(", ".join(f"{n:,} flows" for n in sorted(found)), kept=found == {19_181})
 
 
-@promise("exact (compat)", "cargo test -p raddle-sim --test compat_exact", "to the nanosecond")
+@promise("exact (compat)", "cargo test -p raddle-sim --test reference_micro", "to the nanosecond")
 def exact(_: Path) -> Outcome:
-    return rust_tests("compat_exact")
+    return rust_tests("reference_micro*")
 
 
 @promise(
     "statistically equal (compat)",
-    "cargo test -p raddle-sim --test compat_statistics",
+    "cargo test -p raddle-sim --test reference_small, _large",
     "FCT 2 % / 6 %, throughput 2 %, pauses 5 %",
 )
 def statistics(_: Path) -> Outcome:
-    return rust_tests("compat_statistics")
+    return rust_tests("reference_s*", "reference_large*")
 
 
 @promise(
     "conserved", "cargo test -p raddle-sim --test conservation --test closed_forms", "all pass"
 )
 def conserved(_: Path) -> Outcome:
-    return rust_tests("conservation", "closed_forms")
+    return rust_tests("conserv*", "closed_form*")
 
 
 @promise(

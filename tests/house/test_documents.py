@@ -54,3 +54,10 @@ def test_the_version_stands_once() -> None:
     version = cargo["workspace"]["package"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert version in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_published_schema_is_the_one_raddle_prints() -> None:
+    raddle = str(ROOT / ".venv" / "bin" / "raddle")
+    done = subprocess.run([raddle, "schema"], capture_output=True, text=True, check=True)
+    published = ROOT / "docs" / "experiment.schema.json"
+    assert published.read_text() == done.stdout, "run `make generate` and commit the result"
