@@ -35,7 +35,7 @@ def save(figure: Figure, file: Path) -> None:
     with mpl.rc_context({"svg.hashsalt": "raddle", "svg.fonttype": "none"}):
         when = {"Date": None} if file.suffix.lower() == ".svg" else {}
         file.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(file, dpi=200, metadata=when or None)
+        figure.savefig(file, dpi=200, metadata=when or None, bbox_inches="tight")
 
 
 def draw_traffic(panels: Sequence[tuple[str, pa.Table]], *, seed: int) -> Figure:
@@ -81,7 +81,7 @@ def draw_traffic(panels: Sequence[tuple[str, pa.Table]], *, seed: int) -> Figure
     note = f"seed {seed}; dots are tested flows, triangles background"
     if any(table.num_rows > MOST_MARKS for _, table in panels):
         note += "; large classes are thinned out"
-    figure.text(0.005, 0.995, note, fontsize=7, va="top", color="#666666")
+    figure.suptitle(note, fontsize=7, color="#666666")
     return figure
 
 

@@ -24,6 +24,7 @@ from raddle.verdict import Verdict, label_of, verdict_of
 __all__ = ["render"]
 
 Json = Mapping[str, Any]
+NO_MANIFEST: Json = {"runs": [], "versions": {}, "machine": {}, "written": "", "command": []}
 UNITS = {"long": "Gb/s", "short": "µs", "allreduce": "µs"}
 
 
@@ -123,7 +124,7 @@ def _content(results: Results) -> dict[str, Any]:
         "settings": manifest.get("settings", []),
         "parameters": manifest.get("parameters", {}),
         "warnings": manifest.get("warnings", []),
-        "manifest": manifest,
+        "manifest": {**NO_MANIFEST, "seeds": list(seeds), **manifest},
         "experiment": _experiment(results),
         "words": words,
         "script": _asset("report.js"),
@@ -193,7 +194,7 @@ def _score_rows(schemes: Json, verdict: Verdict) -> list[dict[str, Any]]:
                 "loaded": [_number(parts[r]["loaded"]) for r in UNITS],
                 "alone": [_number(parts[r]["alone"]) for r in UNITS],
                 "ratios": [_number(parts[r]["ratio"]) for r in UNITS],
-                "w": _number(score["w"]),
+                "w": significant(score["w"]["mean"]),
                 "totals": [
                     {"text": Markup(mark) + _number(score["s"][c]), "best": best[c] == name}
                     for c in CONFIGURATIONS

@@ -1,0 +1,57 @@
+"""Fixtures: a stand-in for the compiled core, and results folders made with it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from synthetic import SyntheticCore, installed, write_results
+
+EXPERIMENT = """\
+schema = 1
+name = "made-up"
+[traffic]
+generator = "hpc-mix"
+[simulation]
+schemes = ["none", "hpcc"]
+seeds = [1, 2]
+"""
+
+
+@pytest.fixture
+def core() -> Iterator[SyntheticCore]:
+    """`raddle._core` is the stand-in during the test."""
+    with installed(SyntheticCore()) as stand_in:
+        yield stand_in
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    """An experiment of two schemes, two seeds, loaded and isolated: eight runs."""
+    file = tmp_path / "made-up.toml"
+    file.write_text(EXPERIMENT)
+    return file
+
+
+@pytest.fixture(scope="session")
+def one_seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of six schemes, one seed."""
+    folder = tmp_path_factory.mktemp("one-seed")
+    write_results(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def three_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of three schemes, three seeds."""
+    folder = tmp_path_factory.mktemp("three-seeds")
+    write_results(folder, schemes=("none", "hpcc", "pint"), seeds=(1, 2, 3))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of traffic without tested classes."""
+    folder = tmp_path_factory.mktemp("plain")
+    write_results(folder, schemes=("dcqcn", "hpcc"), tested=False)
+    return folder

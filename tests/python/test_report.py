@@ -1,0 +1,267 @@
+"""The report: what it says, that it is one offline file, and that a browser is happy with it."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raddle.report import write_report
+from raddle.report.page import charts_of
+from raddle.results import load
+from raddle.verdict import verdict_of
+from synthetic import PAPER, write_results
+
+SECTIONS = [
+    "verdict", "score", "over-time", "fct", "slowdown", "pauses", "queues", "fabric",
+    "parameters", "manifest",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def page(one_seed: Path) -> str:
+    return write_report(one_seed).read_text(encoding="utf-8")
+
+
+def test_the_sections_stand_in_their_order(page: str) -> None:
+    assert re.findall(r'<section id="([a-z-]+)"', page) == SECTIONS
+
+
+def test_the_page_is_one_small_file_that_asks_for_nothing(one_seed: Path, page: str) -> None:
+    assert (one_seed / "report.html").stat().st_size < 15e6
+    markup = re.sub(r"<script.*?</script>", "", page, flags=re.S)
+    assert not re.findall(r'(?:src|href)="(?!#|data:)', markup)
+    assert "default-src 'none'" in page
+
+
+def test_every_chart_has_data_in_every_view(page: str) -> None:
+    charts = charts_of(page)
+    assert [c["key"] for c in charts] == [
+        "score", "throughput", "watched", "fct", "slowdown", "pauses", "queues", "fabric",
+    ]  # fmt: skip
+    for chart in charts:
+        assert chart["views"]
+        for view in chart["views"]:
+            assert view["data"], (chart["key"], view["label"])
+            for axis in ("xaxis", "yaxis"):
+                titled = "title" in view["layout"][axis]
+                assert titled or chart["key"] in ("fabric", "score", "pauses")
+
+
+def test_one_seed_says_that_there_is_no_interval(page: str) -> None:
+    assert "This is one seed, so there is no interval" in page
+
+
+def test_several_seeds_give_intervals(three_seeds: Path) -> None:
+    text = write_report(three_seeds).read_text(encoding="utf-8")
+    assert "over 3 seeds" in text
+    assert "± half of the 95 % interval" in text
+
+
+def test_plain_traffic_is_judged_by_slowdown_and_says_why_there_is_no_score(plain: Path) -> None:
+    text = write_report(plain).read_text(encoding="utf-8")
+    assert "p99 slowdown" in text
+    assert "no tested classes" in text
+    assert "score" not in [c["key"] for c in charts_of(text)]
+
+
+def test_a_name_with_markup_stays_text(tmp_path: Path, plain: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(plain, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["name"] = "</title><script>alert(1)</script>"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert "<script>alert" not in write_report(folder).read_text(encoding="utf-8")
+
+
+def test_an_interrupted_run_says_so_at_the_top(tmp_path: Path, one_seed: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(one_seed, folder)
+    for name in ("summary.json", "manifest.json"):
+        value = json.loads((folder / name).read_text()) | {"complete": False}
+        (folder / name).write_text(json.dumps(value))
+    text = write_report(folder).read_text(encoding="utf-8")
+    assert text.index("This run was interrupted") < text.index('id="verdict"')
+
+
+def test_only_flows_are_enough_for_a_report(tmp_path: Path, plain: Path) -> None:
+    shutil.copy(plain / "flows.parquet", tmp_path)
+    text = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "These results hold no counters of ports." in text
+    assert "No port was paused" in text
+
+
+def test_the_report_is_the_same_each_time(one_seed: Path, page: str) -> None:
+    assert write_report(one_seed).read_text(encoding="utf-8") == page
+
+
+def entry(mean: float, *, seeds: dict[str, float] | None = None, low: bool = False) -> Any:
+    figure = {"mean": mean, "ci95": None if seeds is None else 0.1}
+    return {
+        "flows": 10,
+        "finished": 10,
+        "score": {
+            "s": dict.fromkeys("123", figure),
+            "monotone": dict.fromkeys("123", figure),
+            "lower_bound": low,
+            "per_seed": {s: dict.fromkeys("123", v) for s, v in (seeds or {"1": mean}).items()},
+        },
+    }
+
+
+def test_a_lead_within_chance_is_called_a_tie() -> None:
+    verdict = verdict_of(
+        {
+            "schemes": {
+                "hpcc": entry(2.0, seeds={"1": 1.9, "2": 2.1}),
+                "pint": entry(2.1, seeds={"1": 2.2, "2": 2.0}),
+            }
+        }
+    )
+    assert verdict.headline.startswith("HPCC and PINT share the lead")
+    assert any("includes zero" in line for line in verdict.details)
+
+
+def test_a_lead_over_all_seeds_is_called_one() -> None:
+    verdict = verdict_of(
+        {
+            "schemes": {
+                "pint": entry(3.0, seeds={"1": 2.9, "2": 3.1}),
+                "hpcc": entry(2.0, seeds={"1": 1.9, "2": 2.1}),
+            }
+        }
+    )
+    assert verdict.best == "hpcc"
+    assert "33 % less than PINT" in verdict.headline
+    assert any("The lead holds over 2 seeds" in line for line in verdict.details)
+
+
+def test_lower_bounds_are_marked() -> None:
+    verdict = verdict_of({"schemes": {"none": entry(4.0, low=True), "hpcc": entry(2.0)}})
+    assert "≥ 4.00" in verdict.headline
+    assert any("lower bounds" in line for line in verdict.details)
+
+
+def test_nothing_done_yet_is_not_judged() -> None:
+    assert verdict_of({"schemes": {}}).best is None
+
+
+CHROMIUM = shutil.which("chromium")
+DRIVER = shutil.which("chromedriver")
+needs_browser = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+
+    options = Options()
+    options.binary_location = str(CHROMIUM)
+    for argument in (
+        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):  # fmt: skip
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    driver.set_script_timeout(60)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of the paper's size."""
+    folder = tmp_path_factory.mktemp("large")
+    write_results(folder, shape=PAPER, flows=19_181)
+    return folder
+
+
+SHOW_EVERY_VIEW = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const bad = [];
+  const width = () => document.documentElement.scrollWidth;
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  for (const figure of document.querySelectorAll("figure.chart")) {
+    const buttons = [...figure.querySelectorAll(".views button")];
+    for (const press of buttons.length ? buttons : [null]) {
+      if (press) { press.click(); await new Promise((r) => setTimeout(r, 30)); }
+      const plot = figure.querySelector(".plot");
+      const name = figure.id + (press ? ": " + press.textContent : "");
+      const full = plot.data && plot.data.some((t) => [...(t.y || [])].some((v) => v === v));
+      if (!full) bad.push(name + " has no data");
+      const marks = plot.querySelectorAll(".plot path, .points path, .bars path");
+      const drawn = [...marks].some((m) => m.getBoundingClientRect().width > 2);
+      if (!drawn) bad.push(name + " is empty");
+      if (width() > document.documentElement.clientWidth) bad.push(name + " scrolls sideways");
+    }
+  }
+  done(bad);
+})();
+"""
+
+
+@needs_browser
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("which", ["one_seed", "three_seeds", "plain", "large"])
+def test_the_report_works_in_chromium(
+    browser: Any, request: pytest.FixtureRequest, which: str, width: int, theme: str
+) -> None:
+    if which != "large" and theme == "dark":
+        pytest.skip("dark is looked at with the largest report only")
+    file = write_report(request.getfixturevalue(which))
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": theme}]},
+    )
+    browser.get_log("performance")
+    browser.get(file.as_uri())
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 60).until(
+        lambda d: d.execute_script("return document.documentElement.dataset.ready === 'yes'")
+    )
+    script = "const e = document.documentElement; return [e.scrollWidth, e.clientWidth, innerWidth]"
+    scroll, client, inner = browser.execute_script(script)
+    assert scroll <= client
+    assert inner == width
+    assert browser.execute_async_script(SHOW_EVERY_VIEW) == []
+    assert browser.get_log("browser") == []
+    asked = [
+        json.loads(line["message"])["message"]["params"]["request"]["url"]
+        for line in browser.get_log("performance")
+        if '"Network.requestWillBeSent"' in line["message"]
+    ]
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
+
+
+def test_loads_are_shares_of_capacity(one_seed: Path) -> None:
+    from raddle.report.fabric_map import link_loads
+
+    loads = link_loads(load(one_seed), "hpcc", 6e9)
+    assert loads.max() > 0.3
+    assert ((loads >= 0) & (loads <= 1)).all()
+
+
+def test_a_large_map_is_drawn_in_groups(tmp_path: Path) -> None:
+    from synthetic import Shape
+
+    write_results(tmp_path, schemes=("hpcc",), shape=Shape(4096, 128, 128, 64), flows=300)
+    text = write_report(tmp_path).read_text(encoding="utf-8")
+    assert re.search(r"The 4,416 nodes are drawn in \d+ groups", text)
+    assert len(text) < 8e6

@@ -1,0 +1,192 @@
+"""Runs: all of them, only the missing ones, interrupted ones, failing ones."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import raddle
+from raddle.errors import ResultsError, RunCancelled
+from raddle.files import claim_folder
+from raddle.runner import execute, plan_file
+from synthetic import Progress, SyntheticCore
+
+
+def test_a_run_leaves_a_complete_results_folder(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    outcome = execute(plan_file(experiment), tmp_path / "out", jobs=2)
+    assert outcome.complete
+    assert len(core.simulated) == 8
+    files = {p.name for p in (tmp_path / "out").iterdir()}
+    assert files >= {
+        "experiment.toml", "manifest.json", "summary.json", "flows.parquet", "isolated",
+    }  # fmt: skip
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["schema"] == 1
+    assert summary["complete"] is True
+    hpcc = summary["schemes"]["hpcc"]
+    assert hpcc["seeds"] == [1, 2]
+    assert hpcc["fct_us"]["T_short"]["ci95"]["p99"] > 0
+    assert hpcc["score"]["s"]["1"]["mean"] > 1
+    assert hpcc["parameters"]["min_rate"] == {
+        "value": "1 Gb/s", "source": "specs/2b section 14",
+    }  # fmt: skip
+    assert outcome.summary == summary
+
+
+def test_results_do_not_depend_on_the_number_of_jobs(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    for jobs in (1, 4):
+        execute(plan_file(experiment), tmp_path / str(jobs), jobs=jobs)
+    for name in ("flows.parquet", "isolated/pauses.parquet", "summary.json"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "4" / name).read_bytes()
+
+
+def test_a_second_call_simulates_only_what_is_missing_or_damaged(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    execute(plan_file(experiment), out)
+    core.simulated.clear()
+    (out / ".runs" / "hpcc-seed2-loaded" / "stats.json").write_text('{"name": "hpcc')
+    outcome = execute(plan_file(experiment), out)
+    assert core.simulated == ["hpcc-seed2-loaded"]
+    assert sum(s.reused for s in outcome.states) == 7
+
+
+def test_a_changed_experiment_is_simulated_again(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    execute(plan_file(experiment), out)
+    core.simulated.clear()
+    experiment.write_text(experiment.read_text() + '[fabric]\nkind = "dumbbell"\n')
+    execute(plan_file(experiment), out)
+    assert len(core.simulated) == 8
+
+
+def test_an_interrupt_keeps_finished_runs_and_the_same_call_resumes(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    started = threading.Event()
+
+    def hang_at_the_third(name: str, progress: Progress) -> None:
+        if len(core.simulated) >= 2:
+            started.set()
+            assert progress.cancelled.wait(10)
+
+    def press_ctrl_c(_: Any) -> None:
+        if started.is_set():
+            started.clear()
+            raise KeyboardInterrupt
+
+    core.on_run = hang_at_the_third
+    outcome = execute(plan_file(experiment), out, jobs=1, watch=press_ctrl_c)
+    assert outcome.interrupted
+    assert not outcome.complete
+    assert len(core.simulated) == 2
+    assert json.loads((out / "summary.json").read_text())["complete"] is False
+    core.on_run = None
+    resumed = execute(plan_file(experiment), out)
+    assert resumed.complete
+    assert len(core.simulated) == 8
+
+
+def test_a_failing_run_keeps_the_finished_ones_and_says_which_it_was(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    def fail(name: str, progress: Progress) -> None:
+        if name == "hpcc-seed1-loaded":
+            msg = "disk full"
+            raise OSError(msg)
+
+    core.on_run = fail
+    out = tmp_path / "out"
+    with pytest.raises(raddle.RunFailed, match=r"hpcc-seed1-loaded stopped: disk full"):
+        execute(plan_file(experiment), out, jobs=1)
+    assert json.loads((out / "manifest.json").read_text())["complete"] is False
+
+
+def test_a_folder_with_other_files_is_not_touched(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").write_text("years of work")
+    with pytest.raises(ResultsError, match="holds other files"):
+        execute(plan_file(experiment), tmp_path / "home")
+    assert [p.name for p in (tmp_path / "home").iterdir()] == ["thesis.tex"]
+
+
+def test_two_writers_do_not_share_a_folder(tmp_path: Path) -> None:
+    with (
+        claim_folder(tmp_path / "out"),
+        pytest.raises(ResultsError, match="another raddle"),
+        claim_folder(tmp_path / "out"),
+    ):
+        pass
+
+
+def test_run_takes_a_mapping_and_gives_frames(core: SyntheticCore, tmp_path: Path) -> None:
+    results = raddle.run(
+        {"schema": 1, "simulation": {"schemes": ["hpcc"], "seeds": [3]}}, tmp_path / "out"
+    )
+    assert results.schemes == ("hpcc",)
+    assert results.seeds == (3,)
+    assert results.complete
+    frame = results.flows.to_pandas()
+    assert set(frame["scheme"]) == {"hpcc"}
+    assert pl.from_arrow(results.pauses).shape[0] == results.pauses.num_rows
+    assert results.isolated is not None
+    assert results.acks is None
+
+
+def test_an_interrupted_run_from_python_raises_keyboard_interrupt(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    def cancelled(name: str, progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    core.on_run = cancelled
+    with pytest.raises((KeyboardInterrupt, RunCancelled)):
+        raddle.run(experiment, tmp_path / "out", jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda p: p.write_bytes(b"\xff\xfe"), "not UTF-8"),
+        (lambda p: p.mkdir(), "is a folder"),
+        (lambda p: None, "no such file"),
+        (lambda p: p.write_text("= 3"), "bad.toml"),
+        (lambda p: p.write_text("shema = 1"), "did you mean"),
+    ],
+)
+def test_an_unreadable_experiment_names_the_file_and_the_cure(
+    core: SyntheticCore, tmp_path: Path, prepare: Any, message: str
+) -> None:
+    file = tmp_path / "bad.toml"
+    prepare(file)
+    with pytest.raises(raddle.ExperimentError, match=message):
+        plan_file(file)
+
+
+def test_a_core_of_another_version_is_refused_in_words(
+    core: SyntheticCore, experiment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "validate", lambda text, path: '{"schema": 2}')
+    with pytest.raises(raddle.RaddleError, match="reinstall raddle"):
+        plan_file(experiment)
+
+
+def test_loading_what_is_no_results_folder_says_what_makes_one(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="raddle run"):
+        raddle.load(tmp_path)
+    (tmp_path / "flows.parquet").write_bytes(b"PAR1 truncated")
+    with pytest.raises(ResultsError, match="not a readable Parquet file"):
+        _ = raddle.load(tmp_path).flows
