@@ -7,9 +7,11 @@
 mod chance;
 mod engine;
 mod event;
+pub mod experiment;
 mod packet;
 mod paths;
 pub mod record;
+pub mod results;
 pub mod semantics;
 mod setup;
 

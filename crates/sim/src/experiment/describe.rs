@@ -1,0 +1,1 @@
+//! Maps and flow files for the command line.

@@ -1,0 +1,290 @@
+//! What is wrong with an experiment, where it stands and how to cure it: one screen per error.
+
+use std::{fmt, sync::Arc};
+
+use raddle_fabric::FabricError;
+use raddle_workload::TrafficError;
+
+use super::document::Location;
+
+/// Columns of a line that an error shows.
+const SHOWN_COLUMNS: usize = 96;
+/// Characters of a foreign message that an error shows.
+const SHOWN_MESSAGE: usize = 600;
+
+/// Why an experiment is refused. Its text is the whole message: place, line with a mark, what is wrong, cure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExperimentError {
+    place: Place,
+    problem: Problem,
+    hint: Option<String>,
+}
+
+/// Where an experiment is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The experiment as a whole, or another file of it.
+    File(String),
+    /// Another file, whose name and line the problem gives itself.
+    Named {
+        /// Where that file is named, as `file:line`.
+        by: String,
+    },
+    /// A place in a text.
+    Text {
+        /// Name of the file.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// The line, cut to what fits on a screen.
+        excerpt: String,
+        /// Characters before the mark in `excerpt`.
+        mark_from: usize,
+        /// Length of the mark in characters, at least 1.
+        mark_len: usize,
+    },
+}
+
+/// What is wrong with an experiment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Not TOML.
+    #[error("this is not TOML: {0}")]
+    Syntax(String),
+    /// A key that means nothing here.
+    #[error("unknown key `{key}`{within}")]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// ` in [table]`, or empty.
+        within: String,
+    },
+    /// A word that is none of the possible ones.
+    #[error("unknown {what} `{word}`")]
+    UnknownWord {
+        /// What kind of word: scheme, generator, value ...
+        what: String,
+        /// The word.
+        word: String,
+    },
+    /// A needed key is not there.
+    #[error("`{key}` is missing{within}")]
+    Missing {
+        /// The key.
+        key: String,
+        /// ` in [table]`, or empty.
+        within: String,
+    },
+    /// A value of the wrong type, without a unit, or out of range.
+    #[error("{key}{message}")]
+    Value {
+        /// `` `key`: ``, or empty.
+        key: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// Files that include each other.
+    #[error("these files include each other: {chain}")]
+    IncludeCycle {
+        /// The files, each including the next.
+        chain: String,
+    },
+    /// A file that cannot be read.
+    #[error("cannot read {file}: {reason}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// The map is refused.
+    #[error("{0}")]
+    Fabric(String),
+    /// The traffic is refused.
+    #[error("{0}")]
+    Traffic(String),
+    /// A run cannot be set up.
+    #[error("{0}")]
+    Setup(String),
+}
+
+impl ExperimentError {
+    /// An error of a whole file.
+    pub(crate) fn of_file(file: &str, problem: Problem) -> Self {
+        Self {
+            place: Place::File(file.to_owned()),
+            problem,
+            hint: None,
+        }
+    }
+
+    pub(crate) fn at(location: &Location, problem: Problem) -> Self {
+        Self {
+            place: location.place(),
+            problem,
+            hint: None,
+        }
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// What is wrong, as data.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// Where.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// An error in a file that the text names at `location`; the message says where in that file.
+    pub(crate) fn in_named_file(location: &Location, problem: Problem) -> Self {
+        let by = match location.place() {
+            Place::Text { file, line, .. } => format!("{file}:{line}"),
+            Place::File(by) | Place::Named { by } => by,
+        };
+        Self {
+            place: Place::Named { by },
+            problem,
+            hint: None,
+        }
+    }
+}
+
+impl From<&FabricError> for Problem {
+    fn from(error: &FabricError) -> Self {
+        Self::Fabric(clip(&error.to_string()))
+    }
+}
+
+impl From<&TrafficError> for Problem {
+    fn from(error: &TrafficError) -> Self {
+        Self::Traffic(clip(&error.to_string()))
+    }
+}
+
+impl std::error::Error for ExperimentError {}
+
+impl fmt::Display for ExperimentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::File(file) => write!(f, "{file}: {}", self.problem)?,
+            Place::Named { by } => {
+                write!(f, "{}\n  in the file that is named at {by}", self.problem)?
+            }
+            Place::Text {
+                file,
+                line,
+                column,
+                excerpt,
+                mark_from,
+                mark_len,
+            } => {
+                let margin = line.to_string().len().max(3);
+                write!(f, "{file}:{line}:{column}: {}", self.problem)?;
+                write!(f, "\n  {line:>margin$} | {excerpt}")?;
+                write!(
+                    f,
+                    "\n  {:>margin$} | {:mark_from$}{}",
+                    "",
+                    "",
+                    "^".repeat(*mark_len)
+                )?;
+            }
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Location {
+    /// The place with line, column and excerpt.
+    pub(crate) fn place(&self) -> Place {
+        let text: &Arc<str> = &self.source.text;
+        let start = floor_boundary(text, self.span.start);
+        let end = floor_boundary(text, self.span.end.max(start));
+        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        let before = text[line_start..start].chars().count();
+        let marked = text[start..end.min(line_end).max(start)]
+            .chars()
+            .count()
+            .max(1);
+        let line: Vec<char> = text[line_start..line_end].trim_end().chars().collect();
+        // A window around the mark, so that a line of any length stays on one screen.
+        let from = if before + marked <= SHOWN_COLUMNS {
+            0
+        } else {
+            before.saturating_sub(16)
+        };
+        let mut excerpt: String = if from > 0 {
+            "...".into()
+        } else {
+            String::new()
+        };
+        let shown = line.iter().skip(from).take(SHOWN_COLUMNS);
+        excerpt.extend(shown.map(|&c| if c.is_control() { ' ' } else { c }));
+        if line.len() > from + SHOWN_COLUMNS {
+            excerpt.push_str("...");
+        }
+        let shift = if from > 0 { 3 } else { 0 };
+        Place::Text {
+            file: self.source.name.clone(),
+            line: text[..start].matches('\n').count() + 1,
+            column: before + 1,
+            excerpt,
+            mark_from: before - from + shift,
+            mark_len: marked.min(SHOWN_COLUMNS.saturating_sub(before - from).max(1)),
+        }
+    }
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// A message that fits on a screen, without control characters other than line breaks.
+pub(crate) fn clip(message: &str) -> String {
+    let clean = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
+    let mut short: String = message.chars().take(SHOWN_MESSAGE).map(clean).collect();
+    if message.chars().nth(SHOWN_MESSAGE).is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
+/// The known word closest to `word`, if one is close enough to be meant.
+pub(crate) fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    if word.len() > 64 {
+        return None;
+    }
+    known
+        .iter()
+        .map(|&candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .filter(|&(likeness, _)| likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// `did you mean ...?`, and what is possible.
+pub(crate) fn suggest(word: &str, known: &[&str]) -> String {
+    let list = || known.join(", ");
+    match closest(word, known) {
+        Some(near) => format!("did you mean `{near}`? possible: {}", list()),
+        None if known.is_empty() => "remove it".to_owned(),
+        None => format!("possible: {}", list()),
+    }
+}

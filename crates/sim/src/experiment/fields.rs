@@ -1,0 +1,224 @@
+//! The tables of an experiment file. The comments here are the descriptions in the published JSON Schema.
+
+use raddle_fabric::FabricSource;
+use raddle_routing::PathChoice;
+use raddle_transport::cc::SchemeSettings;
+use raddle_units::{BitRate, Bytes, Span};
+use raddle_workload::TrafficSource;
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+
+/// A raddle experiment: a network, traffic on it, and the congestion-control schemes to compare.
+///
+/// Quantities carry their unit: "100Gbps", "1.5us", "64KiB" (b is a bit, B a byte; k M G decimal, Ki Mi Gi binary).
+/// Files are found relative to the file that names them.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "raddle experiment")]
+pub struct Experiment {
+    /// Version of this format: 1.
+    #[schemars(extend("const" = 1))]
+    pub schema: u32,
+    /// Name in results and reports. Default: the file's name without its ending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Experiment files to start from. Tables are merged key by key, later files and this one win; lists are replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
+    /// The network: `kind = "..."` with its parameters, or `file` and `format`.
+    pub fabric: FabricSource,
+    /// The traffic: `generator = "..."` with its parameters, or `file` and `format`.
+    pub traffic: TrafficSource,
+    /// What is simulated, and how.
+    #[serde(default)]
+    pub simulation: SimulationTable,
+    /// Parameters by scheme; what is not set takes its default.
+    #[serde(default)]
+    pub schemes: SchemeSettings,
+    /// What is recorded besides flows, pauses and port counters.
+    #[serde(default)]
+    pub record: RecordTable,
+    /// How the tested flows are judged.
+    #[serde(default)]
+    pub score: ScoreTable,
+}
+
+/// What is simulated, and how.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SimulationTable {
+    /// Congestion-control schemes to compare. Default: none, dctcp, dcqcn, timely, hpcc, pint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = name_schemes)]
+    pub schemes: Option<Vec<String>>,
+    /// Seeds, one run each per scheme: traffic generators, ECN marks and PINT draw from them. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<Vec<u64>>,
+    /// Reproduces the quirks of another simulator, for comparison with it. Default: none, the corrected model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compat: Option<Compat>,
+    /// Shared buffer of each switch. Default: 32 MiB per 100 Gbps of the fastest host link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Bytes>,
+    /// Payload of a full packet, 64 B to 9000 B. Default: 1000 B.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Bytes>,
+    /// PFC keeps the fabric lossless (true), or switches drop what their buffer refuses (false). Default: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lossless: Option<bool>,
+    /// Lowest rate that congestion control may choose. Default: 1 % of the fastest host link (compat: 1 Gbps).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rate: Option<BitRate>,
+    /// Time without progress after which a sender starts again from the last acknowledged byte. Default: 20 ms.
+    /// Compat mode has no such timer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmission_timeout: Option<Span>,
+    /// Timeouts in a row after which a flow gives up. Default: 7.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_timeouts: Option<u32>,
+    /// How a flow chooses among paths of equal length. Default: ecmp-murmur3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_choice: Option<PathChoice>,
+    /// Time from a link's failure or return until routes follow. Default: 50 us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reroute_delay: Option<Span>,
+    /// End of the run even if flows are left. Default: when the traffic is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<Span>,
+    /// Also run the twin with the tested flows alone, which the score compares with. Default: true where the traffic
+    /// has tested classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolated: Option<bool>,
+    /// A per-ACK trace in the reference simulator's format whose ECN marks are replayed instead of drawn; needs a
+    /// single scheme and seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn_marks: Option<String>,
+    /// Links that fail.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+}
+
+/// Simulators whose quirks can be reproduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum Compat {
+    /// The HPCC repository's ns-3 simulator, to the nanosecond.
+    #[serde(rename = "hpcc-ns3")]
+    HpccNs3,
+}
+
+/// A link that fails and may return.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// Its two nodes, by name or number. All parallel cables between them fail.
+    pub link: [NodeName; 2],
+    /// When it fails.
+    pub down: Span,
+    /// When it returns. Default: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<Span>,
+}
+
+/// A node by its name or its number.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum NodeName {
+    /// Its number.
+    Number(u32),
+    /// Its name, or its number as text.
+    Name(String),
+}
+
+/// What is recorded besides flows, pauses and port counters.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RecordTable {
+    /// Every acknowledgement at its sender, in acks.parquet (large). Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acks: Option<bool>,
+    /// Distance of the samples of throughput and queues. Default: 10 us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample_interval: Option<Span>,
+    /// Flows of at least this size get a throughput series of their own (the first 64). Default: 1 MB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch_from: Option<Bytes>,
+}
+
+/// How the tested flows are judged: S = a_L S_L + a_S S_S + a_A S_A + W.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScoreTable {
+    /// Weights of long bandwidth, short delay and Allreduce delay; they sum to 1. Default: the paper's three
+    /// configurations side by side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<ScoreWeights>,
+    /// What a ratio is: per flow, then averaged, or of the averages. Default: per-flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
+    /// The variance term W over the three ratios. Default: pvar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variance: Option<Variance>,
+}
+
+/// Weights of the score's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreWeights {
+    /// Weight a_L of tested long flows' bandwidth, 0 to 1.
+    #[schemars(range(min = 0, max = 1))]
+    pub long: f64,
+    /// Weight a_S of tested short flows' delay, 0 to 1.
+    #[schemars(range(min = 0, max = 1))]
+    pub short: f64,
+    /// Weight a_A of tested Allreduce flows' delay, 0 to 1.
+    #[schemars(range(min = 0, max = 1))]
+    pub allreduce: f64,
+}
+
+/// What a ratio of the score is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reading {
+    /// Each flow is compared with its twin; the ratios are averaged.
+    #[default]
+    PerFlow,
+    /// The averages are compared.
+    RatioOfMeans,
+}
+
+/// The variance term of the score.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Variance {
+    /// Population variance of the three ratios.
+    #[default]
+    Pvar,
+    /// Sample variance.
+    Var,
+    /// Population standard deviation.
+    Std,
+    /// No variance term.
+    None,
+}
+
+/// Lists the schemes in the schema, taken from the registry.
+fn name_schemes(schema: &mut Schema) {
+    let names: Vec<&str> = SchemeSettings::schemes()
+        .iter()
+        .map(|scheme| scheme.name)
+        .collect();
+    if let Some(items) = schema
+        .get_mut("items")
+        .and_then(|items| items.as_object_mut())
+    {
+        items.insert("enum".to_owned(), names.into());
+    }
+}
+
+/// The JSON Schema of an experiment file, indented, with a line break at its end.
+pub fn experiment_schema() -> String {
+    let schema = schemars::schema_for!(Experiment);
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}

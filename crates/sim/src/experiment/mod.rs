@@ -1,0 +1,49 @@
+//! Experiments as files: read, checked, resolved to runs with every default explicit, and planned.
+//!
+//! - `files`: where the files that an experiment names come from.
+//! - `document`: the text with its includes as one tree that knows the place of everything.
+//! - `read`, `error`: from the tree to typed values; errors of one screen with a cure.
+//! - `fields`: the tables of the file, and their JSON Schema.
+//! - `check`: what types cannot say.
+//! - `resolve`: network, schemes, runs and their settings.
+//! - `plan`: the same as JSON, with estimates.
+//! - `describe`: maps and flow files for the command line.
+//!
+//! ```
+//! use raddle_sim::experiment::{MemoryFiles, Resolved};
+//! let text = r#"
+//! schema = 1
+//! [fabric]
+//! kind = "dumbbell"
+//! hosts_per_side = 2
+//! [traffic]
+//! generator = "permutation"
+//! size = "64KiB"
+//! [simulation]
+//! schemes = ["hpcc", "dcqcn"]
+//! "#;
+//! let resolved = Resolved::new(text, "example.toml", &MemoryFiles::default()).unwrap();
+//! assert_eq!(resolved.runs.len(), 2);
+//! ```
+
+mod check;
+mod describe;
+mod document;
+mod error;
+mod fields;
+mod files;
+mod plan;
+mod read;
+mod resolve;
+mod stamp;
+#[cfg(test)]
+mod tests;
+
+pub use error::{ExperimentError, Place, Problem};
+pub use fields::{
+    Compat, Experiment, Fault, NodeName, Reading, RecordTable, ScoreTable, ScoreWeights,
+    SimulationTable, Variance, experiment_schema,
+};
+pub use files::{DiskFiles, Files, MemoryFiles};
+pub use plan::Estimate;
+pub use resolve::{PlannedRun, Resolved, SchemeRun, Setting};

@@ -1,0 +1,745 @@
+//! From a checked experiment to runs: the network, every scheme's parameters, all settings with their source.
+
+use std::{fmt::Display, path::Path, sync::Arc};
+
+use raddle_fabric::{
+    Fabric, FabricError, FabricFormat, FabricSource, parse_hpcc_ns3, parse_toml, write_toml,
+};
+use raddle_routing::PathChoice;
+use raddle_transport::cc::{EffectiveParameter, SchemeParameters};
+use raddle_units::{BitRate, Bytes, NodeId, Time};
+use raddle_workload::{
+    FlowList, FlowTimes, TrafficError, TrafficSource, Workload, has_isolated_twin,
+};
+use serde::Serialize;
+
+use super::{
+    check::{check, normalised},
+    document::{self, Location, Node, Value},
+    error::{ExperimentError, Problem, clip},
+    fields::{Compat, Experiment, Fault, NodeName, Reading, Variance},
+    files::Files,
+    plan::Estimate,
+    read::read,
+    stamp::Stamp,
+};
+use crate::{
+    Discard, LinkFault, MarkReplay, Network, Progress, RunConfig, Semantics, SetupError, simulate,
+};
+
+/// Schemes that are compared where the experiment names none: the paper's.
+const DEFAULT_SCHEMES: [&str; 6] = ["none", "dctcp", "dcqcn", "timely", "hpcc", "pint"];
+
+/// A setting as the runs use it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// Key in `[simulation]` or `[record]`, or the name of a figure derived from the fabric.
+    pub key: &'static str,
+    /// Value with its unit.
+    pub value: String,
+    /// `experiment file`, or where the default comes from.
+    pub source: &'static str,
+}
+
+/// A scheme with its resolved parameters.
+#[derive(Clone, Debug)]
+pub struct SchemeRun {
+    /// Its name.
+    pub name: String,
+    /// What it runs with.
+    pub parameters: SchemeParameters,
+    /// The same for reading, with sources and warnings.
+    pub effective: Vec<EffectiveParameter>,
+}
+
+/// One run of an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedRun {
+    /// Unique in the experiment, fit for a folder: `hpcc-seed1-loaded`.
+    pub name: String,
+    /// Index into [`Resolved::schemes`].
+    pub scheme: usize,
+    /// Its seed.
+    pub seed: u64,
+    /// Whether it is the twin with the tested flows alone.
+    pub isolated: bool,
+    /// Hash of everything that decides its outcome.
+    pub stamp: String,
+    /// What it will cost.
+    pub estimate: Estimate,
+}
+
+/// An experiment that can run: everything is checked and every default is explicit.
+#[derive(Debug)]
+pub struct Resolved {
+    /// The experiment with all defaults filled in, includes merged and file names made independent of its place.
+    pub experiment: Experiment,
+    /// Its name.
+    pub name: String,
+    /// The fabric with its routes; shared by all runs.
+    pub network: Arc<Network>,
+    /// Schemes in the order of the experiment.
+    pub schemes: Vec<SchemeRun>,
+    /// All settings.
+    pub settings: Vec<Setting>,
+    /// All runs: schemes as in the experiment, then seeds, loaded before isolated.
+    pub runs: Vec<PlannedRun>,
+    /// What a user should know before the run.
+    pub warnings: Vec<String>,
+    /// Classes of the traffic.
+    pub classes: Vec<String>,
+    /// Messages and payload of the loaded traffic, where known beforehand.
+    pub expected: (Option<u64>, Option<u64>),
+    twin: Option<TrafficSource>,
+    base: RunConfig,
+}
+
+impl Resolved {
+    /// Reads, checks and resolves the experiment `text`; `path` is its name, to which files are relative.
+    ///
+    /// # Errors
+    /// [`ExperimentError`]: one screen with place and cure.
+    pub fn new(text: &str, path: &str, files: &dyn Files) -> Result<Self, ExperimentError> {
+        let mut root = document::load(text, path, files)?;
+        rebase_files(&mut root, files);
+        let mut experiment: Experiment = read(&root)?;
+        check(&experiment, &root)?;
+        experiment.include.clear();
+        let name = experiment.name.get_or_insert_with(|| stem(path)).clone();
+        let resolver = Resolver { root: &root, files };
+        resolver.resolve(experiment, name)
+    }
+
+    /// The settings of a run.
+    pub fn run_config(&self, run: &PlannedRun) -> RunConfig {
+        RunConfig {
+            scheme: self.schemes[run.scheme].parameters.clone(),
+            seed: run.seed,
+            ..self.base.clone()
+        }
+    }
+
+    /// The messages of a run, from their beginning.
+    ///
+    /// # Errors
+    /// A flow file that changed or vanished since the experiment was checked.
+    pub fn workload(
+        &self,
+        run: &PlannedRun,
+        files: &dyn Files,
+    ) -> Result<Box<dyn Workload>, ExperimentError> {
+        let source = match &self.twin {
+            Some(twin) if run.isolated => twin,
+            _ => &self.experiment.traffic,
+        };
+        build_traffic(source, &self.network, run.seed, files)
+            .map_err(|error| ExperimentError::of_file(&self.name, Problem::from(&error)))
+    }
+}
+
+struct Resolver<'a> {
+    root: &'a Node,
+    files: &'a dyn Files,
+}
+
+impl Resolver<'_> {
+    fn at(&self, path: &[&str]) -> &Location {
+        self.root.locate(path)
+    }
+
+    fn resolve(
+        &self,
+        mut experiment: Experiment,
+        name: String,
+    ) -> Result<Resolved, ExperimentError> {
+        let semantics = match experiment.simulation.compat {
+            Some(Compat::HpccNs3) => Semantics::HPCC_NS3,
+            None => Semantics::CORRECTED,
+        };
+        let fabric = Arc::new(self.fabric(&experiment.fabric)?);
+        let mtu = experiment.simulation.mtu.unwrap_or(Bytes(1000));
+        let setup = |error: &SetupError| self.setup_error(error);
+        let network =
+            Arc::new(Network::new(fabric, semantics, mtu).map_err(|error| setup(&error))?);
+        let mut warnings = Vec::new();
+        let mut base = self.defaults(&mut experiment, &network, mtu)?;
+        let schemes = self.schemes(&mut experiment, &network, &mut warnings);
+        base.marks = self.marks(&experiment)?;
+
+        let seeds = experiment
+            .simulation
+            .seeds
+            .get_or_insert_with(|| vec![1])
+            .clone();
+        let first_seed = seeds.first().copied().unwrap_or(1);
+        let traffic = self.traffic(&experiment.traffic, &network, first_seed)?;
+        let twin = self.twin(&mut experiment, traffic.classes())?;
+        let alone = match &twin {
+            Some(twin) => Some(self.traffic(twin, &network, first_seed)?),
+            None => None,
+        };
+        for scheme in &schemes {
+            self.rehearse(&network, &base, scheme)?;
+        }
+
+        let common = self.stamp(&experiment, &network)?;
+        let hops = average_hops(&network);
+        let mut runs = Vec::new();
+        for (index, scheme) in schemes.iter().enumerate() {
+            for &seed in &seeds {
+                for (isolated, workload) in [(false, Some(&traffic)), (true, alone.as_ref())] {
+                    let Some(workload) = workload else { continue };
+                    let variant = if isolated { "isolated" } else { "loaded" };
+                    let mut stamp = common
+                        .with(scheme.name.as_bytes())
+                        .with(&seed.to_le_bytes())
+                        .with(variant.as_bytes());
+                    for parameter in &scheme.effective {
+                        stamp = stamp
+                            .with(parameter.key.as_bytes())
+                            .with(parameter.value.as_bytes());
+                    }
+                    runs.push(PlannedRun {
+                        name: format!("{}-seed{seed}-{variant}", scheme.name),
+                        scheme: index,
+                        seed,
+                        isolated,
+                        stamp: stamp.hex(),
+                        estimate: Estimate::of(&network, workload.as_ref(), mtu, hops, base.end),
+                    });
+                }
+            }
+        }
+        let settings = self.settings(&experiment, &network);
+        Ok(Resolved {
+            classes: traffic.classes().to_vec(),
+            expected: (
+                traffic.expected_messages(),
+                traffic.expected_bytes().map(|bytes| bytes.0),
+            ),
+            name,
+            network,
+            schemes,
+            settings,
+            runs,
+            warnings,
+            twin,
+            base,
+            experiment,
+        })
+    }
+
+    fn fabric(&self, source: &FabricSource) -> Result<Fabric, ExperimentError> {
+        match source {
+            FabricSource::Spec(spec) => spec.build().map_err(|error| {
+                let at = match &error {
+                    FabricError::BadParameter { key, .. } => self.at(&["fabric", key]),
+                    _ => self.at(&["fabric"]),
+                };
+                ExperimentError::at(at, Problem::from(&error))
+            }),
+            FabricSource::File(source) => {
+                let at = self.at(&["fabric", "file"]);
+                let text = document::read_text(self.files, &source.file, at)?;
+                match source.format {
+                    FabricFormat::Toml => parse_toml(&text, &source.file),
+                    FabricFormat::HpccNs3 => parse_hpcc_ns3(&text, &source.file),
+                }
+                .map_err(|error| ExperimentError::in_named_file(at, Problem::from(&error)))
+            }
+        }
+    }
+
+    fn setup_error(&self, error: &SetupError) -> ExperimentError {
+        let at = match error {
+            SetupError::BufferTooSmall { .. } => self.at(&["simulation", "buffer"]),
+            SetupError::TooManyLinkRates { .. } | SetupError::TooManyHops { .. } => {
+                self.at(&["simulation", "schemes"])
+            }
+            SetupError::Routing(_) | SetupError::TooFewHosts { .. } => self.at(&["fabric"]),
+        };
+        ExperimentError::at(at, Problem::Setup(clip(&error.to_string())))
+    }
+
+    /// Fills in what the experiment leaves open, and gives the settings that all runs share.
+    fn defaults(
+        &self,
+        experiment: &mut Experiment,
+        network: &Network,
+        mtu: Bytes,
+    ) -> Result<RunConfig, ExperimentError> {
+        let line_rate = network.environment.line_rate;
+        let faults = self.faults(&experiment.simulation.faults, &network.fabric)?;
+        let simulation = &mut experiment.simulation;
+        let compat = simulation.compat.is_some();
+        // Any scheme will do here: runs bring their own.
+        let (scheme, _) = experiment
+            .schemes
+            .resolve(DEFAULT_SCHEMES[0], &network.environment)
+            .ok_or_else(|| {
+                ExperimentError::at(
+                    self.at(&[]),
+                    Problem::Setup("no schemes are built in".into()),
+                )
+            })?;
+        let usual = RunConfig::new(scheme, 0, line_rate);
+        let lowest = if compat {
+            BitRate::from_gbps(1).min(line_rate)
+        } else {
+            usual.min_rate
+        };
+        let min_rate = *simulation.min_rate.get_or_insert(lowest);
+        if min_rate > line_rate {
+            let message = format!("{min_rate} is more than the hosts' links have ({line_rate})");
+            let problem = Problem::Value {
+                key: "`min_rate`: ".to_owned(),
+                message,
+            };
+            return Err(ExperimentError::at(
+                self.at(&["simulation", "min_rate"]),
+                problem,
+            ));
+        }
+        simulation.mtu = Some(mtu);
+        let mut config = RunConfig {
+            mtu,
+            buffer: *simulation
+                .buffer
+                .get_or_insert(default_buffer(line_rate, compat)),
+            lossless: *simulation.lossless.get_or_insert(true),
+            path_choice: *simulation.path_choice.get_or_insert(PathChoice::default()),
+            min_rate,
+            reroute_delay: *simulation.reroute_delay.get_or_insert(usual.reroute_delay),
+            end: simulation.end.map(|end| Time(end.0)),
+            faults,
+            ..usual
+        };
+        if !compat {
+            config.retransmission_timeout = *simulation
+                .retransmission_timeout
+                .get_or_insert(config.retransmission_timeout);
+            config.max_timeouts = *simulation.max_timeouts.get_or_insert(config.max_timeouts);
+        }
+        let record = &mut experiment.record;
+        config.record_acks = *record.acks.get_or_insert(false);
+        config.sample_interval = *record.sample_interval.get_or_insert(config.sample_interval);
+        config.watch_from = *record.watch_from.get_or_insert(config.watch_from);
+        let score = &mut experiment.score;
+        score.weights = score.weights.as_ref().map(normalised);
+        score.reading.get_or_insert(Reading::default());
+        score.variance.get_or_insert(Variance::default());
+        Ok(config)
+    }
+
+    fn schemes(
+        &self,
+        experiment: &mut Experiment,
+        network: &Network,
+        warnings: &mut Vec<String>,
+    ) -> Vec<SchemeRun> {
+        let names = experiment
+            .simulation
+            .schemes
+            .get_or_insert_with(|| DEFAULT_SCHEMES.map(str::to_owned).to_vec())
+            .clone();
+        if let Some(Value::Table(tables)) = self.root.find(&["schemes"]).map(|node| &node.value) {
+            for table in tables
+                .entries
+                .iter()
+                .filter(|table| !names.contains(&table.key))
+            {
+                warnings.push(format!(
+                    "[schemes.{0}] is set, but {0} is not among the schemes",
+                    table.key
+                ));
+            }
+        }
+        let resolve = |name: String| {
+            // Names were checked against the registry.
+            let (parameters, effective) =
+                experiment.schemes.resolve(&name, &network.environment)?;
+            Some(SchemeRun {
+                name,
+                parameters,
+                effective,
+            })
+        };
+        names.into_iter().filter_map(resolve).collect()
+    }
+
+    fn marks(&self, experiment: &Experiment) -> Result<Option<Arc<MarkReplay>>, ExperimentError> {
+        let Some(file) = &experiment.simulation.ecn_marks else {
+            return Ok(None);
+        };
+        let at = self.at(&["simulation", "ecn_marks"]);
+        let text = document::read_text(self.files, file, at)?;
+        let marks = MarkReplay::parse(&text, file).map_err(|error| {
+            ExperimentError::in_named_file(at, Problem::Traffic(clip(&error.to_string())))
+        })?;
+        Ok(Some(Arc::new(marks)))
+    }
+
+    fn traffic(
+        &self,
+        source: &TrafficSource,
+        network: &Network,
+        seed: u64,
+    ) -> Result<Box<dyn Workload>, ExperimentError> {
+        build_traffic(source, network, seed, self.files).map_err(|error| match &error {
+            TrafficError::Spec { field, .. } => {
+                ExperimentError::at(self.at(&["traffic", field]), Problem::from(&error))
+            }
+            TrafficError::Input { .. } => {
+                ExperimentError::in_named_file(self.at(&["traffic", "file"]), Problem::from(&error))
+            }
+            _ => ExperimentError::at(self.at(&["traffic"]), Problem::from(&error)),
+        })
+    }
+
+    fn twin(
+        &self,
+        experiment: &mut Experiment,
+        classes: &[String],
+    ) -> Result<Option<TrafficSource>, ExperimentError> {
+        let twin = match &experiment.traffic {
+            TrafficSource::File(_) if !has_isolated_twin(classes) => None,
+            source => source.isolated(),
+        };
+        let wanted = experiment.simulation.isolated;
+        if wanted == Some(true) && twin.is_none() {
+            let message = "this traffic has no tested flows among others".to_owned();
+            let problem = Problem::Value {
+                key: "`isolated`: ".to_owned(),
+                message,
+            };
+            return Err(
+                ExperimentError::at(self.at(&["simulation", "isolated"]), problem)
+                    .with_hint("remove it, or use traffic with classes that begin with `tested-`"),
+            );
+        }
+        let default = twin.is_some() && experiment.simulation.ecn_marks.is_none();
+        let isolated = wanted.unwrap_or(default);
+        experiment.simulation.isolated = Some(isolated);
+        Ok(twin.filter(|_| isolated))
+    }
+
+    fn faults(&self, faults: &[Fault], fabric: &Fabric) -> Result<Vec<LinkFault>, ExperimentError> {
+        let mut found = Vec::new();
+        for (index, fault) in faults.iter().enumerate() {
+            let at = match self
+                .root
+                .find(&["simulation", "faults"])
+                .map(|node| &node.value)
+            {
+                Some(Value::Array(items)) if index < items.len() => items[index].locate(&["link"]),
+                _ => self.at(&["simulation", "faults"]),
+            };
+            let error = |message: String, hint: &str| {
+                let problem = Problem::Value {
+                    key: "`link`: ".to_owned(),
+                    message: clip(&message),
+                };
+                ExperimentError::at(at, problem).with_hint(hint)
+            };
+            let [a, b] = &fault.link;
+            let node = |name: &NodeName| {
+                find_node(fabric, name).ok_or_else(|| {
+                    let message = format!("there is no node `{name}` in {}", fabric.name());
+                    error(message, "`raddle fabric show` lists the nodes")
+                })
+            };
+            let (a, b) = (node(a)?, node(b)?);
+            let before = found.len();
+            let links = fabric
+                .ports_of(a)
+                .iter()
+                .filter(|port| fabric.port(port.peer).node == b);
+            found.extend(links.map(|port| LinkFault {
+                link: port.link,
+                down: Time(fault.down.0),
+                up: fault.up.map(|up| Time(up.0)),
+            }));
+            if found.len() == before {
+                let message = format!(
+                    "{} and {} are not joined",
+                    fabric.node_name(a),
+                    fabric.node_name(b)
+                );
+                return Err(error(message, "`raddle fabric show` lists the links"));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Sets a run up without traffic, so that what cannot work is said before anything runs.
+    fn rehearse(
+        &self,
+        network: &Network,
+        base: &RunConfig,
+        scheme: &SchemeRun,
+    ) -> Result<(), ExperimentError> {
+        let config = RunConfig {
+            scheme: scheme.parameters.clone(),
+            ..base.clone()
+        };
+        let mut nothing = FlowList::new(Vec::new(), vec!["flow".to_owned()]);
+        simulate(
+            network,
+            &config,
+            &mut nothing,
+            &mut Discard,
+            &Progress::default(),
+        )
+        .map(|_| ())
+        .map_err(|error| self.setup_error(&error))
+    }
+
+    /// What all runs have in common.
+    fn stamp(&self, experiment: &Experiment, network: &Network) -> Result<Stamp, ExperimentError> {
+        let json = |value: serde_json::Result<String>| value.unwrap_or_default();
+        // Names and places of files do not matter, their contents do.
+        let mut simulation = experiment.simulation.clone();
+        let marks = simulation.ecn_marks.take();
+        (simulation.schemes, simulation.seeds, simulation.isolated) = (None, None, None);
+        let mut stamp = Stamp::new()
+            .with(env!("CARGO_PKG_VERSION").as_bytes())
+            .with(write_toml(&network.fabric).as_bytes())
+            .with(json(serde_json::to_string(&simulation)).as_bytes())
+            .with(json(serde_json::to_string(&experiment.record)).as_bytes());
+        let mut traffic = experiment.traffic.clone();
+        let named: Vec<String> = traffic
+            .files()
+            .into_iter()
+            .map(str::to_owned)
+            .chain(marks)
+            .collect();
+        if let TrafficSource::File(source) = &mut traffic {
+            source.format = Some(source.format());
+            source.file.clear();
+            source.classes = source.classes.take().map(|_| String::new());
+        }
+        let mut described = json(serde_json::to_string(&traffic));
+        for file in named {
+            described = described.replace(&json(serde_json::to_string(&file)), "\"\"");
+            let bytes = self.files.read(&file).map_err(|reason| {
+                let problem = Problem::Unreadable {
+                    file: file.clone(),
+                    reason,
+                };
+                ExperimentError::at(self.at(&["traffic"]), problem)
+            })?;
+            stamp = stamp.with(&bytes);
+        }
+        Ok(stamp.with(described.as_bytes()))
+    }
+
+    fn settings(&self, experiment: &Experiment, network: &Network) -> Vec<Setting> {
+        let mut settings = Vec::new();
+        let mut add =
+            |table: &str, key: &'static str, value: Option<String>, default: &'static str| {
+                let given = self.root.find(&[table, key]).is_some();
+                let source = if given { "experiment file" } else { default };
+                settings.extend(value.map(|value| Setting { key, value, source }));
+            };
+        fn text<T: Display>(value: &Option<T>) -> Option<String> {
+            value.as_ref().map(T::to_string)
+        }
+        let simulation = &experiment.simulation;
+        let compat = simulation.compat.is_some();
+        let usual = "default";
+        let semantics = if compat {
+            "hpcc-ns3"
+        } else {
+            "none: corrected model"
+        };
+        add("simulation", "compat", Some(semantics.to_owned()), usual);
+        let scaled = if compat {
+            "HPCC simulator, run.py"
+        } else {
+            "32MiB per 100Gbps of host links"
+        };
+        add("simulation", "buffer", text(&simulation.buffer), scaled);
+        add("simulation", "mtu", text(&simulation.mtu), usual);
+        add("simulation", "lossless", text(&simulation.lossless), usual);
+        let lowest = if compat {
+            "HPCC simulator, run.py"
+        } else {
+            "1 % of the host links"
+        };
+        add("simulation", "min_rate", text(&simulation.min_rate), lowest);
+        add(
+            "simulation",
+            "retransmission_timeout",
+            text(&simulation.retransmission_timeout),
+            usual,
+        );
+        add(
+            "simulation",
+            "max_timeouts",
+            text(&simulation.max_timeouts),
+            usual,
+        );
+        let path_choice = simulation.path_choice.and_then(|choice| {
+            serde_json::to_value(choice)
+                .ok()
+                .and_then(|value| value.as_str().map(str::to_owned))
+        });
+        add("simulation", "path_choice", path_choice, usual);
+        add(
+            "simulation",
+            "reroute_delay",
+            text(&simulation.reroute_delay),
+            usual,
+        );
+        add("simulation", "end", text(&simulation.end), usual);
+        add(
+            "simulation",
+            "isolated",
+            text(&simulation.isolated),
+            "whether the traffic has tested flows among others",
+        );
+        add("record", "acks", text(&experiment.record.acks), usual);
+        add(
+            "record",
+            "sample_interval",
+            text(&experiment.record.sample_interval),
+            usual,
+        );
+        add(
+            "record",
+            "watch_from",
+            text(&experiment.record.watch_from),
+            usual,
+        );
+        let environment = &network.environment;
+        add(
+            "",
+            "line_rate",
+            Some(environment.line_rate.to_string()),
+            "fastest host link",
+        );
+        add(
+            "",
+            "base_rtt",
+            Some(environment.base_rtt.to_string()),
+            "largest RTT of the idle fabric",
+        );
+        add(
+            "",
+            "bdp",
+            Some(environment.bdp.to_string()),
+            "largest bandwidth-delay product",
+        );
+        settings
+    }
+}
+
+impl Display for NodeName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+fn find_node(fabric: &Fabric, name: &NodeName) -> Option<NodeId> {
+    let numbered =
+        |number: u32| ((number as usize) < fabric.node_count()).then_some(NodeId(number));
+    match name {
+        NodeName::Number(number) => numbered(*number),
+        NodeName::Name(name) => fabric
+            .find_node(name)
+            .or_else(|| name.parse().ok().and_then(numbered)),
+    }
+}
+
+fn build_traffic(
+    source: &TrafficSource,
+    network: &Network,
+    seed: u64,
+    files: &dyn Files,
+) -> Result<Box<dyn Workload>, TrafficError> {
+    let times = if network.semantics == Semantics::HPCC_NS3 {
+        FlowTimes::HpccNs3
+    } else {
+        FlowTimes::Exact
+    };
+    let mut read = |name: &str| files.read(name);
+    source.build(
+        &mut read,
+        network.fabric.hosts(),
+        network.environment.line_rate,
+        seed,
+        times,
+    )
+}
+
+/// 32 MiB at 100 Gbit/s, in proportion; the HPCC simulator's script gives whole MiB.
+fn default_buffer(line_rate: BitRate, compat: bool) -> Bytes {
+    if compat {
+        return Bytes::from_mib((line_rate.0 / 1_000_000_000 * 16 / 50).clamp(1, 4095));
+    }
+    let scaled = (u128::from(line_rate.0) * (32 << 20)).div_ceil(100_000_000_000);
+    Bytes(
+        u64::try_from(scaled)
+            .unwrap_or(u64::MAX)
+            .clamp(1 << 20, 4095 << 20),
+    )
+}
+
+/// Links between two hosts, on average over a sample of pairs.
+fn average_hops(network: &Network) -> f64 {
+    const SAMPLE: usize = 48;
+    let hosts = network.fabric.hosts();
+    let step = hosts.len().div_ceil(SAMPLE).max(1);
+    let sample: Vec<NodeId> = hosts.iter().copied().step_by(step).collect();
+    let (mut pairs, mut links) = (0u64, 0u64);
+    for &a in &sample {
+        for &b in sample.iter().filter(|&&b| b != a) {
+            pairs += 1;
+            links += u64::from(network.tables.distance(&network.fabric, a, b).unwrap_or(0));
+        }
+    }
+    links as f64 / pairs.max(1) as f64
+}
+
+/// Names of files become relative to where the program runs, wherever the text that names them lies.
+fn rebase_files(root: &mut Node, files: &dyn Files) {
+    let named = root.find(&["traffic", "file"]).is_some();
+    for table in ["fabric", "traffic"] {
+        if let Some(node) = root.find_mut(&[table]) {
+            rebase(node, &["file"], files);
+        }
+    }
+    if named && let Some(node) = root.find_mut(&["traffic"]) {
+        rebase(node, &["classes"], files);
+    }
+    if let Some(node) = root.find_mut(&["simulation"]) {
+        rebase(node, &["ecn_marks"], files);
+    }
+}
+
+fn rebase(node: &mut Node, keys: &[&str], files: &dyn Files) {
+    let Value::Table(table) = &mut node.value else {
+        return;
+    };
+    for entry in &mut table.entries {
+        let Node { value, at } = &mut entry.node;
+        match value {
+            Value::String(file) if keys.contains(&entry.key.as_str()) => {
+                *file = files.beside(&at.source.name, file);
+            }
+            Value::Table(_) => rebase(&mut entry.node, keys, files),
+            _ => {}
+        }
+    }
+}
+
+fn stem(path: &str) -> String {
+    let stem = Path::new(path)
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned());
+    stem.filter(|stem| !stem.is_empty())
+        .unwrap_or_else(|| "experiment".to_owned())
+}
