@@ -1,0 +1,158 @@
+//! Joins the parts of all runs into one file per table, in the order of the plan.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use raddle_fabric::{Fabric, NodeKind};
+use raddle_units::{LinkId, NodeId};
+
+use super::{
+    ResultsError, RunStats, part_folder,
+    tables::{RUN_TABLES, Table},
+    write::{Cell, TableWriter},
+};
+use crate::experiment::{PlannedRun, Resolved};
+
+/// Rows that are read at once.
+const BATCH_ROWS: usize = 65_536;
+
+/// Joins the parts whose stamps are those of the plan: loaded runs into `out`, isolated ones into `out`/isolated.
+/// Runs that are not done are left out; tables of which no run has a part are removed. Every file is replaced by rename.
+///
+/// # Errors
+/// [`ResultsError`]: disk, or a part that is damaged.
+pub fn merge(resolved: &Resolved, out: &Path) -> Result<(), ResultsError> {
+    for isolated in [false, true] {
+        let done: Vec<&PlannedRun> = resolved
+            .runs
+            .iter()
+            .filter(|run| run.isolated == isolated && is_done(out, run))
+            .collect();
+        let folder = if isolated {
+            out.join("isolated")
+        } else {
+            out.to_owned()
+        };
+        if isolated && done.is_empty() {
+            // Nothing of an earlier experiment in the same folder may look like a twin of this one.
+            if folder.exists() {
+                fs::remove_dir_all(&folder).map_err(ResultsError::disk("remove", &folder))?;
+            }
+            continue;
+        }
+        fs::create_dir_all(&folder).map_err(ResultsError::disk("make the folder", &folder))?;
+        for table in RUN_TABLES {
+            let parts: Vec<PathBuf> = done
+                .iter()
+                .map(|run| part_folder(out, &run.name).join(table.file()))
+                .filter(|part| part.exists())
+                .collect();
+            if parts.is_empty() {
+                remove(&folder.join(table.file()))?;
+            } else {
+                replace(&folder, table, |writer| copy(&parts, writer))?;
+            }
+        }
+        let fabric = &resolved.network.fabric;
+        replace(&folder, Table::Nodes, |writer| {
+            write_nodes(fabric, writer);
+            Ok(())
+        })?;
+        replace(&folder, Table::Links, |writer| {
+            write_links(fabric, writer);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn is_done(out: &Path, run: &PlannedRun) -> bool {
+    let file = part_folder(out, &run.name).join("stats.json");
+    let stats = fs::read_to_string(file).ok();
+    let stats = stats.and_then(|text| serde_json::from_str::<RunStats>(&text).ok());
+    stats.is_some_and(|stats| stats.stamp == run.stamp)
+}
+
+/// Writes a table under another name and gives it its own when it is whole.
+fn replace(
+    folder: &Path,
+    table: Table,
+    fill: impl FnOnce(&mut TableWriter) -> Result<(), ResultsError>,
+) -> Result<(), ResultsError> {
+    let open = folder.join(format!(".{}.{}.tmp", table.file(), std::process::id()));
+    let written = TableWriter::create_at(open.clone(), table).and_then(|mut writer| {
+        fill(&mut writer)?;
+        writer.finish()
+    });
+    let target = folder.join(table.file());
+    let renamed = written.and_then(|open| {
+        fs::rename(open, &target).map_err(ResultsError::disk("rename to", &target))
+    });
+    if renamed.is_err() {
+        // The first error is the one to tell.
+        let _ = fs::remove_file(&open);
+    }
+    renamed
+}
+
+fn remove(file: &Path) -> Result<(), ResultsError> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(ResultsError::disk("remove", file)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn copy(parts: &[PathBuf], writer: &mut TableWriter) -> Result<(), ResultsError> {
+    for part in parts {
+        let damaged = |reason: String| ResultsError::Damaged {
+            path: part.clone(),
+            reason,
+        };
+        let file = File::open(part).map_err(ResultsError::disk("read", part))?;
+        let batches = ParquetRecordBatchReaderBuilder::try_new(file)
+            .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
+            .map_err(|error| damaged(error.to_string()))?;
+        for batch in batches {
+            writer.batch(&batch.map_err(|error| damaged(error.to_string()))?);
+            if writer.failed() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_nodes(fabric: &Fabric, writer: &mut TableWriter) {
+    for node in (0..fabric.node_count() as u32).map(NodeId) {
+        let kind = match fabric.kind(node) {
+            NodeKind::Host => "host",
+            NodeKind::Switch => "switch",
+        };
+        writer.row(&[
+            Cell::U32(node.0),
+            Cell::Text(kind),
+            Cell::U8(fabric.level(node)),
+            Cell::Text(&fabric.node_name(node)),
+        ]);
+    }
+}
+
+fn write_links(fabric: &Fabric, writer: &mut TableWriter) {
+    for (id, link) in (0..).map(LinkId).zip(fabric.links()) {
+        let [a, b] = link.ports.map(|port| fabric.port(port));
+        writer.row(&[
+            Cell::U32(id.0),
+            Cell::U32(a.node.0),
+            Cell::U16(a.number),
+            Cell::U32(b.node.0),
+            Cell::U16(b.number),
+            Cell::U64(link.rate.0),
+            Cell::U64(link.delay.0),
+        ]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Fills the tables of one run while it goes on.
+
+use std::path::Path;
+
+use raddle_units::Span;
+
+use super::{
+    ResultsError,
+    tables::Table,
+    write::{Cell, TableWriter},
+};
+use crate::record::{AckRecord, FlowRecord, PauseRecord, PortRecord, Recorder, Sample};
+
+/// Writes what a run reports into Parquet files of a folder. The first error stops the run and is told at the end.
+pub struct RunRecorder {
+    scheme: String,
+    seed: u64,
+    classes: Vec<String>,
+    flows: TableWriter,
+    pauses: TableWriter,
+    ports: TableWriter,
+    throughput: TableWriter,
+    flow_throughput: TableWriter,
+    queues: TableWriter,
+    acks: Option<TableWriter>,
+    flows_seen: u64,
+    flows_finished: u64,
+}
+
+impl RunRecorder {
+    /// New files in `folder`. `classes` are the workload's.
+    ///
+    /// # Errors
+    /// [`ResultsError::Disk`] with the file that cannot be made.
+    pub fn create(
+        folder: &Path,
+        scheme: &str,
+        seed: u64,
+        classes: &[String],
+        acks: bool,
+    ) -> Result<Self, ResultsError> {
+        let table = |table| TableWriter::create(folder, table);
+        Ok(Self {
+            scheme: scheme.to_owned(),
+            seed,
+            classes: classes.to_vec(),
+            flows: table(Table::Flows)?,
+            pauses: table(Table::Pauses)?,
+            ports: table(Table::Ports)?,
+            throughput: table(Table::Throughput)?,
+            flow_throughput: table(Table::FlowThroughput)?,
+            queues: table(Table::Queues)?,
+            acks: if acks {
+                Some(table(Table::Acks)?)
+            } else {
+                None
+            },
+            flows_seen: 0,
+            flows_finished: 0,
+        })
+    }
+
+    /// Closes all files. Gives the flows that were reported and how many of them finished.
+    ///
+    /// # Errors
+    /// The first [`ResultsError::Disk`] of the run.
+    pub fn finish(self) -> Result<(u64, u64), ResultsError> {
+        let tables = [
+            self.flows,
+            self.pauses,
+            self.ports,
+            self.throughput,
+            self.flow_throughput,
+            self.queues,
+        ];
+        for table in tables.into_iter().chain(self.acks) {
+            table.finish()?;
+        }
+        Ok((self.flows_seen, self.flows_finished))
+    }
+}
+
+impl Recorder for RunRecorder {
+    fn flow(&mut self, flow: &FlowRecord) {
+        self.flows_seen += 1;
+        self.flows_finished += u64::from(flow.fct.is_some());
+        let class = self
+            .classes
+            .get(usize::from(flow.class))
+            .map_or("", String::as_str);
+        self.flows.row(&[
+            Cell::Text(&self.scheme),
+            Cell::U64(self.seed),
+            Cell::U32(flow.src.0),
+            Cell::U32(flow.dst.0),
+            Cell::U16(flow.sport),
+            Cell::U64(flow.size.0),
+            Cell::U64(flow.start.0),
+            flow.fct.map_or(Cell::Null, |Span(fct)| Cell::U64(fct)),
+            Cell::Text(class),
+            Cell::U64(flow.ideal_fct.0),
+        ]);
+    }
+
+    fn pause(&mut self, pause: &PauseRecord) {
+        self.pauses.row(&[
+            Cell::Text(&self.scheme),
+            Cell::U64(self.seed),
+            Cell::U32(pause.node.0),
+            Cell::U16(pause.port),
+            Cell::U64(pause.start.0),
+            Cell::U64(pause.end.0),
+        ]);
+    }
+
+    fn ack(&mut self, ack: &AckRecord) {
+        let Some(acks) = &mut self.acks else { return };
+        acks.row(&[
+            Cell::Text(&self.scheme),
+            Cell::U64(self.seed),
+            Cell::U64(ack.time.0),
+            Cell::U32(ack.src.0),
+            Cell::U32(ack.dst.0),
+            Cell::U16(ack.sport),
+            Cell::Text(if ack.nack { "N" } else { "A" }),
+            Cell::U64(ack.seq),
+            Cell::Bool(ack.ecn),
+            Cell::U64(ack.snd_nxt),
+            Cell::U64(ack.rate),
+            Cell::U64(ack.reference_rate),
+            Cell::F64(ack.measure),
+        ]);
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>) {
+        let (scheme, seed) = (Cell::Text(&self.scheme), Cell::U64(self.seed));
+        let time = Cell::U64(sample.time.0);
+        for (class, &bytes) in self.classes.iter().zip(sample.delivered_by_class) {
+            self.throughput
+                .row(&[scheme, seed, time, Cell::Text(class), Cell::U64(bytes)]);
+        }
+        for &(src, dst, sport, bytes) in sample.watched {
+            self.flow_throughput.row(&[
+                scheme,
+                seed,
+                time,
+                Cell::U32(src.0),
+                Cell::U32(dst.0),
+                Cell::U16(sport),
+                Cell::U64(bytes),
+            ]);
+        }
+        self.queues.row(&[
+            scheme,
+            seed,
+            time,
+            Cell::U64(sample.buffered_bytes),
+            Cell::U64(sample.max_port_bytes),
+            Cell::U64(sample.paused_ports),
+        ]);
+    }
+
+    fn port(&mut self, port: &PortRecord) {
+        self.ports.row(&[
+            Cell::Text(&self.scheme),
+            Cell::U64(self.seed),
+            Cell::U32(port.node.0),
+            Cell::U16(port.port),
+            Cell::U32(port.peer.0),
+            Cell::U64(port.rate.0),
+            Cell::U64(port.tx_bytes),
+            Cell::U64(port.tx_packets),
+            Cell::U64(port.ecn_marks),
+            Cell::U64(port.max_queue_bytes),
+            Cell::U64(port.pause.0),
+            Cell::U64(port.drops),
+        ]);
+    }
+
+    fn failed(&self) -> bool {
+        let tables = [
+            &self.flows,
+            &self.pauses,
+            &self.ports,
+            &self.throughput,
+            &self.flow_throughput,
+            &self.queues,
+        ];
+        tables
+            .into_iter()
+            .chain(&self.acks)
+            .any(TableWriter::failed)
+    }
+}

@@ -1,0 +1,177 @@
+//! A run from plan to folder. While it goes on it has another name; the last step is one rename.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use raddle_workload::Workload;
+use serde::{Deserialize, Serialize};
+
+use super::{ResultsError, RunRecorder};
+use crate::{
+    Progress,
+    experiment::{Files, Resolved},
+    simulate,
+};
+
+/// What a finished run says about itself, in `stats.json` beside its tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunStats {
+    /// Name of the run.
+    pub name: String,
+    /// The plan's stamp: results are reused only where it is the same.
+    pub stamp: String,
+    /// Link traversals of data packets and acknowledgements.
+    pub packet_hops: u64,
+    /// Real time that the run took, in seconds.
+    pub wall_s: f64,
+    /// Simulated time at its end.
+    pub simulated_ps: u64,
+    /// Flows that were started.
+    pub flows: u64,
+    /// Flows that finished.
+    pub finished: u64,
+    /// Events handled.
+    #[serde(default)]
+    pub events: u64,
+    /// Packets dropped.
+    #[serde(default)]
+    pub drops: u64,
+    /// Packets marked (ECN).
+    #[serde(default)]
+    pub ecn_marks: u64,
+    /// PAUSE frames received.
+    #[serde(default)]
+    pub pauses: u64,
+    /// Retransmission timeouts.
+    #[serde(default)]
+    pub timeouts: u64,
+    /// NACKs received.
+    #[serde(default)]
+    pub nacks: u64,
+}
+
+/// The folder of a run's tables below the results folder `out`.
+pub fn part_folder(out: &Path, run: &str) -> PathBuf {
+    out.join(".runs").join(run)
+}
+
+/// Simulates run `index` and leaves its tables and `stats.json` in [`part_folder`]. Whatever goes wrong, nothing
+/// half-written has that name.
+///
+/// # Errors
+/// [`ResultsError`]: disk, traffic, or the run was cancelled through `progress`.
+pub fn run_planned(
+    resolved: &Resolved,
+    index: usize,
+    out: &Path,
+    files: &dyn Files,
+    progress: &Progress,
+) -> Result<RunStats, ResultsError> {
+    let Some(run) = resolved.runs.get(index) else {
+        return Err(ResultsError::NoSuchRun {
+            runs: resolved.runs.len(),
+            index,
+        });
+    };
+    let workload = resolved.workload(run, files)?;
+    let folder = part_folder(out, &run.name);
+    let parent = out.join(".runs");
+    fs::create_dir_all(&parent).map_err(ResultsError::disk("make the folder", &parent))?;
+    let open =
+        Unfinished::create(parent.join(format!(".{}.{}.tmp", run.name, std::process::id())))?;
+    let stats = simulate_into(resolved, index, workload, &open.folder, progress)?;
+    let file = open.folder.join("stats.json");
+    let text = serde_json::to_string_pretty(&stats).unwrap_or_default() + "\n";
+    fs::write(&file, text).map_err(ResultsError::disk("write", &file))?;
+    open.rename(&folder)?;
+    Ok(stats)
+}
+
+fn simulate_into(
+    resolved: &Resolved,
+    index: usize,
+    mut workload: Box<dyn Workload>,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<RunStats, ResultsError> {
+    let run = &resolved.runs[index];
+    let config = resolved.run_config(run);
+    let scheme = &resolved.schemes[run.scheme].name;
+    let classes = workload.classes().to_vec();
+    let mut recorder = RunRecorder::create(folder, scheme, run.seed, &classes, config.record_acks)?;
+    let start = Instant::now();
+    let summary = simulate(
+        &resolved.network,
+        &config,
+        workload.as_mut(),
+        &mut recorder,
+        progress,
+    )?;
+    let (flows, finished) = recorder.finish()?;
+    if summary.cancelled {
+        return Err(ResultsError::Cancelled {
+            run: run.name.clone(),
+        });
+    }
+    if let Some(fault) = workload.fault() {
+        let reason = fault.to_string();
+        return Err(ResultsError::Traffic {
+            run: run.name.clone(),
+            reason,
+        });
+    }
+    Ok(RunStats {
+        name: run.name.clone(),
+        stamp: run.stamp.clone(),
+        packet_hops: summary.packet_hops,
+        wall_s: start.elapsed().as_secs_f64(),
+        simulated_ps: summary.end_ps,
+        flows,
+        finished,
+        events: summary.events,
+        drops: summary.drops,
+        ecn_marks: summary.ecn_marks,
+        pauses: summary.pauses,
+        timeouts: summary.timeouts,
+        nacks: summary.nacks,
+    })
+}
+
+/// A folder that goes away unless it is renamed.
+struct Unfinished {
+    folder: PathBuf,
+}
+
+impl Unfinished {
+    fn create(folder: PathBuf) -> Result<Self, ResultsError> {
+        if folder.exists() {
+            // Left over from a process of the same number that was killed.
+            fs::remove_dir_all(&folder).map_err(ResultsError::disk("remove", &folder))?;
+        }
+        fs::create_dir(&folder).map_err(ResultsError::disk("make the folder", &folder))?;
+        Ok(Self { folder })
+    }
+
+    fn rename(self, to: &Path) -> Result<(), ResultsError> {
+        if to.exists() {
+            // Results of another version of the experiment. Without `stats.json` they count as absent, so that a crash
+            // between the two steps leaves nothing that looks finished.
+            let stats = to.join("stats.json");
+            if stats.exists() {
+                fs::remove_file(&stats).map_err(ResultsError::disk("remove", &stats))?;
+            }
+            fs::remove_dir_all(to).map_err(ResultsError::disk("remove", to))?;
+        }
+        fs::rename(&self.folder, to).map_err(ResultsError::disk("rename to", to))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After the rename there is nothing left to remove; before it, an error was told already.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

@@ -1,0 +1,158 @@
+//! The tables of a results folder: names, columns in order, and the unit of each column in its metadata.
+
+use std::{collections::HashMap, sync::Arc};
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+/// A table of a results folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Table {
+    Flows,
+    Pauses,
+    Ports,
+    Throughput,
+    FlowThroughput,
+    Queues,
+    Acks,
+    Nodes,
+    Links,
+}
+
+/// Tables of every run, in the order in which they are written.
+pub(crate) const RUN_TABLES: [Table; 7] = [
+    Table::Flows,
+    Table::Pauses,
+    Table::Ports,
+    Table::Throughput,
+    Table::FlowThroughput,
+    Table::Queues,
+    Table::Acks,
+];
+
+impl Table {
+    /// Name of its file.
+    pub(crate) const fn file(self) -> &'static str {
+        match self {
+            Self::Flows => "flows.parquet",
+            Self::Pauses => "pauses.parquet",
+            Self::Ports => "ports.parquet",
+            Self::Throughput => "throughput.parquet",
+            Self::FlowThroughput => "flow_throughput.parquet",
+            Self::Queues => "queues.parquet",
+            Self::Acks => "acks.parquet",
+            Self::Nodes => "nodes.parquet",
+            Self::Links => "links.parquet",
+        }
+    }
+
+    pub(crate) fn schema(self) -> SchemaRef {
+        use DataType::{Boolean, Float64, UInt8, UInt16, UInt32, UInt64, Utf8};
+        let run = [("scheme", Utf8), ("seed", UInt64)];
+        let own: &[(&str, DataType)] = match self {
+            Self::Flows => &[
+                ("src", UInt32),
+                ("dst", UInt32),
+                ("sport", UInt16),
+                ("size_bytes", UInt64),
+                ("start_ps", UInt64),
+                ("fct_ps", UInt64),
+                ("class", Utf8),
+                ("ideal_fct_ps", UInt64),
+            ],
+            Self::Pauses => &[
+                ("node", UInt32),
+                ("port", UInt16),
+                ("start_ps", UInt64),
+                ("end_ps", UInt64),
+            ],
+            Self::Ports => &[
+                ("node", UInt32),
+                ("port", UInt16),
+                ("peer", UInt32),
+                ("rate_bps", UInt64),
+                ("tx_bytes", UInt64),
+                ("tx_packets", UInt64),
+                ("ecn_marks", UInt64),
+                ("max_queue_bytes", UInt64),
+                ("pause_ps", UInt64),
+                ("drops", UInt64),
+            ],
+            Self::Throughput => &[
+                ("time_ps", UInt64),
+                ("class", Utf8),
+                ("delivered_bytes", UInt64),
+            ],
+            Self::FlowThroughput => &[
+                ("time_ps", UInt64),
+                ("src", UInt32),
+                ("dst", UInt32),
+                ("sport", UInt16),
+                ("delivered_bytes", UInt64),
+            ],
+            Self::Queues => &[
+                ("time_ps", UInt64),
+                ("buffered_bytes", UInt64),
+                ("max_port_bytes", UInt64),
+                ("paused_ports", UInt64),
+            ],
+            Self::Acks => &[
+                ("time_ps", UInt64),
+                ("src", UInt32),
+                ("dst", UInt32),
+                ("sport", UInt16),
+                ("kind", Utf8),
+                ("seq", UInt64),
+                ("ecn", Boolean),
+                ("snd_nxt", UInt64),
+                ("rate_bps", UInt64),
+                ("ref", UInt64),
+                ("x", Float64),
+            ],
+            Self::Nodes => &[
+                ("node", UInt32),
+                ("kind", Utf8),
+                ("level", UInt8),
+                ("name", Utf8),
+            ],
+            Self::Links => &[
+                ("link", UInt32),
+                ("node_a", UInt32),
+                ("port_a", UInt16),
+                ("node_b", UInt32),
+                ("port_b", UInt16),
+                ("rate_bps", UInt64),
+                ("delay_ps", UInt64),
+            ],
+        };
+        let of_run = !matches!(self, Self::Nodes | Self::Links);
+        let columns = run.iter().filter(|_| of_run).chain(own);
+        let fields: Vec<Field> = columns.map(|(name, kind)| field(name, kind)).collect();
+        Arc::new(Schema::new(fields))
+    }
+}
+
+fn field(name: &str, kind: &DataType) -> Field {
+    // A flow that did not finish has no completion time; nothing else is ever absent.
+    let field = Field::new(name, kind.clone(), name == "fct_ps");
+    match unit(name) {
+        Some(unit) => field.with_metadata(HashMap::from([("unit".to_owned(), unit.to_owned())])),
+        None => field,
+    }
+}
+
+/// The unit that a column's values count.
+fn unit(name: &str) -> Option<&'static str> {
+    match name {
+        "seq" | "snd_nxt" => return Some("B"),
+        "ref" => return Some("bit/s"),
+        _ => {}
+    }
+    let (_, suffix) = name.rsplit_once('_')?;
+    match suffix {
+        "ps" => Some("ps"),
+        "bytes" => Some("B"),
+        "bps" => Some("bit/s"),
+        "packets" | "marks" => Some("packets"),
+        _ => None,
+    }
+}

@@ -1,0 +1,322 @@
+//! Runs to disk and back: whole or absent, the same bytes every time, joined in the plan's order.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use arrow_array::{Array, StringArray, UInt64Array};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    Progress,
+    experiment::{MemoryFiles, Resolved},
+};
+
+const TWO: &str = r#"schema = 1
+[fabric]
+kind = "dumbbell"
+hosts_per_side = 3
+[traffic]
+generator = "permutation"
+size = "64KiB"
+[simulation]
+schemes = ["pint", "dcqcn"]
+seeds = [3, 1]
+[record]
+acks = true
+"#;
+
+/// A folder that goes away with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("raddle-results-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn resolve(text: &str) -> Resolved {
+    Resolved::new(text, "two.toml", &MemoryFiles::default())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run_all(resolved: &Resolved, out: &Path, order: impl IntoIterator<Item = usize>) {
+    for index in order {
+        run_planned(
+            resolved,
+            index,
+            out,
+            &MemoryFiles::default(),
+            &Progress::default(),
+        )
+        .unwrap();
+    }
+    merge(resolved, out).unwrap();
+}
+
+/// All Parquet files at the top and in `isolated`, with their bytes.
+fn tables(out: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for folder in [out.to_owned(), out.join("isolated")] {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                let name = entry
+                    .path()
+                    .strip_prefix(out)
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned();
+                found.insert(name, fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn column<T: Array + Clone + 'static>(file: &Path, name: &str) -> Vec<T> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(file).unwrap()).unwrap();
+    let batches = reader.build().unwrap().map(Result::unwrap);
+    batches
+        .map(|batch| {
+            batch
+                .column_by_name(name)
+                .unwrap()
+                .as_any()
+                .downcast_ref::<T>()
+                .unwrap()
+                .clone()
+        })
+        .collect()
+}
+
+#[test]
+fn parts_are_joined_in_the_order_of_the_plan_whatever_order_they_ran_in() {
+    let (resolved, forth, back) = (resolve(TWO), Folder::new(), Folder::new());
+    run_all(&resolved, &forth.0, 0..4);
+    run_all(&resolved, &back.0, (0..4).rev());
+    assert_eq!(tables(&forth.0), tables(&back.0));
+    let names: Vec<String> = tables(&forth.0).into_keys().collect();
+    assert_eq!(
+        names,
+        [
+            "acks.parquet",
+            "flow_throughput.parquet",
+            "flows.parquet",
+            "links.parquet",
+            "nodes.parquet",
+            "pauses.parquet",
+            "ports.parquet",
+            "queues.parquet",
+            "throughput.parquet",
+        ]
+    );
+    let flows = forth.0.join("flows.parquet");
+    let schemes: Vec<String> = column::<StringArray>(&flows, "scheme")
+        .iter()
+        .flat_map(|part| {
+            part.iter()
+                .map(|scheme| scheme.unwrap().to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let seeds: Vec<u64> = column::<UInt64Array>(&flows, "seed")
+        .iter()
+        .flat_map(|part| part.values().to_vec())
+        .collect();
+    let mut order: Vec<(String, u64)> = schemes.into_iter().zip(seeds).collect();
+    order.dedup();
+    let expected = [("pint", 3), ("pint", 1), ("dcqcn", 3), ("dcqcn", 1)];
+    assert_eq!(
+        order,
+        expected.map(|(scheme, seed)| (scheme.to_owned(), seed))
+    );
+}
+
+#[test]
+fn columns_name_their_unit() {
+    let (resolved, out) = (resolve(TWO), Folder::new());
+    run_all(&resolved, &out.0, [0]);
+    let reader = ParquetRecordBatchReaderBuilder::try_new(
+        fs::File::open(out.0.join("flows.parquet")).unwrap(),
+    );
+    let schema = reader.unwrap().schema().clone();
+    assert_eq!(
+        schema.field_with_name("fct_ps").unwrap().metadata()["unit"],
+        "ps"
+    );
+    assert_eq!(
+        schema.field_with_name("size_bytes").unwrap().metadata()["unit"],
+        "B"
+    );
+}
+
+#[test]
+fn a_flow_that_the_run_left_unfinished_has_no_completion_time() {
+    let (resolved, out) = (
+        resolve(&TWO.replace("[record]", "end = \"3us\"\n[record]")),
+        Folder::new(),
+    );
+    run_all(&resolved, &out.0, 0..4);
+    let fct = column::<UInt64Array>(&out.0.join("flows.parquet"), "fct_ps");
+    let flows: usize = fct.iter().map(Array::len).sum();
+    let absent: usize = fct.iter().map(Array::null_count).sum();
+    assert_eq!((flows, absent), (24, 24));
+}
+
+#[test]
+fn a_cancelled_run_leaves_nothing() {
+    let (resolved, out) = (resolve(&TWO.replace("64KiB", "20MB")), Folder::new());
+    let progress = Progress::default();
+    progress.cancel();
+    let error = run_planned(&resolved, 0, &out.0, &MemoryFiles::default(), &progress).unwrap_err();
+    assert!(matches!(error, ResultsError::Cancelled { .. }), "{error}");
+    assert_eq!(fs::read_dir(out.0.join(".runs")).unwrap().count(), 0);
+}
+
+#[test]
+fn results_of_another_version_of_the_experiment_are_not_joined() {
+    let out = Folder::new();
+    run_all(&resolve(TWO), &out.0, 0..4);
+    let other = resolve(&TWO.replace("64KiB", "32KiB"));
+    run_all(&other, &out.0, [1]);
+    let sizes = column::<UInt64Array>(&out.0.join("flows.parquet"), "size_bytes");
+    assert!(
+        sizes
+            .iter()
+            .all(|part| part.values().iter().all(|&size| size == 32 << 10))
+    );
+}
+
+#[test]
+fn a_twin_goes_to_its_own_folder() {
+    let text = r#"schema = 1
+[fabric]
+kind = "dumbbell"
+hosts_per_side = 20
+[traffic]
+generator = "hpc-mix"
+[simulation]
+schemes = ["none"]
+end = "50us"
+"#;
+    let (resolved, out) = (resolve(text), Folder::new());
+    run_all(&resolved, &out.0, 0..2);
+    let rows = |file: &str| -> usize {
+        column::<StringArray>(&out.0.join(file), "class")
+            .iter()
+            .map(Array::len)
+            .sum()
+    };
+    assert!(
+        rows("flows.parquet") > rows("isolated/flows.parquet")
+            && rows("isolated/flows.parquet") > 0
+    );
+    assert!(out.0.join("isolated/links.parquet").exists());
+    // The next experiment in the same folder has no twin, so none is left over.
+    let plain = resolve(TWO);
+    run_all(&plain, &out.0, 0..4);
+    assert!(!out.0.join("isolated").exists());
+}
+
+#[test]
+fn what_the_system_refuses_is_told_with_its_path() {
+    let (resolved, out) = (resolve(TWO), Folder::new());
+    let file = out.0.join("file");
+    fs::write(&file, "in the way").unwrap();
+    let error = run_planned(
+        &resolved,
+        0,
+        &file,
+        &MemoryFiles::default(),
+        &Progress::default(),
+    )
+    .unwrap_err();
+    assert!(error.to_string().contains("file/.runs"), "{error}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_an_error_and_not_a_short_file() {
+    // /dev/full refuses every write.
+    let mut writer =
+        write::TableWriter::create_at("/dev/full".into(), tables::Table::Pauses).unwrap();
+    for node in 0..200_000 {
+        writer.row(&[
+            write::Cell::Text("none"),
+            write::Cell::U64(1),
+            write::Cell::U32(node),
+            write::Cell::U16(1),
+            write::Cell::U64(u64::from(node) * 977),
+            write::Cell::U64(u64::from(node) * 991),
+        ]);
+    }
+    let error = writer.finish().unwrap_err();
+    assert!(error.to_string().contains("/dev/full"), "{error}");
+    assert!(error.to_string().contains("No space left"), "{error}");
+}
+
+#[test]
+fn a_damaged_part_is_named() {
+    let (resolved, out) = (resolve(TWO), Folder::new());
+    run_all(&resolved, &out.0, [0]);
+    let part = part_folder(&out.0, &resolved.runs[0].name).join("flows.parquet");
+    let mut bytes = fs::read(&part).unwrap();
+    bytes.truncate(bytes.len() / 2);
+    fs::write(&part, bytes).unwrap();
+    let before = tables(&out.0);
+    let error = merge(&resolved, &out.0).unwrap_err();
+    assert!(matches!(error, ResultsError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("flows.parquet"), "{error}");
+    assert_eq!(tables(&out.0), before);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn the_same_experiment_gives_the_same_bytes(
+        seed in 0u64..1000,
+        scheme in prop::sample::select(vec!["none", "dctcp", "dcqcn", "timely", "hpcc", "pint", "swift"]),
+        hosts in 2u32..6,
+        size_kib in 1u32..200,
+        buffer_kib in 256u32..4096,
+        compat in any::<bool>(),
+        incast in any::<bool>(),
+    ) {
+        let traffic = if incast { "incast" } else { "permutation" };
+        let sources = if incast { format!("sources = {}\n", 2 * hosts - 1) } else { String::new() };
+        let compat = if compat { "compat = \"hpcc-ns3\"\n" } else { "" };
+        let text = format!(
+            "schema = 1\n[fabric]\nkind = \"dumbbell\"\nhosts_per_side = {hosts}\n\
+             [traffic]\ngenerator = \"{traffic}\"\n{sources}size = \"{size_kib}KiB\"\n\
+             [simulation]\nschemes = [\"{scheme}\"]\nseeds = [{seed}]\nbuffer = \"{buffer_kib}KiB\"\n{compat}\
+             [record]\nacks = true\n"
+        );
+        // Small buffers cannot hold the headroom; that is refused, and not the subject here.
+        let Ok(resolved) = Resolved::new(&text, "e.toml", &MemoryFiles::default()) else { return Ok(()) };
+        let again = Resolved::new(&text, "e.toml", &MemoryFiles::default()).unwrap();
+        let (first, second) = (Folder::new(), Folder::new());
+        run_all(&resolved, &first.0, [0]);
+        run_all(&again, &second.0, [0]);
+        prop_assert_eq!(tables(&first.0), tables(&second.0));
+    }
+}
