@@ -30,7 +30,7 @@ buffer = "4MiB"
 
 # name: (what to replace, by what, what the message must name)
 EXPERIMENTS = {
-    "truncated": (GOOD[-40:], '[simulation]\nschemes = ["hp', r"file\.toml:\d+"),
+    "truncated": ("seeds = [1]\n" + 'buffer = "4MiB"\n', "seeds = [1", r"file\.toml:15"),
     "no schema": ("schema = 1\n", "", "schema"),
     "another schema": ("schema = 1", "schema = 99", "schema"),
     "unknown table": ("[simulation]", "[simulatoin]", "did you mean `?simulation"),
