@@ -126,23 +126,25 @@ struct Queue {
     bytes: u64,
 }
 
+/// One port; the first cache line holds what every frame touches.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Port {
     queued_bytes: u64,
+    counters: PortCounters,
+    kmin: u64,
+    last_bytes: u32,
     /// Bit per queue: not empty, and paused.
     backlog: u8,
     paused: u8,
     /// The queue served last, for the round robin of data classes.
     served: u8,
     rate_code: u8,
-    last_bytes: u32,
     last_tx_ns: u64,
     utilisation: f64,
-    kmin: u64,
     kmax: u64,
     pmax: f64,
     bytes_per_s: u64,
-    counters: PortCounters,
 }
 
 /// One switch.

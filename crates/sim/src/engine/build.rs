@@ -16,7 +16,12 @@ use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 use raddle_workload::Workload;
 use rustc_hash::FxHashMap;
 
-use super::{Engine, Keys, Layout, d_mod_k, fault, host::Nic, link::LinkEnd, sample::Sampler};
+use super::{
+    Engine, Keys, Layout, d_mod_k, fault,
+    host::Nic,
+    link::{LinkEnd, PortHistory},
+    sample::Sampler,
+};
 use crate::{
     chance::Chance,
     event::EventQueue,
@@ -226,6 +231,7 @@ impl<'a> Engine<'a> {
             recorder,
             now: Time::ZERO,
             key: 0,
+            checkpoint: Time::ZERO,
             keys: Keys {
                 order: network.semantics.ties,
                 inserted: 0,
@@ -234,6 +240,7 @@ impl<'a> Engine<'a> {
             d_mod_k: d_mod_k(config.path_choice, fabric),
             links: LinkState::all_up(fabric),
             changes: fault::changes(&config.faults, config.reroute_delay),
+            history: ends.iter().map(|_| PortHistory::default()).collect(),
             ends,
             switches,
             nics,

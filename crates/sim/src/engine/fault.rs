@@ -65,7 +65,8 @@ impl Engine<'_> {
         for port in self.fabric.link(link).ports {
             let end = &mut self.ends[port.index()];
             end.up = false;
-            end.failed_at = self.now;
+            self.history[port.index()].failed_at = self.now;
+            let end = &mut self.ends[port.index()];
             let (is_switch, device, index) = (end.is_switch, end.device as usize, end.index);
             if end.paused != 0 {
                 end.paused = 0;

@@ -90,9 +90,9 @@ impl Engine<'_> {
     fn nic_start(&mut self, nic_index: u32, bytes: u32, handle: u32) {
         let port = self.nics[nic_index as usize].port;
         self.transmit(port, bytes, Kind::Arrive, handle);
-        let end = &mut self.ends[port.index()];
-        end.tx_bytes += u64::from(bytes);
-        end.tx_packets += 1;
+        let history = &mut self.history[port.index()];
+        history.tx_bytes += u64::from(bytes);
+        history.tx_packets += 1;
         let nic = &self.nics[nic_index as usize];
         if !nic.flows.is_empty() || !nic.acks.is_empty() {
             self.schedule_free(port);

@@ -12,30 +12,38 @@ use crate::{
     semantics::{LinkTiming, Semantics},
 };
 
-/// One end of a link: a port's transmitter and what it is connected to.
+/// One end of a link: a port's transmitter and what it is connected to. One cache line: every hop touches two.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct LinkEnd {
     pub(super) busy_until: Time,
     /// Key of the event that ends the transmission, scheduled or not.
     pub(super) free_key: u64,
+    pub(super) rate: BitRate,
+    delay: Span,
+    pub(super) peer: PortId,
+    peer_node: NodeId,
+    pub(super) node: NodeId,
+    /// Index among switches or NICs.
+    pub(super) device: u32,
+    /// Picoseconds per byte where that is a whole number (else 0).
+    ps_per_byte: u32,
+    /// The port's index on its node, from 0, and that of its peer.
+    pub(super) index: u16,
+    peer_index: u16,
     /// The end of the transmission is scheduled.
     pub(super) free_scheduled: bool,
     pub(super) is_switch: bool,
     pub(super) up: bool,
-    /// The port's index on its node, from 0.
-    pub(super) index: u16,
-    /// Picoseconds per byte where that is a whole number (else 0).
-    ps_per_byte: u32,
-    pub(super) node: NodeId,
-    pub(super) peer: PortId,
-    /// Index among switches or NICs.
-    pub(super) device: u32,
-    peer_node: NodeId,
-    peer_index: u16,
-    /// Data classes of this port that are paused (bits), since when, and for how long in all.
+    /// Data classes of this port that are paused (bits).
     pub(super) paused: u8,
-    pub(super) rate: BitRate,
-    delay: Span,
+}
+
+const _: () = assert!(size_of::<LinkEnd>() == 64);
+
+/// What happened at a port, by port: touched rarely.
+#[derive(Debug)]
+pub(super) struct PortHistory {
     pub(super) paused_since: Time,
     pub(super) paused_total: Span,
     /// When the link failed last ([`Time::NEVER`]: it did not).
@@ -45,6 +53,19 @@ pub(super) struct LinkEnd {
     /// For NICs, which have no switch to count for them.
     pub(super) tx_bytes: u64,
     pub(super) tx_packets: u64,
+}
+
+impl Default for PortHistory {
+    fn default() -> Self {
+        Self {
+            paused_since: Time::NEVER,
+            paused_total: Span::ZERO,
+            failed_at: Time::NEVER,
+            lost: 0,
+            tx_bytes: 0,
+            tx_packets: 0,
+        }
+    }
 }
 
 impl LinkEnd {
@@ -76,12 +97,6 @@ impl LinkEnd {
             paused: 0,
             rate,
             delay: fabric.delay(port),
-            paused_since: Time::NEVER,
-            paused_total: Span::ZERO,
-            failed_at: Time::NEVER,
-            lost: 0,
-            tx_bytes: 0,
-            tx_packets: 0,
         }
     }
 
@@ -232,7 +247,7 @@ impl Engine<'_> {
         let end = &self.ends[port.index()];
         let (is_switch, device, index, node) = (end.is_switch, end.device, end.index, end.node);
         if !self.changes.is_empty() && self.was_cut(port, self.packets.get(handle).bytes) {
-            self.ends[port.index()].lost += 1;
+            self.history[port.index()].lost += 1;
             self.drop_packet(handle);
             return;
         }
@@ -249,12 +264,12 @@ impl Engine<'_> {
             FrameKind::Plain
         };
         let Some(out) = self.next_hop(node, dst, hash) else {
-            self.ends[port.index()].lost += 1;
+            self.history[port.index()].lost += 1;
             self.drop_packet(handle);
             return;
         };
         if !self.ends[out.index()].up {
-            self.ends[out.index()].lost += 1;
+            self.history[out.index()].lost += 1;
             self.drop_packet(handle);
             return;
         }
@@ -301,7 +316,7 @@ impl Engine<'_> {
         let (is_switch, device, index) = (end.is_switch, end.device, end.index);
         self.summary.pauses += u64::from(pause);
         if before == 0 && after != 0 {
-            end.paused_since = self.now;
+            self.history[port.index()].paused_since = self.now;
             self.paused_ports += 1;
         } else if before != 0 && after == 0 {
             self.end_pause(port);
@@ -321,10 +336,11 @@ impl Engine<'_> {
     }
 
     pub(super) fn end_pause(&mut self, port: PortId) {
-        let end = &mut self.ends[port.index()];
-        let (node, number, start) = (end.node, end.index + 1, end.paused_since);
-        end.paused_since = Time::NEVER;
-        end.paused_total += self.now.since(start);
+        let end = &self.ends[port.index()];
+        let (node, number) = (end.node, end.index + 1);
+        let history = &mut self.history[port.index()];
+        let start = std::mem::replace(&mut history.paused_since, Time::NEVER);
+        history.paused_total += self.now.since(start);
         self.paused_ports -= 1;
         self.recorder.pause(&PauseRecord {
             node,
@@ -338,7 +354,8 @@ impl Engine<'_> {
     fn was_cut(&self, port: PortId, bytes: u32) -> bool {
         let end = &self.ends[port.index()];
         let on_the_wire = self.transmission_time(port, bytes) + end.delay;
-        end.failed_at != Time::NEVER && end.failed_at + on_the_wire >= self.now
+        let failed_at = self.history[port.index()].failed_at;
+        failed_at != Time::NEVER && failed_at + on_the_wire >= self.now
     }
 
     /// The port with index `index` on the node of `port`.

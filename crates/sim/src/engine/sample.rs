@@ -119,18 +119,18 @@ impl Engine<'_> {
         for index in open {
             self.record_flow(index, None);
         }
-        for end in &self.ends {
+        for (end, history) in self.ends.iter().zip(&self.history) {
             let mut record = PortRecord {
                 node: end.node,
                 port: end.index + 1,
                 peer: self.ends[end.peer.index()].node,
                 rate: end.rate,
-                tx_bytes: end.tx_bytes,
-                tx_packets: end.tx_packets,
+                tx_bytes: history.tx_bytes,
+                tx_packets: history.tx_packets,
                 ecn_marks: 0,
                 max_queue_bytes: 0,
-                pause: end.paused_total,
-                drops: end.lost,
+                pause: history.paused_total,
+                drops: history.lost,
             };
             if end.is_switch {
                 let counters = self.switches[end.device as usize].counters(end.index);
