@@ -126,10 +126,16 @@ impl SharedBuffer {
         let threshold = self.threshold(self.ingress[at].shift);
         let ingress = &mut self.ingress[at];
         let size = u64::from(bytes);
-        if bytes + ingress.in_headroom > ingress.headroom && size + ingress.shared() > threshold {
+        let total = u64::from(ingress.stored) + size;
+        // Without PFC there is no headroom, and the reserve has to be asked for by itself: it is the port's even where
+        // others have taken all that is shared.
+        let reserved = !self.lossless && total <= RESERVE_BYTES;
+        if bytes + ingress.in_headroom > ingress.headroom
+            && size + ingress.shared() > threshold
+            && !reserved
+        {
             return None;
         }
-        let total = u64::from(ingress.stored) + size;
         if total <= RESERVE_BYTES {
             ingress.stored += bytes;
         } else if total - RESERVE_BYTES > threshold {

@@ -17,8 +17,8 @@ pub(super) enum Change {
 }
 
 pub(super) fn changes(faults: &[LinkFault], reroute_delay: Span) -> Vec<Change> {
-    faults
-        .iter()
+    merged(faults)
+        .into_iter()
         .flat_map(|fault| {
             let up = fault.up.map(|at| {
                 [
@@ -33,6 +33,22 @@ pub(super) fn changes(faults: &[LinkFault], reroute_delay: Span) -> Vec<Change> 
             down.into_iter().chain(up.into_iter().flatten())
         })
         .collect()
+}
+
+/// Faults of one link that overlap are one: it is back when the last of them is over.
+fn merged(faults: &[LinkFault]) -> Vec<LinkFault> {
+    let mut sorted = faults.to_vec();
+    sorted.sort_by_key(|fault| (fault.link, fault.down));
+    let mut merged: Vec<LinkFault> = Vec::with_capacity(sorted.len());
+    for fault in sorted {
+        match merged.last_mut() {
+            Some(last) if last.link == fault.link && last.up.is_none_or(|up| fault.down <= up) => {
+                last.up = last.up.zip(fault.up).map(|(a, b)| a.max(b));
+            }
+            _ => merged.push(fault),
+        }
+    }
+    merged
 }
 
 impl Engine<'_> {
@@ -55,8 +71,34 @@ impl Engine<'_> {
                     UnicastTables::compute(self.fabric, &self.links, self.semantics.next_hops)
                 {
                     self.tables = Cow::Owned(tables);
+                    self.move_flows_to_working_ports();
                 }
             }
+        }
+    }
+
+    /// Flows of hosts with several ports leave a port that no longer leads to their destination, if another one does.
+    fn move_flows_to_working_ports(&mut self) {
+        for index in 0..self.flows.len() as u32 {
+            let flow = &self.flows[index as usize];
+            if !flow.live || self.fabric.ports_of(flow.src).len() == 1 {
+                continue;
+            }
+            let (src, dst, hash, old) = (flow.src, flow.dst, flow.hash, flow.nic);
+            let port = self.nics[old as usize].port;
+            if self.tables.next_hops(src, dst).contains(&port) {
+                continue;
+            }
+            let Some(port) = self.next_hop(src, dst, hash) else {
+                continue;
+            };
+            let new = self.ends[port.index()].device;
+            let left = &mut self.nics[old as usize];
+            left.flows.retain(|&other| other != index);
+            left.served = 0;
+            self.nics[new as usize].flows.push(index);
+            self.flows[index as usize].nic = new;
+            self.nic_transmit(new);
         }
     }
 
@@ -82,6 +124,7 @@ impl Engine<'_> {
                 let nic = &mut self.nics[device];
                 nic.paused = 0;
                 lost.extend(nic.acks.drain(..));
+                self.history[port.index()].lost += lost.len() as u64;
             }
             for handle in lost {
                 self.drop_packet(handle);

@@ -43,6 +43,8 @@ pub(super) struct Flow {
     pub(super) live: bool,
     /// Without progress until then, the retransmission timer goes off.
     pub(super) deadline: Time,
+    /// When that timer looks next.
+    pub(super) timer_at: Time,
     pub(super) start: Time,
     pub(super) tag: u64,
     pub(super) ideal_fct: Span,
@@ -130,6 +132,7 @@ impl Engine<'_> {
             timeouts: 0,
             live: true,
             deadline: Time::NEVER,
+            timer_at: Time::NEVER,
             start: self.now,
             tag,
             ideal_fct,
@@ -220,6 +223,7 @@ impl Engine<'_> {
     }
 
     pub(super) fn push_timeout(&mut self, at: Time, index: u32, generation: u16, src: NodeId) {
+        self.flows[index as usize].timer_at = at;
         let key = self.keys.next(Kind::Timeout, src, 0, index);
         self.push(
             at,

@@ -80,7 +80,10 @@ impl Engine<'_> {
             Choice::Send(place) => self.send_segment(nic_index, place),
             Choice::Wait(at) => {
                 let nic = &self.nics[nic_index as usize];
-                if at != Time::NEVER && at > self.now && nic.wake_at == Time::NEVER {
+                // The reference keeps a pending wake-up even where a flow may send earlier by now.
+                let pending = nic.wake_at != Time::NEVER
+                    && !(self.semantics.wake_ignores_blocked && at < nic.wake_at);
+                if at != Time::NEVER && at > self.now && !pending {
                     self.schedule_wake(nic_index, at);
                 }
             }
@@ -217,7 +220,7 @@ impl Engine<'_> {
         }
         match packet.kind {
             PacketKind::Data => self.receive_data(nic_index, handle),
-            PacketKind::Ack | PacketKind::Nack => self.receive_ack(nic_index, handle),
+            PacketKind::Ack | PacketKind::Nack => self.receive_ack(handle),
             PacketKind::Free => debug_assert!(false, "a free packet arrived at {port}"),
         }
     }
@@ -287,7 +290,7 @@ impl Engine<'_> {
         self.nic_transmit(nic_index);
     }
 
-    fn receive_ack(&mut self, nic_index: u32, handle: u32) {
+    fn receive_ack(&mut self, handle: u32) {
         let packet = *self.packets.get(handle);
         let index = packet.flow;
         let flow = &mut self.flows[index as usize];
@@ -299,8 +302,9 @@ impl Engine<'_> {
         let progress = flow.sender.on_ack(packet.seq);
         let complete = progress == Progress::Complete;
         let nack = packet.kind == PacketKind::Nack;
+        let mut backed_off = false;
         if progress != Progress::Duplicate {
-            flow.timeouts = 0;
+            backed_off = std::mem::take(&mut flow.timeouts) > 0;
             if self.semantics.retransmission_timer {
                 flow.deadline = self.now + self.config.retransmission_timeout;
             }
@@ -342,6 +346,9 @@ impl Engine<'_> {
         self.packets.remove(handle);
         if complete {
             self.complete_flow(index);
+        } else if backed_off {
+            // The pending timer is as late as the backoff made it.
+            self.arm_retransmission_timer(index);
         }
         self.apply_control(index);
         if let Some(inspection) = inspection {
@@ -360,7 +367,8 @@ impl Engine<'_> {
                 measure: inspection.measure,
             });
         }
-        self.nic_transmit(nic_index);
+        // The flow's own port, not the one that the acknowledgement came in by: hosts may have several.
+        self.nic_transmit(self.flows[index as usize].nic);
     }
 
     /// Takes over what congestion control decided: rate, window, timers.
@@ -424,7 +432,7 @@ impl Engine<'_> {
     /// The retransmission timer: it runs lazily, towards a deadline that progress moves on.
     pub(super) fn retransmission_timer(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
-        if !flow.live {
+        if !flow.live || flow.timer_at != self.now {
             return;
         }
         if self.now < flow.deadline {
@@ -432,12 +440,17 @@ impl Engine<'_> {
             self.push_timeout(deadline, index, generation, src);
             return;
         }
-        if flow.sender.in_flight() > 0 {
-            if u32::from(flow.timeouts) >= self.config.max_timeouts {
+        let waits = flow.sender.in_flight() > 0;
+        let nic = &self.nics[flow.nic as usize];
+        // A flow that cannot even send, behind a failed link or a pause, gives up too: else the run never ended.
+        if waits || nic.paused != 0 || !self.ends[nic.port.index()].up {
+            if u32::from(flow.timeouts) >= self.config.max_timeouts.min(255) {
                 self.abandon_flow(index);
                 return;
             }
             flow.timeouts += 1;
+        }
+        if waits {
             self.summary.timeouts += 1;
             flow.sender.on_timeout();
             flow.next_send = self.now;
