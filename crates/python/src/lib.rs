@@ -1,1 +1,234 @@
-//! Placeholder.
+//! `raddle._core`: what the Python package asks of Rust. Conversions only; `python/raddle/_core.pyi` documents it.
+//!
+//! Values cross as `str`, `int` and JSON. Long calls release the GIL. Errors that are the user's to mend become
+//! `raddle.errors.ExperimentError`, a cancelled run `RunCancelled`, a disk that refuses `OSError`.
+
+mod error;
+mod plans;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use pyo3::{exceptions::PyValueError, prelude::*};
+use raddle_sim::{
+    Progress as Counters,
+    experiment::{
+        DiskFiles, FabricInput, FlowsInput, Resolved, experiment_schema as schema, fabric_summary,
+        fabric_text, load_fabric, traffic_summary, write_traffic,
+    },
+    results,
+};
+use raddle_workload::FlowFormat;
+
+use crate::{error::raise, plans::resolved_plan};
+
+/// Counters of one run, safe to read from another thread while it is under way.
+#[pyclass(frozen, module = "raddle._core")]
+#[derive(Default)]
+struct Progress {
+    counters: Arc<Counters>,
+    flows_total: AtomicU64,
+}
+
+#[pymethods]
+impl Progress {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Simulated time reached, in ps.
+    #[getter]
+    fn simulated_ps(&self) -> u64 {
+        self.counters.simulated_ps()
+    }
+
+    /// Completed link traversals so far.
+    #[getter]
+    fn packet_hops(&self) -> u64 {
+        self.counters.packet_hops()
+    }
+
+    /// Flows that ended so far.
+    #[getter]
+    fn flows_done(&self) -> u64 {
+        self.counters.flows_done()
+    }
+
+    /// Expected flows; 0 while unknown or for open-ended traffic.
+    #[getter]
+    fn flows_total(&self) -> u64 {
+        self.flows_total.load(Ordering::Relaxed)
+    }
+
+    /// Ask the run to stop; it ends with `RunCancelled` within about 50 ms.
+    fn cancel(&self) {
+        self.counters.cancel();
+    }
+}
+
+/// Version of the compiled core.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// Judge experiment TOML `text` (files are relative to the folder of `path`); JSON plan.
+#[pyfunction]
+fn validate(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
+    py.detach(|| {
+        let resolved = Resolved::new(text, path, &DiskFiles)?;
+        let plan = resolved.to_plan(&DiskFiles).to_string();
+        plans::keep(&plan, resolved);
+        Ok(plan)
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// JSON Schema of an experiment file.
+#[pyfunction]
+fn experiment_schema() -> String {
+    schema()
+}
+
+/// Simulate run `index` of the plan and write `out_dir`/.runs/NAME/ by one rename; gives `stats.json`.
+#[pyfunction]
+fn run(
+    py: Python<'_>,
+    plan_json: &str,
+    index: usize,
+    out_dir: PathBuf,
+    progress: &Bound<'_, Progress>,
+) -> PyResult<String> {
+    let progress = progress.get();
+    py.detach(|| {
+        let resolved = resolved_plan(plan_json)?;
+        let flows = resolved.runs.get(index).and_then(|run| run.flows);
+        progress
+            .flows_total
+            .store(flows.unwrap_or(0), Ordering::Relaxed);
+        plans::check_stamp(plan_json, &resolved, index)?;
+        let stats =
+            results::run_planned(&resolved, index, &out_dir, &DiskFiles, &progress.counters)?;
+        Ok(serde_json::to_string_pretty(&stats).unwrap_or_default())
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// Join the parts whose stamps are in the plan into the results folder, in plan order.
+#[pyfunction]
+fn merge(py: Python<'_>, plan_json: &str, out_dir: PathBuf) -> PyResult<()> {
+    py.detach(|| {
+        Ok(results::merge(
+            resolved_plan(plan_json)?.as_ref(),
+            &out_dir,
+        )?)
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// Map text in `format` ("toml" or "hpcc-ns3") from a fabric TOML or a whole experiment.
+#[pyfunction]
+fn fabric_build(py: Python<'_>, spec_text: &str, path: &str, format: &str) -> PyResult<String> {
+    let hpcc_ns3 = match format {
+        "toml" => false,
+        "hpcc-ns3" => true,
+        other => return Err(unknown_format(other, "toml, hpcc-ns3")),
+    };
+    py.detach(|| {
+        let fabric = load_fabric(spec_text, path, FabricInput::Auto, &DiskFiles)?;
+        Ok(fabric_text(&fabric, hpcc_ns3))
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// Check a map (`format`: "auto", "toml", "experiment", "hpcc-ns3"); JSON description, with `graph` also all nodes.
+#[pyfunction]
+fn fabric_check(py: Python<'_>, path: &str, format: &str, graph: bool) -> PyResult<String> {
+    let input = match format {
+        "auto" => FabricInput::Auto,
+        "toml" => FabricInput::Toml,
+        "experiment" => FabricInput::Experiment,
+        "hpcc-ns3" => FabricInput::HpccNs3,
+        other => return Err(unknown_format(other, "auto, toml, experiment, hpcc-ns3")),
+    };
+    py.detach(|| {
+        let text = plans::read_text(path)?;
+        let fabric = load_fabric(&text, path, input, &DiskFiles)?;
+        Ok(fabric_summary(&fabric, graph).to_string())
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// Write the flows of `path` to `out` (by rename); number of flows written.
+#[pyfunction]
+fn traffic_write(
+    py: Python<'_>,
+    path: &str,
+    format: &str,
+    seed: u64,
+    isolated: bool,
+    out: PathBuf,
+    out_format: &str,
+) -> PyResult<u64> {
+    let input = flows_input(format)?;
+    let written = flow_format(out_format)
+        .ok_or_else(|| unknown_format(out_format, "hpcc-ns3, csv, parquet"))?;
+    py.detach(|| {
+        let out: &Path = &out;
+        Ok(write_traffic(
+            path, input, seed, isolated, &DiskFiles, out, written,
+        )?)
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// JSON: flows, bytes, first and last start, and the same per class.
+#[pyfunction]
+fn traffic_describe(py: Python<'_>, path: &str, format: &str, seed: u64) -> PyResult<String> {
+    let input = flows_input(format)?;
+    py.detach(|| Ok(traffic_summary(path, input, seed, &DiskFiles)?.to_string()))
+        .map_err(|error| raise(py, error))
+}
+
+fn flows_input(format: &str) -> PyResult<FlowsInput> {
+    match format {
+        "auto" => Ok(FlowsInput::Auto),
+        "experiment" => Ok(FlowsInput::Experiment),
+        other => flow_format(other)
+            .map(FlowsInput::File)
+            .ok_or_else(|| unknown_format(other, "auto, experiment, hpcc-ns3, csv, parquet")),
+    }
+}
+
+fn flow_format(name: &str) -> Option<FlowFormat> {
+    match name {
+        "hpcc-ns3" => Some(FlowFormat::HpccNs3),
+        "csv" => Some(FlowFormat::Csv),
+        "parquet" => Some(FlowFormat::Parquet),
+        _ => None,
+    }
+}
+
+fn unknown_format(name: &str, known: &str) -> PyErr {
+    PyValueError::new_err(format!("unknown format `{name}`; known: {known}"))
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Progress>()?;
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(validate, module)?)?;
+    module.add_function(wrap_pyfunction!(experiment_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(merge, module)?)?;
+    module.add_function(wrap_pyfunction!(fabric_build, module)?)?;
+    module.add_function(wrap_pyfunction!(fabric_check, module)?)?;
+    module.add_function(wrap_pyfunction!(traffic_write, module)?)?;
+    module.add_function(wrap_pyfunction!(traffic_describe, module)?)
+}

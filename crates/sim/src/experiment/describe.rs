@@ -1,1 +1,360 @@
-//! Maps and flow files for the command line.
+//! Maps and flow files for the command line: convert, check, describe. The texts come from experiments or stand alone.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::Path,
+};
+
+use indexmap::IndexMap;
+use raddle_fabric::{
+    Fabric, FabricSource, NodeKind, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_toml,
+};
+use raddle_units::{Bytes, NodeId, Time};
+use raddle_workload::{
+    FlowFormat, FlowList, LoadBase, Message, ReadOptions, TrafficError, Workload, describe,
+    read_flows, write_csv, write_parquet,
+};
+use serde_json::{Value as Json, json};
+
+use super::{
+    document::{self, Node},
+    error::{ExperimentError, Problem, clip},
+    files::Files,
+    read::read,
+    resolve::{Resolved, build_fabric, rebase_files},
+};
+use crate::results::ResultsError;
+
+/// Messages of a closed loop that a description looks at.
+const DESCRIBED_MESSAGES: u64 = 50_000_000;
+
+/// What kind of file a map is read from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FabricInput {
+    /// By its contents.
+    Auto,
+    /// A fabric description in TOML.
+    Toml,
+    /// The `[fabric]` table of an experiment.
+    Experiment,
+    /// The topology file of the HPCC repository's simulator.
+    HpccNs3,
+}
+
+/// What kind of file flows are read from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlowsInput {
+    /// By its name: `.toml` is an experiment.
+    Auto,
+    /// The traffic of an experiment.
+    Experiment,
+    /// A flow file.
+    File(FlowFormat),
+}
+
+/// The map in `text`: a fabric description, an experiment, or a topology file.
+///
+/// # Errors
+/// What is wrong with the text or the map, with its place.
+pub fn load_fabric(
+    text: &str,
+    path: &str,
+    input: FabricInput,
+    files: &dyn Files,
+) -> Result<Fabric, ExperimentError> {
+    let input = match input {
+        FabricInput::Auto => recognise(text),
+        given => given,
+    };
+    // These errors name file and line themselves.
+    let plain = |error: &raddle_fabric::FabricError| ExperimentError::plain(Problem::from(error));
+    match input {
+        FabricInput::HpccNs3 => parse_hpcc_ns3(text, path).map_err(|error| plain(&error)),
+        FabricInput::Experiment => {
+            let mut root = document::load(text, path, files)?;
+            rebase_files(&mut root, files);
+            let Some(table) = root.find(&["fabric"]) else {
+                let problem = Problem::Missing {
+                    key: "fabric".to_owned(),
+                    within: String::new(),
+                };
+                return Err(ExperimentError::at(&root.at, problem));
+            };
+            build_fabric(&read::<FabricSource>(table)?, &root, files)
+        }
+        FabricInput::Auto | FabricInput::Toml => {
+            parse_toml(text, path).map_err(|error| plain(&error))
+        }
+    }
+}
+
+/// A topology file begins with numbers, an experiment has a `[fabric]` table.
+fn recognise(text: &str) -> FabricInput {
+    let first = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("");
+    if first.starts_with(|c: char| c.is_ascii_digit()) {
+        return FabricInput::HpccNs3;
+    }
+    let has_fabric = |node: Node| node.find(&["fabric"]).is_some();
+    match document::parse(text, "") {
+        Ok(node) if has_fabric(node.clone()) || node.find(&["include"]).is_some() => {
+            FabricInput::Experiment
+        }
+        _ => FabricInput::Toml,
+    }
+}
+
+/// A map as text, node by node.
+pub fn fabric_text(fabric: &Fabric, hpcc_ns3: bool) -> String {
+    if hpcc_ns3 {
+        write_hpcc_ns3(fabric)
+    } else {
+        write_toml(fabric)
+    }
+}
+
+/// A map in numbers: hosts, switches and links, levels with their largest number of ports, kinds of links. With
+/// `graph` also all nodes and links as columns.
+pub fn fabric_summary(fabric: &Fabric, graph: bool) -> Json {
+    let nodes = || (0..fabric.node_count() as u32).map(NodeId);
+    let mut levels: IndexMap<u8, (u64, usize)> = IndexMap::new();
+    for node in nodes() {
+        let (count, ports) = levels.entry(fabric.level(node)).or_default();
+        *count += 1;
+        *ports = (*ports).max(fabric.ports_of(node).len());
+    }
+    levels.sort_keys();
+    let mut kinds: IndexMap<_, u64> = IndexMap::new();
+    for link in fabric.links() {
+        *kinds.entry((link.rate, link.delay)).or_default() += 1;
+    }
+    let mut summary = json!({
+        "name": fabric.name(),
+        "hosts": fabric.hosts().len(),
+        "switches": fabric.switches().len(),
+        "links": fabric.links().len(),
+        "levels": levels.iter().map(|(level, (count, ports))| {
+            json!({ "level": level, "nodes": count, "ports": ports })
+        }).collect::<Vec<_>>(),
+        "link_kinds": kinds.iter().map(|((rate, delay), links)| {
+            json!({ "rate": rate.to_string(), "delay": delay.to_string(), "links": links })
+        }).collect::<Vec<_>>(),
+    });
+    if graph {
+        let kind = |node| match fabric.kind(node) {
+            NodeKind::Host => "host",
+            NodeKind::Switch => "switch",
+        };
+        let end = |side: usize| -> Vec<u32> {
+            fabric
+                .links()
+                .iter()
+                .map(|link| fabric.port(link.ports[side]).node.0)
+                .collect()
+        };
+        let layout = fabric.layout();
+        summary["graph"] = json!({
+            "nodes": {
+                "node": nodes().map(|node| node.0).collect::<Vec<_>>(),
+                "kind": nodes().map(kind).collect::<Vec<_>>(),
+                "level": nodes().map(|node| fabric.level(node)).collect::<Vec<_>>(),
+                "name": nodes().map(|node| fabric.node_name(node)).collect::<Vec<_>>(),
+                "x": layout.iter().map(|place| place.x).collect::<Vec<_>>(),
+            },
+            "links": {
+                "node_a": end(0),
+                "node_b": end(1),
+                "rate_bps": fabric.links().iter().map(|link| link.rate.0).collect::<Vec<_>>(),
+                "delay_ps": fabric.links().iter().map(|link| link.delay.0).collect::<Vec<_>>(),
+            },
+        });
+    }
+    summary
+}
+
+/// The flows of an experiment or a flow file, and what their load is measured against.
+struct Flows {
+    workload: Box<dyn Workload>,
+    base: Option<LoadBase>,
+}
+
+fn load_flows(
+    path: &str,
+    input: FlowsInput,
+    seed: u64,
+    isolated: bool,
+    files: &dyn Files,
+) -> Result<Flows, ExperimentError> {
+    let input = match input {
+        FlowsInput::Auto if path.ends_with(".toml") => FlowsInput::Experiment,
+        FlowsInput::Auto => FlowsInput::File(FlowFormat::from_file_name(path)),
+        given => given,
+    };
+    let unreadable = |reason| {
+        ExperimentError::plain(Problem::Unreadable {
+            file: path.to_owned(),
+            reason,
+        })
+    };
+    let bytes = files.read(path).map_err(unreadable)?;
+    let no_twin = |hint: &str| {
+        let problem = Problem::Traffic("there are no tested flows among others".to_owned());
+        ExperimentError::of_file(path, problem).with_hint(hint)
+    };
+    let FlowsInput::File(format) = input else {
+        let text = String::from_utf8(bytes)
+            .map_err(|_| unreadable("it is not text (UTF-8)".to_owned()))?;
+        let resolved = Resolved::new(&text, path, files)?;
+        let workload = resolved
+            .traffic(seed, isolated, files)?
+            .ok_or_else(|| no_twin("leave out --isolated"))?;
+        let base = LoadBase {
+            hosts: resolved.network.fabric.hosts().len() as u64,
+            host_rate: resolved.network.environment.line_rate,
+            window: resolved.experiment.traffic.window(),
+            limit: DESCRIBED_MESSAGES,
+        };
+        return Ok(Flows {
+            workload,
+            base: Some(base),
+        });
+    };
+    let list = read_flows(&bytes, format, &ReadOptions::new(path))
+        .map_err(|error| ExperimentError::plain(Problem::from(&error)))?;
+    let list = if isolated {
+        list.isolated()
+            .ok_or_else(|| no_twin("tested classes begin with `tested-`"))?
+    } else {
+        list
+    };
+    Ok(Flows {
+        workload: Box::new(list),
+        base: None,
+    })
+}
+
+/// Counts and bytes of flows, in all and per class, as JSON.
+///
+/// # Errors
+/// What is wrong with the experiment or the flow file.
+pub fn traffic_summary(
+    path: &str,
+    input: FlowsInput,
+    seed: u64,
+    files: &dyn Files,
+) -> Result<Json, ExperimentError> {
+    let mut flows = load_flows(path, input, seed, false, files)?;
+    let known = flows.base.is_some();
+    let base = flows.base.unwrap_or(LoadBase {
+        hosts: 1,
+        host_rate: raddle_units::BitRate::from_gbps(100),
+        window: None,
+        limit: DESCRIBED_MESSAGES,
+    });
+    let stats = describe(flows.workload.as_mut(), &base)
+        .map_err(|error| ExperimentError::plain(Problem::from(&error)))?;
+    let mut summary = json!(stats);
+    if !known && let Some(summary) = summary.as_object_mut() {
+        // A flow file says nothing about the hosts, so it has no load.
+        summary.remove("load");
+    }
+    Ok(summary)
+}
+
+/// Writes the flows of an experiment or a flow file to `out`, which is replaced by rename. Gives their number.
+///
+/// # Errors
+/// What is wrong with the source, traffic without times of its own (a closed loop), or the disk.
+pub fn write_traffic(
+    path: &str,
+    input: FlowsInput,
+    seed: u64,
+    isolated: bool,
+    files: &dyn Files,
+    out: &Path,
+    format: FlowFormat,
+) -> Result<u64, ResultsError> {
+    let flows = load_flows(path, input, seed, isolated, files)?;
+    let mut counted = Counted {
+        inner: flows.workload,
+        popped: 0,
+    };
+    let name = out
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let open = out.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let written = write_flows(&mut counted, &open, format)
+        .and_then(|()| std::fs::rename(&open, out).map_err(ResultsError::disk("rename to", out)));
+    if written.is_err() {
+        // The first error is the one to tell.
+        let _ = std::fs::remove_file(&open);
+    }
+    written.map(|()| counted.popped)
+}
+
+fn write_flows(flows: &mut Counted, path: &Path, format: FlowFormat) -> Result<(), ResultsError> {
+    let file = File::create(path).map_err(ResultsError::disk("write", path))?;
+    let mut out = BufWriter::new(file);
+    let written = match format {
+        FlowFormat::HpccNs3 => {
+            // The number of flows comes first in this format.
+            FlowList::collect(flows)
+                .and_then(|mut list| raddle_workload::write_hpcc_ns3(&mut list, &mut out))
+        }
+        FlowFormat::Csv => write_csv(flows, &mut out),
+        FlowFormat::Parquet => write_parquet(flows, &mut out),
+    };
+    let wrong =
+        |error: &TrafficError| ExperimentError::plain(Problem::Traffic(clip(&error.to_string())));
+    written.map_err(|error| wrong(&error))?;
+    if let Some(fault) = flows.fault() {
+        return Err(wrong(fault).into());
+    }
+    out.flush().map_err(ResultsError::disk("write", path))
+}
+
+/// A workload that counts what is taken from it.
+struct Counted {
+    inner: Box<dyn Workload>,
+    popped: u64,
+}
+
+impl Workload for Counted {
+    fn classes(&self) -> &[String] {
+        self.inner.classes()
+    }
+    fn next_start(&self) -> Option<Time> {
+        self.inner.next_start()
+    }
+    fn pop(&mut self) -> Option<Message> {
+        let message = self.inner.pop();
+        self.popped += u64::from(message.is_some());
+        message
+    }
+    fn on_delivered(&mut self, now: Time, tag: u64) {
+        self.inner.on_delivered(now, tag);
+    }
+    fn has_dependencies(&self) -> bool {
+        self.inner.has_dependencies()
+    }
+    fn expected_messages(&self) -> Option<u64> {
+        self.inner.expected_messages()
+    }
+    fn expected_bytes(&self) -> Option<Bytes> {
+        self.inner.expected_bytes()
+    }
+    fn is_open_ended(&self) -> bool {
+        self.inner.is_open_ended()
+    }
+    fn finished(&self) -> bool {
+        self.inner.finished()
+    }
+    fn fault(&self) -> Option<&TrafficError> {
+        self.inner.fault()
+    }
+}

@@ -14,7 +14,10 @@ const SHOWN_MESSAGE: usize = 600;
 
 /// Why an experiment is refused. Its text is the whole message: place, line with a mark, what is wrong, cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExperimentError {
+pub struct ExperimentError(Box<Report>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Report {
     place: Place,
     problem: Problem,
     hint: Option<String>,
@@ -25,6 +28,8 @@ pub struct ExperimentError {
 pub enum Place {
     /// The experiment as a whole, or another file of it.
     File(String),
+    /// The problem says it itself.
+    Said,
     /// Another file, whose name and line the problem gives itself.
     Named {
         /// Where that file is named, as `file:line`.
@@ -112,36 +117,27 @@ pub enum Problem {
 }
 
 impl ExperimentError {
+    fn new(place: Place, problem: Problem) -> Self {
+        Self(Box::new(Report {
+            place,
+            problem,
+            hint: None,
+        }))
+    }
+
     /// An error of a whole file.
     pub(crate) fn of_file(file: &str, problem: Problem) -> Self {
-        Self {
-            place: Place::File(file.to_owned()),
-            problem,
-            hint: None,
-        }
+        Self::new(Place::File(file.to_owned()), problem)
     }
 
+    /// An error whose text says where it is.
+    pub(crate) fn plain(problem: Problem) -> Self {
+        Self::new(Place::Said, problem)
+    }
+
+    /// An error at a place of a text.
     pub(crate) fn at(location: &Location, problem: Problem) -> Self {
-        Self {
-            place: location.place(),
-            problem,
-            hint: None,
-        }
-    }
-
-    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    /// What is wrong, as data.
-    pub fn problem(&self) -> &Problem {
-        &self.problem
-    }
-
-    /// Where.
-    pub fn place(&self) -> &Place {
-        &self.place
+        Self::new(location.place(), problem)
     }
 
     /// An error in a file that the text names at `location`; the message says where in that file.
@@ -149,12 +145,25 @@ impl ExperimentError {
         let by = match location.place() {
             Place::Text { file, line, .. } => format!("{file}:{line}"),
             Place::File(by) | Place::Named { by } => by,
+            Place::Said => String::new(),
         };
-        Self {
-            place: Place::Named { by },
-            problem,
-            hint: None,
-        }
+        Self::new(Place::Named { by }, problem)
+    }
+
+    /// The same with a cure.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// What is wrong, as data.
+    pub fn problem(&self) -> &Problem {
+        &self.0.problem
+    }
+
+    /// Where.
+    pub fn place(&self) -> &Place {
+        &self.0.place
     }
 }
 
@@ -174,11 +183,15 @@ impl std::error::Error for ExperimentError {}
 
 impl fmt::Display for ExperimentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::File(file) => write!(f, "{file}: {}", self.problem)?,
-            Place::Named { by } => {
-                write!(f, "{}\n  in the file that is named at {by}", self.problem)?
-            }
+        let Report {
+            place,
+            problem,
+            hint,
+        } = self.0.as_ref();
+        match place {
+            Place::File(file) => write!(f, "{file}: {}", problem)?,
+            Place::Said => write!(f, "{}", problem)?,
+            Place::Named { by } => write!(f, "{}\n  in the file that is named at {by}", problem)?,
             Place::Text {
                 file,
                 line,
@@ -188,7 +201,7 @@ impl fmt::Display for ExperimentError {
                 mark_len,
             } => {
                 let margin = line.to_string().len().max(3);
-                write!(f, "{file}:{line}:{column}: {}", self.problem)?;
+                write!(f, "{file}:{line}:{column}: {}", problem)?;
                 write!(f, "\n  {line:>margin$} | {excerpt}")?;
                 write!(
                     f,
@@ -199,7 +212,7 @@ impl fmt::Display for ExperimentError {
                 )?;
             }
         }
-        match &self.hint {
+        match hint {
             Some(hint) => write!(f, "\n  hint: {hint}"),
             None => Ok(()),
         }

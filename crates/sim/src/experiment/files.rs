@@ -15,7 +15,7 @@ pub trait Files {
 
     /// The name of `file` as it is written in the file `from`: relative to its folder.
     fn beside(&self, from: &str, file: &str) -> String {
-        let folder = Path::new(from).parent().unwrap_or(Path::new(""));
+        let folder = Path::new(from).parent().unwrap_or_else(|| Path::new(""));
         tidy(&folder.join(file)).to_string_lossy().into_owned()
     }
 

@@ -39,6 +39,10 @@ mod stamp;
 #[cfg(test)]
 mod tests;
 
+pub use describe::{
+    FabricInput, FlowsInput, fabric_summary, fabric_text, load_fabric, traffic_summary,
+    write_traffic,
+};
 pub use error::{ExperimentError, Place, Problem};
 pub use fields::{
     Compat, Experiment, Fault, NodeName, Reading, RecordTable, ScoreTable, ScoreWeights,

@@ -63,6 +63,8 @@ pub struct PlannedRun {
     pub seed: u64,
     /// Whether it is the twin with the tested flows alone.
     pub isolated: bool,
+    /// Messages that are expected, where that is known.
+    pub flows: Option<u64>,
     /// Hash of everything that decides its outcome.
     pub stamp: String,
     /// What it will cost.
@@ -100,11 +102,7 @@ impl Resolved {
     /// # Errors
     /// [`ExperimentError`]: one screen with place and cure.
     pub fn new(text: &str, path: &str, files: &dyn Files) -> Result<Self, ExperimentError> {
-        let mut root = document::load(text, path, files)?;
-        rebase_files(&mut root, files);
-        let mut experiment: Experiment = read(&root)?;
-        check(&experiment, &root)?;
-        experiment.include.clear();
+        let (mut experiment, root) = parse(text, path, files)?;
         let name = experiment.name.get_or_insert_with(|| stem(path)).clone();
         let resolver = Resolver { root: &root, files };
         resolver.resolve(experiment, name)
@@ -128,13 +126,51 @@ impl Resolved {
         run: &PlannedRun,
         files: &dyn Files,
     ) -> Result<Box<dyn Workload>, ExperimentError> {
-        let source = match &self.twin {
-            Some(twin) if run.isolated => twin,
-            _ => &self.experiment.traffic,
+        let missing = || Problem::Setup("the experiment has no isolated twin".to_owned());
+        self.traffic(run.seed, run.isolated, files)?
+            .ok_or_else(|| ExperimentError::of_file(&self.name, missing()))
+    }
+
+    /// The messages for a seed, whole or the tested ones alone; `None` where there is no twin.
+    ///
+    /// # Errors
+    /// As [`Self::workload`].
+    pub fn traffic(
+        &self,
+        seed: u64,
+        isolated: bool,
+        files: &dyn Files,
+    ) -> Result<Option<Box<dyn Workload>>, ExperimentError> {
+        let source = if isolated {
+            self.twin.as_ref()
+        } else {
+            Some(&self.experiment.traffic)
         };
-        build_traffic(source, &self.network, run.seed, files)
+        let Some(source) = source else {
+            return Ok(None);
+        };
+        build_traffic(source, &self.network, seed, files)
+            .map(Some)
             .map_err(|error| ExperimentError::of_file(&self.name, Problem::from(&error)))
     }
+}
+
+impl Experiment {
+    /// Reads and checks the tables of an experiment without building anything; includes are merged in.
+    ///
+    /// # Errors
+    /// [`ExperimentError`]: one screen with place and cure.
+    pub fn parse(text: &str, path: &str, files: &dyn Files) -> Result<Self, ExperimentError> {
+        parse(text, path, files).map(|(experiment, _)| experiment)
+    }
+}
+
+fn parse(text: &str, path: &str, files: &dyn Files) -> Result<(Experiment, Node), ExperimentError> {
+    let mut root = document::load(text, path, files)?;
+    rebase_files(&mut root, files);
+    let experiment: Experiment = read(&root)?;
+    check(&experiment, &root)?;
+    Ok((experiment, root))
 }
 
 struct Resolver<'a> {
@@ -156,7 +192,7 @@ impl Resolver<'_> {
             Some(Compat::HpccNs3) => Semantics::HPCC_NS3,
             None => Semantics::CORRECTED,
         };
-        let fabric = Arc::new(self.fabric(&experiment.fabric)?);
+        let fabric = Arc::new(build_fabric(&experiment.fabric, self.root, self.files)?);
         let mtu = experiment.simulation.mtu.unwrap_or(Bytes(1000));
         let setup = |error: &SetupError| self.setup_error(error);
         let network =
@@ -204,6 +240,9 @@ impl Resolver<'_> {
                         scheme: index,
                         seed,
                         isolated,
+                        flows: workload
+                            .expected_messages()
+                            .filter(|_| !workload.is_open_ended()),
                         stamp: stamp.hex(),
                         estimate: Estimate::of(&network, workload.as_ref(), mtu, hops, base.end),
                     });
@@ -227,27 +266,6 @@ impl Resolver<'_> {
             base,
             experiment,
         })
-    }
-
-    fn fabric(&self, source: &FabricSource) -> Result<Fabric, ExperimentError> {
-        match source {
-            FabricSource::Spec(spec) => spec.build().map_err(|error| {
-                let at = match &error {
-                    FabricError::BadParameter { key, .. } => self.at(&["fabric", key]),
-                    _ => self.at(&["fabric"]),
-                };
-                ExperimentError::at(at, Problem::from(&error))
-            }),
-            FabricSource::File(source) => {
-                let at = self.at(&["fabric", "file"]);
-                let text = document::read_text(self.files, &source.file, at)?;
-                match source.format {
-                    FabricFormat::Toml => parse_toml(&text, &source.file),
-                    FabricFormat::HpccNs3 => parse_hpcc_ns3(&text, &source.file),
-                }
-                .map_err(|error| ExperimentError::in_named_file(at, Problem::from(&error)))
-            }
-        }
     }
 
     fn setup_error(&self, error: &SetupError) -> ExperimentError {
@@ -305,9 +323,11 @@ impl Resolver<'_> {
             mtu,
             buffer: *simulation
                 .buffer
-                .get_or_insert(default_buffer(line_rate, compat)),
+                .get_or_insert_with(|| default_buffer(line_rate, compat)),
             lossless: *simulation.lossless.get_or_insert(true),
-            path_choice: *simulation.path_choice.get_or_insert(PathChoice::default()),
+            path_choice: *simulation
+                .path_choice
+                .get_or_insert_with(PathChoice::default),
             min_rate,
             reroute_delay: *simulation.reroute_delay.get_or_insert(usual.reroute_delay),
             end: simulation.end.map(|end| Time(end.0)),
@@ -326,8 +346,8 @@ impl Resolver<'_> {
         config.watch_from = *record.watch_from.get_or_insert(config.watch_from);
         let score = &mut experiment.score;
         score.weights = score.weights.as_ref().map(normalised);
-        score.reading.get_or_insert(Reading::default());
-        score.variance.get_or_insert(Variance::default());
+        score.reading.get_or_insert_with(Reading::default);
+        score.variance.get_or_insert_with(Variance::default);
         Ok(config)
     }
 
@@ -654,6 +674,32 @@ fn find_node(fabric: &Fabric, name: &NodeName) -> Option<NodeId> {
     }
 }
 
+/// The map that a `[fabric]` table describes or names; `root` gives the places.
+pub(crate) fn build_fabric(
+    source: &FabricSource,
+    root: &Node,
+    files: &dyn Files,
+) -> Result<Fabric, ExperimentError> {
+    match source {
+        FabricSource::Spec(spec) => spec.build().map_err(|error| {
+            let at = match &error {
+                FabricError::BadParameter { key, .. } => root.locate(&["fabric", key]),
+                _ => root.locate(&["fabric"]),
+            };
+            ExperimentError::at(at, Problem::from(&error))
+        }),
+        FabricSource::File(source) => {
+            let at = root.locate(&["fabric", "file"]);
+            let text = document::read_text(files, &source.file, at)?;
+            match source.format {
+                FabricFormat::Toml => parse_toml(&text, &source.file),
+                FabricFormat::HpccNs3 => parse_hpcc_ns3(&text, &source.file),
+            }
+            .map_err(|error| ExperimentError::in_named_file(at, Problem::from(&error)))
+        }
+    }
+}
+
 fn build_traffic(
     source: &TrafficSource,
     network: &Network,
@@ -705,7 +751,7 @@ fn average_hops(network: &Network) -> f64 {
 }
 
 /// Names of files become relative to where the program runs, wherever the text that names them lies.
-fn rebase_files(root: &mut Node, files: &dyn Files) {
+pub(crate) fn rebase_files(root: &mut Node, files: &dyn Files) {
     let named = root.find(&["traffic", "file"]).is_some();
     for table in ["fabric", "traffic"] {
         if let Some(node) = root.find_mut(&[table]) {

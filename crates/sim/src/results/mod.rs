@@ -81,7 +81,7 @@ pub enum ResultsError {
 }
 
 impl ResultsError {
-    fn disk(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn disk(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Disk {
             action,

@@ -1,0 +1,80 @@
+//! From Rust's errors to the Python package's.
+
+use pyo3::{
+    exceptions::{PyOSError, PyRuntimeError},
+    prelude::*,
+    types::PyString,
+};
+use raddle_sim::{experiment::ExperimentError, results::ResultsError};
+
+/// What a call may fail with.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The user's files are wrong.
+    Experiment(ExperimentError),
+    /// A run or its results.
+    Results(ResultsError),
+    /// A file that cannot be opened.
+    Disk(std::io::Error, String),
+    /// Text that did not come from this package.
+    NotAPlan(String),
+}
+
+impl From<ExperimentError> for Failure {
+    fn from(error: ExperimentError) -> Self {
+        Self::Experiment(error)
+    }
+}
+
+impl From<ResultsError> for Failure {
+    fn from(error: ResultsError) -> Self {
+        Self::Results(error)
+    }
+}
+
+/// The Python exception for a failure.
+pub(crate) fn raise(py: Python<'_>, failure: Failure) -> PyErr {
+    match failure {
+        Failure::Experiment(error) => ours(py, "ExperimentError", &error.to_string()),
+        Failure::Disk(error, path) => system(&error, path),
+        Failure::NotAPlan(message) => ours(py, "RaddleError", &message),
+        Failure::Results(error) => match error {
+            ResultsError::Experiment(_)
+            | ResultsError::Setup(_)
+            | ResultsError::Traffic { .. }
+            | ResultsError::Changed { .. } => ours(py, "ExperimentError", &error.to_string()),
+            ResultsError::Cancelled { .. } => ours(py, "RunCancelled", &error.to_string()),
+            ResultsError::Damaged { .. } => ours(py, "ResultsError", &error.to_string()),
+            ResultsError::Disk { source, path, .. } => system(&source, path.display().to_string()),
+            other => ours(py, "RunFailed", &other.to_string()),
+        },
+    }
+}
+
+/// An `OSError` of the right kind (`PermissionError`, ...): Python chooses it by the number.
+fn system(error: &std::io::Error, path: String) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => {
+            let text = error.to_string();
+            let text = text
+                .split(" (os error")
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            PyOSError::new_err((number, text, path))
+        }
+        None => PyOSError::new_err(format!("{path}: {error}")),
+    }
+}
+
+/// An exception of `raddle.errors`.
+fn ours(py: Python<'_>, name: &str, message: &str) -> PyErr {
+    let made = py
+        .import("raddle.errors")
+        .and_then(|module| module.getattr(name))
+        .and_then(|class| class.call1((PyString::new(py, message),)));
+    match made {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(_) => PyRuntimeError::new_err(message.to_owned()),
+    }
+}

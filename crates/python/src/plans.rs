@@ -1,0 +1,65 @@
+//! Plans that came back from Python, with the network that was built for them: all runs of a plan share one.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use raddle_sim::{
+    experiment::{DiskFiles, Resolved},
+    results::ResultsError,
+};
+
+use crate::error::Failure;
+
+/// The last plan; its runs ask for it one after the other or at once.
+static LAST: Mutex<Option<(String, Arc<Resolved>)>> = Mutex::new(None);
+
+/// Keeps what was resolved for a plan until another one comes.
+pub(crate) fn keep(plan: &str, resolved: Resolved) {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) =
+        Some((plan.to_owned(), Arc::new(resolved)));
+}
+
+/// The resolved experiment of a plan.
+pub(crate) fn resolved_plan(plan: &str) -> Result<Arc<Resolved>, Failure> {
+    // Held while resolving, so that runs that start together do not all build the same network.
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((text, resolved)) = last.as_ref()
+        && text == plan
+    {
+        return Ok(Arc::clone(resolved));
+    }
+    let json = parse(plan)?;
+    let Some(text) = json["experiment"].as_str() else {
+        return Err(Failure::NotAPlan("the plan holds no experiment".to_owned()));
+    };
+    let resolved = Arc::new(Resolved::new(text, "experiment.toml", &DiskFiles)?);
+    *last = Some((plan.to_owned(), Arc::clone(&resolved)));
+    Ok(resolved)
+}
+
+/// Refuses a run whose files changed since the plan was made: its results would carry the wrong stamp.
+pub(crate) fn check_stamp(plan: &str, resolved: &Resolved, index: usize) -> Result<(), Failure> {
+    let json = parse(plan)?;
+    let planned = json["runs"][index]["stamp"].as_str();
+    match resolved.runs.get(index) {
+        Some(run) if planned != Some(run.stamp.as_str()) => Err(ResultsError::Changed {
+            run: run.name.clone(),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// The text of a file that the user named.
+pub(crate) fn read_text(path: &str) -> Result<String, Failure> {
+    let bytes =
+        std::fs::read(Path::new(path)).map_err(|error| Failure::Disk(error, path.to_owned()))?;
+    // Parsers say what is wrong with text that is none.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn parse(plan: &str) -> Result<serde_json::Value, Failure> {
+    serde_json::from_str(plan).map_err(|error| Failure::NotAPlan(format!("not a plan: {error}")))
+}

@@ -1,0 +1,93 @@
+//! What every parser promises about any input, used by the fuzz targets and by the replay of the corpus in
+//! `crates/sim/tests/fuzz_corpus.rs`: no panic, and an error that fits on a screen and names its source.
+
+#![allow(dead_code, reason = "each user takes some of the functions")]
+
+use raddle_fabric::{parse_hpcc_ns3, parse_toml, write_hpcc_ns3};
+use raddle_sim::experiment::{Experiment, MemoryFiles};
+use raddle_workload::{FlowFormat, FlowTimes, ReadOptions, read_flows, write_csv};
+
+/// Lines and characters that an error may have.
+const SCREEN: (usize, usize) = (24, 4000);
+
+/// An experiment file; `base.toml` and `loop.toml` can be included.
+pub(crate) fn experiment(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let files = MemoryFiles::default()
+        .with("base.toml", "[simulation]\nseeds = [1]\n")
+        .with("loop.toml", "include = [\"fuzz.toml\"]\n")
+        .with("fuzz.toml", bytes);
+    if let Err(error) = Experiment::parse(text, "fuzz.toml", &files) {
+        judge(&error.to_string(), &["fuzz.toml", "loop.toml", "base.toml"]);
+    }
+}
+
+/// A fabric description.
+pub(crate) fn fabric_toml(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    if let Err(error) = parse_toml(text, "fuzz.toml") {
+        judge(&error.to_string(), &[]);
+    }
+}
+
+/// A topology file; what is accepted is written and read again.
+pub(crate) fn topology_hpcc_ns3(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    match parse_hpcc_ns3(text, "fuzz.txt") {
+        Err(error) => judge(&error.to_string(), &["fuzz.txt"]),
+        Ok(fabric) => {
+            let written = write_hpcc_ns3(&fabric);
+            let again = parse_hpcc_ns3(&written, "again").expect("what was written can be read");
+            assert_eq!(write_hpcc_ns3(&again), written);
+        }
+    }
+}
+
+/// A reference flow file, in both readings of its times.
+pub(crate) fn flows_hpcc_ns3(bytes: &[u8]) {
+    for times in [FlowTimes::Exact, FlowTimes::HpccNs3] {
+        let options = ReadOptions {
+            times,
+            ..ReadOptions::new("fuzz.txt")
+        };
+        if let Err(error) = read_flows(bytes, FlowFormat::HpccNs3, &options) {
+            judge(&error.to_string(), &["fuzz.txt"]);
+        }
+    }
+}
+
+/// A CSV flow file; what is accepted is written and read again.
+pub(crate) fn flows_csv(bytes: &[u8]) {
+    let options = ReadOptions::new("fuzz.csv");
+    match read_flows(bytes, FlowFormat::Csv, &options) {
+        Err(error) => judge(&error.to_string(), &["fuzz.csv"]),
+        Ok(flows) => {
+            let mut written = Vec::new();
+            write_csv(&mut flows.rewound(), &mut written).expect("a list can be written");
+            let again = read_flows(&written, FlowFormat::Csv, &options)
+                .expect("what was written can be read");
+            assert_eq!(again.messages(), flows.messages());
+        }
+    }
+}
+
+fn judge(message: &str, sources: &[&str]) {
+    assert!(
+        message.lines().count() <= SCREEN.0,
+        "more than a screen: {message}"
+    );
+    assert!(
+        message.chars().count() <= SCREEN.1,
+        "more than a screen: {message}"
+    );
+    assert!(
+        sources.is_empty() || sources.iter().any(|source| message.contains(source)),
+        "no source is named: {message}"
+    );
+}
