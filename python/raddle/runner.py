@@ -244,6 +244,7 @@ def _finish(plan: Plan, out: Path, states: Sequence[RunState]) -> Mapping[str, A
     from raddle.summary import summarise
 
     complete = all(s.stats is not None for s in states)
+    _drop_stale(out, states)
     write_text(out / "experiment.toml", plan.experiment)
     _core.merge(plan.text, str(out))
     parameters = {name: [asdict(p) for p in rows] for name, rows in plan.parameters.items()}
@@ -251,7 +252,7 @@ def _finish(plan: Plan, out: Path, states: Sequence[RunState]) -> Mapping[str, A
     done = [
         (s.run.scheme, s.run.seed, s.run.variant, s.stats) for s in states if s.stats is not None
     ]
-    if not (out / "flows.parquet").is_file():  # only isolated runs are done so far
+    if not any(variant == "loaded" for _, _, variant, _ in done):
         summary: dict[str, Any] = {
             "schema": 1,
             "name": plan.name,
@@ -264,6 +265,18 @@ def _finish(plan: Plan, out: Path, states: Sequence[RunState]) -> Mapping[str, A
         )
     write_json(out / "summary.json", summary)
     return summary
+
+
+def _drop_stale(out: Path, states: Sequence[RunState]) -> None:
+    """Remove what an earlier experiment left in `out` and this one does not write anew."""
+    if all(s.reused for s in states):
+        return
+    (out / "report.html").unlink(missing_ok=True)
+    done = {s.run.variant for s in states if s.stats is not None}
+    for variant, folder in (("loaded", out), ("isolated", out / "isolated")):
+        if variant not in done and folder.is_dir():
+            for file in folder.glob("*.parquet"):
+                file.unlink()
 
 
 def _manifest(

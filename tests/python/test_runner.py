@@ -100,6 +100,21 @@ def test_an_interrupt_keeps_finished_runs_and_the_same_call_resumes(
     assert len(core.simulated) == 8
 
 
+def test_an_earlier_experiment_leaves_nothing_behind(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    execute(plan_file(experiment), out)
+    (out / "report.html").write_text("of the first experiment")
+    text = experiment.read_text().replace("hpc-mix", "poisson").replace("[1, 2]", "[5]")
+    experiment.write_text(text)
+    execute(plan_file(experiment), out)
+    assert not (out / "report.html").exists()
+    results = raddle.load(out)
+    assert results.seeds == (5,)
+    assert results.isolated is None
+
+
 def test_a_failing_run_keeps_the_finished_ones_and_says_which_it_was(
     core: SyntheticCore, experiment: Path, tmp_path: Path
 ) -> None:
