@@ -22,7 +22,8 @@ use super::{
     error::{ExperimentError, Problem, clip},
     files::Files,
     read::read,
-    resolve::{Resolved, build_fabric, rebase_files},
+    resolve::Resolved,
+    sources::{build_fabric, rebase_files},
 };
 use crate::results::ResultsError;
 
@@ -294,7 +295,13 @@ pub fn write_traffic(
         // The first error is the one to tell.
         let _ = std::fs::remove_file(&open);
     }
-    written.map(|()| counted.popped)
+    // Whoever reads the message knows the file by its own name.
+    written
+        .map(|()| counted.popped)
+        .map_err(|error| match error {
+            ResultsError::Disk { action, source, .. } => ResultsError::disk(action, out)(source),
+            other => other,
+        })
 }
 
 fn write_flows(flows: &mut Counted, path: &Path, format: FlowFormat) -> Result<(), ResultsError> {

@@ -5,7 +5,7 @@
 //! - `read`, `error`: from the tree to typed values; errors of one screen with a cure.
 //! - `fields`: the tables of the file, and their JSON Schema.
 //! - `check`: what types cannot say.
-//! - `resolve`: network, schemes, runs and their settings.
+//! - `resolve`, `settings`, `sources`: network, schemes, runs; every setting with its source; maps and files outside.
 //! - `plan`: the same as JSON, with estimates.
 //! - `describe`: maps and flow files for the command line.
 //!
@@ -28,6 +28,8 @@
 
 mod check;
 mod describe;
+#[cfg(test)]
+mod describe_tests;
 mod document;
 mod error;
 mod fields;
@@ -35,6 +37,8 @@ mod files;
 mod plan;
 mod read;
 mod resolve;
+mod settings;
+mod sources;
 mod stamp;
 #[cfg(test)]
 mod tests;
@@ -50,4 +54,5 @@ pub use fields::{
 };
 pub use files::{DiskFiles, Files, MemoryFiles};
 pub use plan::Estimate;
-pub use resolve::{PlannedRun, Resolved, SchemeRun, Setting};
+pub use resolve::{PlannedRun, Resolved, SchemeRun};
+pub use settings::Setting;

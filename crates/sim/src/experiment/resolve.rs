@@ -1,45 +1,29 @@
 //! From a checked experiment to runs: the network, every scheme's parameters, all settings with their source.
 
-use std::{fmt::Display, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
-use raddle_fabric::{
-    Fabric, FabricError, FabricFormat, FabricSource, parse_hpcc_ns3, parse_toml, write_toml,
-};
+use raddle_fabric::write_toml;
 use raddle_routing::PathChoice;
 use raddle_transport::cc::{EffectiveParameter, SchemeParameters};
 use raddle_units::{BitRate, Bytes, NodeId, Time};
-use raddle_workload::{
-    FlowList, FlowTimes, TrafficError, TrafficSource, Workload, has_isolated_twin,
-};
-use serde::Serialize;
+use raddle_workload::{FlowList, TrafficError, TrafficSource, Workload, has_isolated_twin};
 
 use super::{
     check::{check, normalised},
     document::{self, Location, Node, Value},
     error::{ExperimentError, Problem, clip},
-    fields::{Compat, Experiment, Fault, NodeName, Reading, Variance},
+    fields::{Compat, Experiment, Reading, Variance},
     files::Files,
     plan::Estimate,
     read::read,
+    settings::{Setting, default_buffer, settings},
+    sources::{build_fabric, build_traffic, find_faults, rebase_files},
     stamp::Stamp,
 };
-use crate::{
-    Discard, LinkFault, MarkReplay, Network, Progress, RunConfig, Semantics, SetupError, simulate,
-};
+use crate::{Discard, MarkReplay, Network, Progress, RunConfig, Semantics, SetupError, simulate};
 
 /// Schemes that are compared where the experiment names none: the paper's.
 const DEFAULT_SCHEMES: [&str; 6] = ["none", "dctcp", "dcqcn", "timely", "hpcc", "pint"];
-
-/// A setting as the runs use it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Setting {
-    /// Key in `[simulation]` or `[record]`, or the name of a figure derived from the fabric.
-    pub key: &'static str,
-    /// Value with its unit.
-    pub value: String,
-    /// `experiment file`, or where the default comes from.
-    pub source: &'static str,
-}
 
 /// A scheme with its resolved parameters.
 #[derive(Clone, Debug)]
@@ -249,7 +233,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        let settings = self.settings(&experiment, &network);
+        let settings = settings(self.root, &experiment, &network);
         Ok(Resolved {
             classes: traffic.classes().to_vec(),
             expected: (
@@ -287,7 +271,7 @@ impl Resolver<'_> {
         mtu: Bytes,
     ) -> Result<RunConfig, ExperimentError> {
         let line_rate = network.environment.line_rate;
-        let faults = self.faults(&experiment.simulation.faults, &network.fabric)?;
+        let faults = find_faults(&experiment.simulation.faults, &network.fabric, self.root)?;
         let simulation = &mut experiment.simulation;
         let compat = simulation.compat.is_some();
         // Any scheme will do here: runs bring their own.
@@ -443,54 +427,6 @@ impl Resolver<'_> {
         Ok(twin.filter(|_| isolated))
     }
 
-    fn faults(&self, faults: &[Fault], fabric: &Fabric) -> Result<Vec<LinkFault>, ExperimentError> {
-        let mut found = Vec::new();
-        for (index, fault) in faults.iter().enumerate() {
-            let at = match self
-                .root
-                .find(&["simulation", "faults"])
-                .map(|node| &node.value)
-            {
-                Some(Value::Array(items)) if index < items.len() => items[index].locate(&["link"]),
-                _ => self.at(&["simulation", "faults"]),
-            };
-            let error = |message: String, hint: &str| {
-                let problem = Problem::Value {
-                    key: "`link`: ".to_owned(),
-                    message: clip(&message),
-                };
-                ExperimentError::at(at, problem).with_hint(hint)
-            };
-            let [a, b] = &fault.link;
-            let node = |name: &NodeName| {
-                find_node(fabric, name).ok_or_else(|| {
-                    let message = format!("there is no node `{name}` in {}", fabric.name());
-                    error(message, "`raddle fabric show` lists the nodes")
-                })
-            };
-            let (a, b) = (node(a)?, node(b)?);
-            let before = found.len();
-            let links = fabric
-                .ports_of(a)
-                .iter()
-                .filter(|port| fabric.port(port.peer).node == b);
-            found.extend(links.map(|port| LinkFault {
-                link: port.link,
-                down: Time(fault.down.0),
-                up: fault.up.map(|up| Time(up.0)),
-            }));
-            if found.len() == before {
-                let message = format!(
-                    "{} and {} are not joined",
-                    fabric.node_name(a),
-                    fabric.node_name(b)
-                );
-                return Err(error(message, "`raddle fabric show` lists the links"));
-            }
-        }
-        Ok(found)
-    }
-
     /// Sets a run up without traffic, so that what cannot work is said before anything runs.
     fn rehearse(
         &self,
@@ -552,186 +488,6 @@ impl Resolver<'_> {
         }
         Ok(stamp.with(described.as_bytes()))
     }
-
-    fn settings(&self, experiment: &Experiment, network: &Network) -> Vec<Setting> {
-        let mut settings = Vec::new();
-        let mut add =
-            |table: &str, key: &'static str, value: Option<String>, default: &'static str| {
-                let given = self.root.find(&[table, key]).is_some();
-                let source = if given { "experiment file" } else { default };
-                settings.extend(value.map(|value| Setting { key, value, source }));
-            };
-        fn text<T: Display>(value: &Option<T>) -> Option<String> {
-            value.as_ref().map(T::to_string)
-        }
-        let simulation = &experiment.simulation;
-        let compat = simulation.compat.is_some();
-        let usual = "default";
-        let semantics = if compat {
-            "hpcc-ns3"
-        } else {
-            "none: corrected model"
-        };
-        add("simulation", "compat", Some(semantics.to_owned()), usual);
-        let scaled = if compat {
-            "HPCC simulator, run.py"
-        } else {
-            "32MiB per 100Gbps of host links"
-        };
-        add("simulation", "buffer", text(&simulation.buffer), scaled);
-        add("simulation", "mtu", text(&simulation.mtu), usual);
-        add("simulation", "lossless", text(&simulation.lossless), usual);
-        let lowest = if compat {
-            "HPCC simulator, run.py"
-        } else {
-            "1 % of the host links"
-        };
-        add("simulation", "min_rate", text(&simulation.min_rate), lowest);
-        add(
-            "simulation",
-            "retransmission_timeout",
-            text(&simulation.retransmission_timeout),
-            usual,
-        );
-        add(
-            "simulation",
-            "max_timeouts",
-            text(&simulation.max_timeouts),
-            usual,
-        );
-        let path_choice = simulation.path_choice.and_then(|choice| {
-            serde_json::to_value(choice)
-                .ok()
-                .and_then(|value| value.as_str().map(str::to_owned))
-        });
-        add("simulation", "path_choice", path_choice, usual);
-        add(
-            "simulation",
-            "reroute_delay",
-            text(&simulation.reroute_delay),
-            usual,
-        );
-        add("simulation", "end", text(&simulation.end), usual);
-        add(
-            "simulation",
-            "isolated",
-            text(&simulation.isolated),
-            "whether the traffic has tested flows among others",
-        );
-        add("record", "acks", text(&experiment.record.acks), usual);
-        add(
-            "record",
-            "sample_interval",
-            text(&experiment.record.sample_interval),
-            usual,
-        );
-        add(
-            "record",
-            "watch_from",
-            text(&experiment.record.watch_from),
-            usual,
-        );
-        let environment = &network.environment;
-        add(
-            "",
-            "line_rate",
-            Some(environment.line_rate.to_string()),
-            "fastest host link",
-        );
-        add(
-            "",
-            "base_rtt",
-            Some(environment.base_rtt.to_string()),
-            "largest RTT of the idle fabric",
-        );
-        add(
-            "",
-            "bdp",
-            Some(environment.bdp.to_string()),
-            "largest bandwidth-delay product",
-        );
-        settings
-    }
-}
-
-impl Display for NodeName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Number(number) => number.fmt(f),
-            Self::Name(name) => f.write_str(name),
-        }
-    }
-}
-
-fn find_node(fabric: &Fabric, name: &NodeName) -> Option<NodeId> {
-    let numbered =
-        |number: u32| ((number as usize) < fabric.node_count()).then_some(NodeId(number));
-    match name {
-        NodeName::Number(number) => numbered(*number),
-        NodeName::Name(name) => fabric
-            .find_node(name)
-            .or_else(|| name.parse().ok().and_then(numbered)),
-    }
-}
-
-/// The map that a `[fabric]` table describes or names; `root` gives the places.
-pub(crate) fn build_fabric(
-    source: &FabricSource,
-    root: &Node,
-    files: &dyn Files,
-) -> Result<Fabric, ExperimentError> {
-    match source {
-        FabricSource::Spec(spec) => spec.build().map_err(|error| {
-            let at = match &error {
-                FabricError::BadParameter { key, .. } => root.locate(&["fabric", key]),
-                _ => root.locate(&["fabric"]),
-            };
-            ExperimentError::at(at, Problem::from(&error))
-        }),
-        FabricSource::File(source) => {
-            let at = root.locate(&["fabric", "file"]);
-            let text = document::read_text(files, &source.file, at)?;
-            match source.format {
-                FabricFormat::Toml => parse_toml(&text, &source.file),
-                FabricFormat::HpccNs3 => parse_hpcc_ns3(&text, &source.file),
-            }
-            .map_err(|error| ExperimentError::in_named_file(at, Problem::from(&error)))
-        }
-    }
-}
-
-fn build_traffic(
-    source: &TrafficSource,
-    network: &Network,
-    seed: u64,
-    files: &dyn Files,
-) -> Result<Box<dyn Workload>, TrafficError> {
-    let times = if network.semantics == Semantics::HPCC_NS3 {
-        FlowTimes::HpccNs3
-    } else {
-        FlowTimes::Exact
-    };
-    let mut read = |name: &str| files.read(name);
-    source.build(
-        &mut read,
-        network.fabric.hosts(),
-        network.environment.line_rate,
-        seed,
-        times,
-    )
-}
-
-/// 32 MiB at 100 Gbit/s, in proportion; the HPCC simulator's script gives whole MiB.
-fn default_buffer(line_rate: BitRate, compat: bool) -> Bytes {
-    if compat {
-        return Bytes::from_mib((line_rate.0 / 1_000_000_000 * 16 / 50).clamp(1, 4095));
-    }
-    let scaled = (u128::from(line_rate.0) * (32 << 20)).div_ceil(100_000_000_000);
-    Bytes(
-        u64::try_from(scaled)
-            .unwrap_or(u64::MAX)
-            .clamp(1 << 20, 4095 << 20),
-    )
 }
 
 /// Links between two hosts, on average over a sample of pairs.
@@ -748,38 +504,6 @@ fn average_hops(network: &Network) -> f64 {
         }
     }
     links as f64 / pairs.max(1) as f64
-}
-
-/// Names of files become relative to where the program runs, wherever the text that names them lies.
-pub(crate) fn rebase_files(root: &mut Node, files: &dyn Files) {
-    let named = root.find(&["traffic", "file"]).is_some();
-    for table in ["fabric", "traffic"] {
-        if let Some(node) = root.find_mut(&[table]) {
-            rebase(node, &["file"], files);
-        }
-    }
-    if named && let Some(node) = root.find_mut(&["traffic"]) {
-        rebase(node, &["classes"], files);
-    }
-    if let Some(node) = root.find_mut(&["simulation"]) {
-        rebase(node, &["ecn_marks"], files);
-    }
-}
-
-fn rebase(node: &mut Node, keys: &[&str], files: &dyn Files) {
-    let Value::Table(table) = &mut node.value else {
-        return;
-    };
-    for entry in &mut table.entries {
-        let Node { value, at } = &mut entry.node;
-        match value {
-            Value::String(file) if keys.contains(&entry.key.as_str()) => {
-                *file = files.beside(&at.source.name, file);
-            }
-            Value::Table(_) => rebase(&mut entry.node, keys, files),
-            _ => {}
-        }
-    }
 }
 
 fn stem(path: &str) -> String {

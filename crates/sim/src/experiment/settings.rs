@@ -1,0 +1,133 @@
+//! The settings that all runs share, as a user reads them: value, unit and where each comes from.
+
+use std::fmt::Display;
+
+use raddle_units::{BitRate, Bytes};
+use serde::Serialize;
+
+use super::{document::Node, fields::Experiment};
+use crate::Network;
+
+/// A setting as the runs use it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// Key in `[simulation]` or `[record]`, or the name of a figure derived from the fabric.
+    pub key: &'static str,
+    /// Value with its unit.
+    pub value: String,
+    /// `experiment file`, or where the default comes from.
+    pub source: &'static str,
+}
+
+/// 32 MiB at 100 Gbit/s, in proportion; the HPCC simulator's script gives whole MiB.
+pub(super) fn default_buffer(line_rate: BitRate, compat: bool) -> Bytes {
+    if compat {
+        return Bytes::from_mib((line_rate.0 / 1_000_000_000 * 16 / 50).clamp(1, 4095));
+    }
+    let scaled = (u128::from(line_rate.0) * (32 << 20)).div_ceil(100_000_000_000);
+    Bytes(
+        u64::try_from(scaled)
+            .unwrap_or(u64::MAX)
+            .clamp(1 << 20, 4095 << 20),
+    )
+}
+
+/// All settings of an experiment whose defaults are filled in; `root` tells which of them were given.
+pub(super) fn settings(root: &Node, experiment: &Experiment, network: &Network) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    let mut add = |table: &str, key: &'static str, value: Option<String>, default: &'static str| {
+        let given = root.find(&[table, key]).is_some();
+        let source = if given { "experiment file" } else { default };
+        settings.extend(value.map(|value| Setting { key, value, source }));
+    };
+    fn text<T: Display>(value: &Option<T>) -> Option<String> {
+        value.as_ref().map(T::to_string)
+    }
+    let simulation = &experiment.simulation;
+    let compat = simulation.compat.is_some();
+    let usual = "default";
+    let semantics = if compat {
+        "hpcc-ns3"
+    } else {
+        "none: corrected model"
+    };
+    add("simulation", "compat", Some(semantics.to_owned()), usual);
+    let scaled = if compat {
+        "HPCC simulator, run.py"
+    } else {
+        "32MiB per 100Gbps of host links"
+    };
+    add("simulation", "buffer", text(&simulation.buffer), scaled);
+    add("simulation", "mtu", text(&simulation.mtu), usual);
+    add("simulation", "lossless", text(&simulation.lossless), usual);
+    let lowest = if compat {
+        "HPCC simulator, run.py"
+    } else {
+        "1 % of the host links"
+    };
+    add("simulation", "min_rate", text(&simulation.min_rate), lowest);
+    add(
+        "simulation",
+        "retransmission_timeout",
+        text(&simulation.retransmission_timeout),
+        usual,
+    );
+    add(
+        "simulation",
+        "max_timeouts",
+        text(&simulation.max_timeouts),
+        usual,
+    );
+    let path_choice = simulation.path_choice.and_then(|choice| {
+        serde_json::to_value(choice)
+            .ok()
+            .and_then(|value| value.as_str().map(str::to_owned))
+    });
+    add("simulation", "path_choice", path_choice, usual);
+    add(
+        "simulation",
+        "reroute_delay",
+        text(&simulation.reroute_delay),
+        usual,
+    );
+    add("simulation", "end", text(&simulation.end), usual);
+    add(
+        "simulation",
+        "isolated",
+        text(&simulation.isolated),
+        "whether the traffic has tested flows among others",
+    );
+    add("record", "acks", text(&experiment.record.acks), usual);
+    add(
+        "record",
+        "sample_interval",
+        text(&experiment.record.sample_interval),
+        usual,
+    );
+    add(
+        "record",
+        "watch_from",
+        text(&experiment.record.watch_from),
+        usual,
+    );
+    let environment = &network.environment;
+    add(
+        "",
+        "line_rate",
+        Some(environment.line_rate.to_string()),
+        "fastest host link",
+    );
+    add(
+        "",
+        "base_rtt",
+        Some(environment.base_rtt.to_string()),
+        "largest RTT of the idle fabric",
+    );
+    add(
+        "",
+        "bdp",
+        Some(environment.bdp.to_string()),
+        "largest bandwidth-delay product",
+    );
+    settings
+}

@@ -1,0 +1,164 @@
+//! What an experiment names outside itself: maps, flow files, nodes of the map.
+
+use std::fmt;
+
+use raddle_fabric::{Fabric, FabricError, FabricFormat, FabricSource, parse_hpcc_ns3, parse_toml};
+use raddle_units::{NodeId, Time};
+use raddle_workload::{FlowTimes, TrafficError, TrafficSource, Workload};
+
+use super::{
+    document::{self, Node, Value},
+    error::{ExperimentError, Problem, clip},
+    fields::{Fault, NodeName},
+    files::Files,
+};
+use crate::{LinkFault, Network, Semantics};
+
+/// The map that a `[fabric]` table describes or names; `root` gives the places.
+pub(super) fn build_fabric(
+    source: &FabricSource,
+    root: &Node,
+    files: &dyn Files,
+) -> Result<Fabric, ExperimentError> {
+    match source {
+        FabricSource::Spec(spec) => spec.build().map_err(|error| {
+            let at = match &error {
+                FabricError::BadParameter { key, .. } => root.locate(&["fabric", key]),
+                _ => root.locate(&["fabric"]),
+            };
+            ExperimentError::at(at, Problem::from(&error))
+        }),
+        FabricSource::File(source) => {
+            let at = root.locate(&["fabric", "file"]);
+            let text = document::read_text(files, &source.file, at)?;
+            match source.format {
+                FabricFormat::Toml => parse_toml(&text, &source.file),
+                FabricFormat::HpccNs3 => parse_hpcc_ns3(&text, &source.file),
+            }
+            .map_err(|error| ExperimentError::in_named_file(at, Problem::from(&error)))
+        }
+    }
+}
+
+/// The messages that a `[traffic]` table describes or names.
+pub(super) fn build_traffic(
+    source: &TrafficSource,
+    network: &Network,
+    seed: u64,
+    files: &dyn Files,
+) -> Result<Box<dyn Workload>, TrafficError> {
+    let times = if network.semantics == Semantics::HPCC_NS3 {
+        FlowTimes::HpccNs3
+    } else {
+        FlowTimes::Exact
+    };
+    let mut read = |name: &str| files.read(name);
+    source.build(
+        &mut read,
+        network.fabric.hosts(),
+        network.environment.line_rate,
+        seed,
+        times,
+    )
+}
+
+/// The links that fail, found in the map; `root` gives the places.
+pub(super) fn find_faults(
+    faults: &[Fault],
+    fabric: &Fabric,
+    root: &Node,
+) -> Result<Vec<LinkFault>, ExperimentError> {
+    let mut found = Vec::new();
+    for (index, fault) in faults.iter().enumerate() {
+        let at = match root.find(&["simulation", "faults"]).map(|node| &node.value) {
+            Some(Value::Array(items)) if index < items.len() => items[index].locate(&["link"]),
+            _ => root.locate(&["simulation", "faults"]),
+        };
+        let error = |message: String, hint: &str| {
+            let problem = Problem::Value {
+                key: "`link`: ".to_owned(),
+                message: clip(&message),
+            };
+            ExperimentError::at(at, problem).with_hint(hint)
+        };
+        let [a, b] = &fault.link;
+        let node = |name: &NodeName| {
+            find_node(fabric, name).ok_or_else(|| {
+                let message = format!("there is no node `{name}` in {}", fabric.name());
+                error(message, "`raddle fabric show` lists the nodes")
+            })
+        };
+        let (a, b) = (node(a)?, node(b)?);
+        let before = found.len();
+        let links = fabric
+            .ports_of(a)
+            .iter()
+            .filter(|port| fabric.port(port.peer).node == b);
+        found.extend(links.map(|port| LinkFault {
+            link: port.link,
+            down: Time(fault.down.0),
+            up: fault.up.map(|up| Time(up.0)),
+        }));
+        if found.len() == before {
+            let message = format!(
+                "{} and {} are not joined",
+                fabric.node_name(a),
+                fabric.node_name(b)
+            );
+            return Err(error(message, "`raddle fabric show` lists the links"));
+        }
+    }
+    Ok(found)
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+fn find_node(fabric: &Fabric, name: &NodeName) -> Option<NodeId> {
+    let numbered =
+        |number: u32| ((number as usize) < fabric.node_count()).then_some(NodeId(number));
+    match name {
+        NodeName::Number(number) => numbered(*number),
+        NodeName::Name(name) => fabric
+            .find_node(name)
+            .or_else(|| name.parse().ok().and_then(numbered)),
+    }
+}
+
+/// Names of files become relative to where the program runs, wherever the text that names them lies.
+pub(super) fn rebase_files(root: &mut Node, files: &dyn Files) {
+    let named = root.find(&["traffic", "file"]).is_some();
+    for table in ["fabric", "traffic"] {
+        if let Some(node) = root.find_mut(&[table]) {
+            rebase(node, &["file"], files);
+        }
+    }
+    if named && let Some(node) = root.find_mut(&["traffic"]) {
+        rebase(node, &["classes"], files);
+    }
+    if let Some(node) = root.find_mut(&["simulation"]) {
+        rebase(node, &["ecn_marks"], files);
+    }
+}
+
+fn rebase(node: &mut Node, keys: &[&str], files: &dyn Files) {
+    let Value::Table(table) = &mut node.value else {
+        return;
+    };
+    for entry in &mut table.entries {
+        let Node { value, at } = &mut entry.node;
+        match value {
+            Value::String(file) if keys.contains(&entry.key.as_str()) => {
+                *file = files.beside(&at.source.name, file);
+            }
+            Value::Table(_) => rebase(&mut entry.node, keys, files),
+            _ => {}
+        }
+    }
+}
