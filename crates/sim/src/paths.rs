@@ -99,12 +99,20 @@ impl Path {
             last_done = last_done.max(before_last) + last_time + delay;
             full_done += delay;
         }
-        let back: Span = self
-            .hops
-            .iter()
-            .map(|&(rate, delay)| rate.transmission_time(Bytes(ack)) + delay)
-            .sum();
-        last_done + back
+        if packets == 1 {
+            let ack_time = |hop: &(BitRate, Span)| hop.0.transmission_time(Bytes(ack)) + hop.1;
+            return last_done + self.hops.iter().map(ack_time).sum();
+        }
+        // The same for the acknowledgements on their way back: the last one may wait where the last packet was shorter.
+        for &(rate, delay) in self.hops.iter().rev() {
+            let ack_time = rate.transmission_time(Bytes(ack));
+            slowest = slowest.max(ack_time);
+            full_done += ack_time;
+            let before_last = full_done + slowest * (packets - 2);
+            last_done = last_done.max(before_last) + ack_time + delay;
+            full_done += delay;
+        }
+        last_done
     }
 }
 

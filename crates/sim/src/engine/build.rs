@@ -237,6 +237,7 @@ impl<'a> Engine<'a> {
                 inserted: 0,
             },
             tables: Cow::Borrowed(&network.tables),
+            idle_tables: &network.tables,
             d_mod_k: d_mod_k(config.path_choice, fabric),
             links: LinkState::all_up(fabric),
             changes: fault::changes(&config.faults, config.reroute_delay),

@@ -91,7 +91,7 @@ impl Engine<'_> {
             .next_hop(src, dst, hash)
             .unwrap_or_else(|| self.fabric.first_port(src));
         let nic = self.ends[port.index()].device;
-        let path = Path::between(self.fabric, &self.tables, src, dst);
+        let path = Path::between(self.fabric, self.idle_tables, src, dst);
         let ideal_fct = path.map_or(Span::ZERO, |path| {
             path.ideal_fct(
                 &self.semantics,

@@ -192,6 +192,8 @@ struct Engine<'a> {
     queue: EventQueue,
 
     tables: std::borrow::Cow<'a, UnicastTables>,
+    /// Routes with all links up, for ideal completion times.
+    idle_tables: &'a UnicastTables,
     d_mod_k: Option<DModK>,
     links: LinkState,
     changes: Vec<fault::Change>,
@@ -295,7 +297,9 @@ impl Engine<'_> {
         let high = (event.what >> 32) as u32 & 0xff_ffff;
         let low = event.what as u32;
         let kind = Kind::ALL[(event.what >> 56) as usize & 15];
-        if matches!(kind, Kind::Wake | Kind::Timer | Kind::Timeout) && self.is_stale(event) {
+        if matches!(kind, Kind::Wake | Kind::Timer | Kind::Timeout | Kind::Start)
+            && self.is_stale(event)
+        {
             return false;
         }
         self.now = event.time;
@@ -334,6 +338,8 @@ impl Engine<'_> {
                     || flow.timers.due(high as usize & 0xff) != event.time
             }
             Kind::Timeout => u32::from(self.flows[low as usize].generation) != high >> 8,
+            // Deliveries may have made an earlier message startable; that event looks ahead again.
+            Kind::Start => event.time != self.next_start,
             _ => false,
         }
     }
