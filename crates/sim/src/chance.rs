@@ -1,49 +1,81 @@
-//! Where a run's randomness comes from: a stream per node, libc's generator, or marks replayed from a trace.
+//! Where a run's randomness comes from: a stream per node, the reference's generators, or marks replayed from a trace.
 
 use raddle_units::NodeId;
 use rustc_hash::FxHashMap;
 
-/// Randomness of one run. Each node draws from a stream of its own, so that the order in which nodes are simulated, or
-/// another node's draws, never changes what a node draws.
+use crate::{mrg32k3a::StreamHeads, semantics::Randomness};
+
+/// Streams that ns-3 has used up before the first packet: two of the links' error model, six of every node's network
+/// stack. (The micro vectors on two maps pin both numbers: any other start contradicts their marks.)
+const NS3_STREAMS: u64 = 2;
+const NS3_STREAMS_PER_NODE: u64 = 6;
+
+/// Randomness of one run.
 #[derive(Debug)]
-pub(crate) struct Chance {
-    streams: Vec<SplitMix64>,
-    libc: Option<LibcRand>,
+pub(crate) enum Chance {
+    /// Each node draws from a stream of its own, so that the order in which nodes are simulated, or another node's
+    /// draws, never changes what a node draws.
+    PerNode(Vec<SplitMix64>),
+    /// The draws of HPCC's simulator, in its order: ECN from ns-3's uniform streams, a fresh one for every decision
+    /// (and for every PFC frame), PINT from libc.
+    HpccNs3 { libc: LibcRand, heads: StreamHeads },
 }
 
 impl Chance {
-    pub(crate) fn new(seed: u64, nodes: usize, libc: bool) -> Self {
-        let streams = (0..nodes as u64)
-            .map(|node| {
-                // Neighbouring seeds and nodes start far apart: the seed is mixed before the node is added, and again.
-                let mixed = SplitMix64(seed).next() ^ node.wrapping_mul(0xd134_2543_de82_ef95);
-                SplitMix64(SplitMix64(mixed).next())
-            })
-            .collect();
-        Self {
-            streams,
-            libc: libc.then(|| LibcRand::new(1)),
+    /// In ns-3's streams `seed` is the run number (RngRun, 1 where nothing is set).
+    pub(crate) fn new(seed: u64, nodes: usize, source: Randomness) -> Self {
+        match source {
+            Randomness::PerNode => Self::PerNode(
+                (0..nodes as u64)
+                    .map(|node| {
+                        // Neighbouring seeds and nodes start far apart: the seed is mixed before the node is added,
+                        // and again.
+                        let mixed =
+                            SplitMix64(seed).next() ^ node.wrapping_mul(0xd134_2543_de82_ef95);
+                        SplitMix64(SplitMix64(mixed).next())
+                    })
+                    .collect(),
+            ),
+            Randomness::HpccNs3 => {
+                let used = NS3_STREAMS + NS3_STREAMS_PER_NODE * nodes as u64;
+                Self::HpccNs3 {
+                    libc: LibcRand::new(1),
+                    heads: StreamHeads::new(1, seed, used),
+                }
+            }
         }
     }
 
     /// True with the given probability.
     pub(crate) fn happens(&mut self, node: NodeId, probability: f64) -> bool {
-        let bits = self.streams[node.index()].next() >> 11;
-        (bits as f64) * (1.0 / (1u64 << 53) as f64) < probability
+        match self {
+            Self::PerNode(streams) => {
+                let bits = streams[node.index()].next() >> 11;
+                (bits as f64) * (1.0 / (1u64 << 53) as f64) < probability
+            }
+            Self::HpccNs3 { heads, .. } => heads.next() < probability,
+        }
     }
 
     /// 31 random bits.
     pub(crate) fn bits(&mut self, node: NodeId) -> u32 {
-        match &mut self.libc {
-            Some(libc) => libc.next(),
-            None => (self.streams[node.index()].next() >> 33) as u32,
+        match self {
+            Self::PerNode(streams) => (streams[node.index()].next() >> 33) as u32,
+            Self::HpccNs3 { libc, .. } => libc.next(),
+        }
+    }
+
+    /// A PFC frame was made: HPCC's simulator draws its IP identification.
+    pub(crate) fn pfc_frame(&mut self) {
+        if let Self::HpccNs3 { heads, .. } = self {
+            heads.skip();
         }
     }
 }
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): one word of state, fit for a stream per node.
 #[derive(Clone, Copy, Debug)]
-struct SplitMix64(u64);
+pub(crate) struct SplitMix64(u64);
 
 impl SplitMix64 {
     fn next(&mut self) -> u64 {
@@ -57,7 +89,7 @@ impl SplitMix64 {
 
 /// The additive feedback generator behind glibc's `rand()` (random(3), TYPE_3): what HPCC's simulator draws from.
 #[derive(Clone, Debug)]
-struct LibcRand {
+pub(crate) struct LibcRand {
     ring: [u32; 31],
     at: usize,
 }

@@ -8,6 +8,7 @@ mod chance;
 mod engine;
 mod event;
 pub mod experiment;
+mod mrg32k3a;
 mod packet;
 mod paths;
 pub mod record;

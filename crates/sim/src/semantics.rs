@@ -53,6 +53,16 @@ pub enum QueueView {
     WithoutDeparting,
 }
 
+/// Where random decisions come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Randomness {
+    /// A stream per node, all from the run's seed.
+    PerNode,
+    /// The documented generators behind the HPCC simulator, drawn from in its order: ns-3's (L'Ecuyer's MRG32k3a, the
+    /// run's seed as the run number) for ECN, libc's `rand()` for PINT.
+    HpccNs3,
+}
+
 /// All choices of one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Semantics {
@@ -79,8 +89,10 @@ pub struct Semantics {
     /// A NIC without an eligible flow wakes for the earliest one that may send by then (true), or, as the reference, only
     /// if no flow with data left is past its time, blocked or not.
     pub wake_ignores_blocked: bool,
-    /// PINT's switch arithmetic: rounded base-2 logarithms and libc's generator (true), or exact (false).
+    /// PINT's switch arithmetic: rounded base-2 logarithms (true), or exact (false).
     pub pint_logarithms: bool,
+    /// Source of random decisions.
+    pub randomness: Randomness,
 }
 
 impl Semantics {
@@ -98,6 +110,7 @@ impl Semantics {
         defaults: Defaults::Scaled,
         wake_ignores_blocked: true,
         pint_logarithms: false,
+        randomness: Randomness::PerNode,
     };
 
     /// The HPCC repository's ns-3 simulator, to the nanosecond.
@@ -114,6 +127,7 @@ impl Semantics {
         defaults: Defaults::HpccNs3,
         wake_ignores_blocked: false,
         pint_logarithms: true,
+        randomness: Randomness::HpccNs3,
     };
 }
 

@@ -46,7 +46,8 @@ pub struct Frame {
 
 /// Access to the driver's frames, and its randomness.
 pub trait Frames {
-    /// Decides with `probability` (above 0, at most 1) whether the frame gets a congestion mark, and sets it.
+    /// Decides with `probability` (above 0, at most 1) whether the frame gets a congestion mark, and sets it. Asked about
+    /// every frame of a data queue; what cannot carry a mark does not get one.
     fn mark(&mut self, handle: u32, probability: f64) -> bool;
     /// Appends a hop record.
     fn push_hop(&mut self, handle: u32, record: HopRecord);
@@ -271,15 +272,14 @@ impl Switch {
             {
                 self.buffer.release(frame.in_port, class, frame.bytes);
             }
-            if frame.kind == FrameKind::Data {
-                let length = if self.view_with_departing {
-                    queue_bytes_after + u64::from(frame.bytes)
-                } else {
-                    queue_bytes_after
-                };
-                if length > port.kmin && Self::marks(port, length, frame.handle, frames) {
-                    port.counters.ecn_marks += 1;
-                }
+            // Whatever shares the data queue: the driver knows what cannot carry a mark.
+            let length = if self.view_with_departing {
+                queue_bytes_after + u64::from(frame.bytes)
+            } else {
+                queue_bytes_after
+            };
+            if length > port.kmin && Self::marks(port, length, frame.handle, frames) {
+                port.counters.ecn_marks += 1;
             }
             if self.buffer.take_resume(frame.in_port, class) {
                 self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));

@@ -249,7 +249,7 @@ impl<'a> Engine<'a> {
             chance: Chance::new(
                 config.seed,
                 fabric.node_count(),
-                network.semantics.pint_logarithms,
+                network.semantics.randomness,
             ),
             flows: Vec::new(),
             receptions: Vec::new(),

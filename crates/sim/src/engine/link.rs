@@ -124,6 +124,13 @@ struct FrameAccess<'a> {
 impl Frames for FrameAccess<'_> {
     fn mark(&mut self, handle: u32, probability: f64) -> bool {
         let packet = self.packets.get(handle);
+        if packet.kind != PacketKind::Data {
+            // An acknowledgement in the data queue: the reference decides about its mark too, and nobody reads it.
+            if probability < 1.0 {
+                self.chance.happens(self.node, probability);
+            }
+            return false;
+        }
         let marked = match self.replay {
             Some(replay) if probability < 1.0 => {
                 let sport = self.flows[packet.flow as usize].sport;
@@ -219,6 +226,7 @@ impl Engine<'_> {
             return;
         };
         if let Some(resumed) = departure.resume {
+            self.chance.pfc_frame();
             self.switch_transmit(self.port_on(port, resumed));
         }
         let Frame {
@@ -284,6 +292,7 @@ impl Engine<'_> {
         match self.switches[device as usize].enqueue(out_index, frame) {
             Ok(pause) => {
                 if pause {
+                    self.chance.pfc_frame();
                     self.switch_transmit(port);
                 }
                 self.switch_transmit(out);
