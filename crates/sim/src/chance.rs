@@ -18,7 +18,14 @@ pub(crate) enum Chance {
     PerNode(Vec<SplitMix64>),
     /// The draws of HPCC's simulator, in its order: ECN from ns-3's uniform streams, a fresh one for every decision
     /// (and for every PFC frame), PINT from libc.
-    HpccNs3 { libc: LibcRand, heads: StreamHeads },
+    HpccNs3(Box<Ns3Draws>),
+}
+
+/// The generators of HPCC's simulator.
+#[derive(Debug)]
+pub(crate) struct Ns3Draws {
+    libc: LibcRand,
+    heads: StreamHeads,
 }
 
 impl Chance {
@@ -38,10 +45,10 @@ impl Chance {
             ),
             Randomness::HpccNs3 => {
                 let used = NS3_STREAMS + NS3_STREAMS_PER_NODE * nodes as u64;
-                Self::HpccNs3 {
+                Self::HpccNs3(Box::new(Ns3Draws {
                     libc: LibcRand::new(1),
                     heads: StreamHeads::new(1, seed, used),
-                }
+                }))
             }
         }
     }
@@ -53,7 +60,7 @@ impl Chance {
                 let bits = streams[node.index()].next() >> 11;
                 (bits as f64) * (1.0 / (1u64 << 53) as f64) < probability
             }
-            Self::HpccNs3 { heads, .. } => heads.next() < probability,
+            Self::HpccNs3(draws) => draws.heads.next() < probability,
         }
     }
 
@@ -61,14 +68,14 @@ impl Chance {
     pub(crate) fn bits(&mut self, node: NodeId) -> u32 {
         match self {
             Self::PerNode(streams) => (streams[node.index()].next() >> 33) as u32,
-            Self::HpccNs3 { libc, .. } => libc.next(),
+            Self::HpccNs3(draws) => draws.libc.next(),
         }
     }
 
     /// A PFC frame was made: HPCC's simulator draws its IP identification.
     pub(crate) fn pfc_frame(&mut self) {
-        if let Self::HpccNs3 { heads, .. } = self {
-            heads.skip();
+        if let Self::HpccNs3(draws) = self {
+            draws.heads.skip();
         }
     }
 }
@@ -89,7 +96,7 @@ impl SplitMix64 {
 
 /// The additive feedback generator behind glibc's `rand()` (random(3), TYPE_3): what HPCC's simulator draws from.
 #[derive(Clone, Debug)]
-pub(crate) struct LibcRand {
+struct LibcRand {
     ring: [u32; 31],
     at: usize,
 }
