@@ -1,0 +1,236 @@
+//! What these tests share: small networks, a recorder that keeps everything, a source of reproducible numbers.
+
+use std::sync::Arc;
+
+use raddle_fabric::{Fabric, FabricBuilder};
+use raddle_sim::{
+    Network, Progress, Recorder, RunConfig, RunSummary, Semantics, SetupError,
+    record::{AckRecord, FlowRecord, PauseRecord, PortRecord, Sample},
+    simulate,
+};
+use raddle_transport::cc::{SchemeParameters, SchemeSettings};
+use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
+use raddle_workload::{FlowList, Message, Workload};
+
+pub(crate) const SCHEMES: [&str; 7] = ["none", "dctcp", "dcqcn", "timely", "hpcc", "pint", "swift"];
+pub(crate) const MTU: u64 = 1000;
+/// Headers of a data packet of a scheme without telemetry, and its acknowledgement.
+pub(crate) const HEADERS: u64 = 48;
+pub(crate) const ACK: u64 = 60;
+
+/// A sample that owns what it says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Snapshot {
+    pub(crate) time: Time,
+    /// Payload delivered since the sample before, all classes.
+    pub(crate) delivered: u64,
+    /// The same by watched flow (source).
+    pub(crate) watched: Vec<(NodeId, u64)>,
+    pub(crate) buffered_bytes: u64,
+    pub(crate) max_port_bytes: u64,
+    pub(crate) paused_ports: u64,
+}
+
+/// Everything that a run reported.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Log {
+    pub(crate) flows: Vec<FlowRecord>,
+    pub(crate) pauses: Vec<PauseRecord>,
+    pub(crate) acks: Vec<AckRecord>,
+    pub(crate) samples: Vec<Snapshot>,
+    pub(crate) ports: Vec<PortRecord>,
+}
+
+impl Recorder for Log {
+    fn flow(&mut self, flow: &FlowRecord) {
+        self.flows.push(*flow);
+    }
+    fn pause(&mut self, pause: &PauseRecord) {
+        self.pauses.push(*pause);
+    }
+    fn ack(&mut self, ack: &AckRecord) {
+        self.acks.push(*ack);
+    }
+    fn sample(&mut self, sample: &Sample<'_>) {
+        self.samples.push(Snapshot {
+            time: sample.time,
+            delivered: sample.delivered_by_class.iter().sum(),
+            watched: sample.watched.iter().map(|flow| (flow.0, flow.3)).collect(),
+            buffered_bytes: sample.buffered_bytes,
+            max_port_bytes: sample.max_port_bytes,
+            paused_ports: sample.paused_ports,
+        });
+    }
+    fn port(&mut self, port: &PortRecord) {
+        self.ports.push(*port);
+    }
+}
+
+impl Log {
+    /// The record of the flow from `src` (the first, if there are several).
+    pub(crate) fn from(&self, src: NodeId) -> &FlowRecord {
+        self.flows.iter().find(|flow| flow.src == src).unwrap()
+    }
+
+    /// The latest completion; all flows have finished.
+    pub(crate) fn last_completion(&self) -> Time {
+        let ends = self.flows.iter().map(|flow| flow.start + flow.fct.unwrap());
+        ends.max().unwrap()
+    }
+
+    /// Payload that each of `sources` delivered from `after` on, by the series of watched flows.
+    pub(crate) fn delivered_after(&self, after: Time, sources: &[NodeId]) -> Vec<u64> {
+        let mut sums = vec![0; sources.len()];
+        for snapshot in self.samples.iter().filter(|sample| sample.time > after) {
+            for (src, bytes) in &snapshot.watched {
+                if let Some(place) = sources.iter().position(|source| source == src) {
+                    sums[place] += bytes;
+                }
+            }
+        }
+        sums
+    }
+}
+
+/// A network in the default mode.
+pub(crate) struct Lab {
+    pub(crate) network: Network,
+}
+
+impl Lab {
+    pub(crate) fn new(fabric: Fabric) -> Self {
+        let network = Network::new(Arc::new(fabric), Semantics::CORRECTED, Bytes(MTU)).unwrap();
+        Self { network }
+    }
+
+    pub(crate) fn hosts(&self) -> &[NodeId] {
+        self.network.fabric.hosts()
+    }
+
+    pub(crate) fn scheme(&self, name: &str) -> SchemeParameters {
+        self.scheme_with(name, &SchemeSettings::default())
+    }
+
+    pub(crate) fn scheme_with(&self, name: &str, settings: &SchemeSettings) -> SchemeParameters {
+        settings.resolve(name, &self.network.environment).unwrap().0
+    }
+
+    /// The usual settings with a scheme's defaults, without samples.
+    pub(crate) fn config(&self, scheme: &str) -> RunConfig {
+        let line_rate = self.network.environment.line_rate;
+        RunConfig {
+            sample_interval: Span::ZERO,
+            ..RunConfig::new(self.scheme(scheme), 1, line_rate)
+        }
+    }
+
+    pub(crate) fn drive(
+        &self,
+        config: &RunConfig,
+        workload: &mut dyn Workload,
+    ) -> Result<(RunSummary, Log), SetupError> {
+        let mut log = Log::default();
+        let progress = Progress::default();
+        let summary = simulate(&self.network, config, workload, &mut log, &progress)?;
+        check_accounts(&summary, &log);
+        Ok((summary, log))
+    }
+
+    pub(crate) fn run(&self, config: &RunConfig, messages: &[Message]) -> (RunSummary, Log) {
+        let mut flows = FlowList::new(messages.to_vec(), vec!["flow".to_owned()]);
+        self.drive(config, &mut flows).unwrap()
+    }
+
+    /// The smallest buffer that all switches accept: reserves, headroom and one packet.
+    pub(crate) fn smallest_buffer(&self, config: &RunConfig) -> Bytes {
+        let mut config = config.clone();
+        config.buffer = Bytes(0);
+        // Each refusal names what one switch needs.
+        while let Err(SetupError::BufferTooSmall { reserved, .. }) =
+            self.drive(&config, &mut FlowList::new(Vec::new(), Vec::new()))
+        {
+            config.buffer = reserved;
+        }
+        config.buffer
+    }
+}
+
+/// What holds for every run whatever: no byte appears or vanishes, no flow is recorded twice.
+///
+/// Queues cannot be negative unnoticed: all counters are unsigned and tests run with overflow checks.
+fn check_accounts(summary: &RunSummary, log: &Log) {
+    assert_eq!(
+        summary.payload_sent,
+        summary.payload_delivered + summary.payload_discarded + summary.payload_in_flight,
+        "bytes sent = delivered + discarded + in flight: {summary:?}"
+    );
+    assert_eq!(
+        log.flows.len() as u64,
+        summary.flows_started,
+        "one record per flow"
+    );
+    let finished = log.flows.iter().filter(|flow| flow.fct.is_some()).count();
+    assert_eq!(finished as u64, summary.flows_finished);
+    let mut tags: Vec<u64> = log.flows.iter().map(|flow| flow.tag).collect();
+    tags.sort_unstable();
+    tags.dedup();
+    assert_eq!(tags.len(), log.flows.len(), "a flow is recorded once");
+    let dropped: u64 = log.ports.iter().map(|port| port.drops).sum();
+    assert_eq!(dropped, summary.drops, "every drop happened at a port");
+    for pause in &log.pauses {
+        assert!(
+            pause.start <= pause.end && pause.end.0 <= summary.end_ps,
+            "{pause:?}"
+        );
+    }
+}
+
+pub(crate) fn message(start: Time, src: NodeId, dst: NodeId, bytes: u64) -> Message {
+    Message {
+        start,
+        src,
+        dst,
+        size: Bytes(bytes),
+        class: 0,
+        priority: 3,
+        tag: 0,
+    }
+}
+
+/// Hosts around one switch, each with its own link. Hosts are nodes 0, 1, …; the switch comes last.
+pub(crate) fn star(links: &[(BitRate, Span)]) -> Fabric {
+    let mut builder = FabricBuilder::new("star");
+    let hosts: Vec<_> = links.iter().map(|_| builder.host()).collect();
+    let switch = builder.switch(1);
+    for (host, &(rate, delay)) in hosts.iter().zip(links) {
+        builder.connect(*host, switch, rate, delay);
+    }
+    builder.finish().unwrap()
+}
+
+/// Payload and headers of a message on the wire, with `header` bytes per packet.
+pub(crate) fn wire_bytes(size: u64, header: u64) -> u64 {
+    size + size.div_ceil(MTU) * header
+}
+
+/// Reproducible numbers (SplitMix64).
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// Uniform in (0, 1].
+    pub(crate) fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+}

@@ -1,0 +1,105 @@
+//! The same inputs give the same records, wherever and however often they run.
+
+use raddle_fabric::LeafSpine;
+use raddle_sim::{LinkFault, RunConfig, RunSummary};
+use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
+use raddle_workload::Message;
+
+use crate::common::{Dice, Lab, Log, SCHEMES, message};
+
+fn lab() -> Lab {
+    let fabric = LeafSpine {
+        leaves: 3,
+        spines: 2,
+        hosts_per_leaf: 4,
+        links_per_spine: 1,
+        host_rate: BitRate::from_gbps(100),
+        fabric_rate: BitRate::from_gbps(100),
+        delay: Span::from_us(1),
+        radix: None,
+    };
+    Lab::new(fabric.build().unwrap())
+}
+
+/// An incast with cross traffic, many ties (equal starts, equal sizes) and, if wanted, drops and a link that fails.
+fn run(lab: &Lab, scheme: &str, seed: u64, troubled: bool) -> (RunSummary, Log) {
+    let mut dice = Dice(3);
+    let hosts = lab.hosts();
+    let mut messages: Vec<Message> = (1..10)
+        .map(|source| message(Time(0), hosts[source], hosts[0], 400_000))
+        .collect();
+    for _ in 0..40 {
+        let (src, dst) = (dice.below(12) as usize, dice.below(12) as usize);
+        if src != dst {
+            let start = Time(dice.below(8) * 10_000_000);
+            messages.push(message(start, hosts[src], hosts[dst], 20_000));
+        }
+    }
+    let mut config = RunConfig {
+        seed,
+        record_acks: true,
+        sample_interval: Span::from_us(5),
+        ..lab.config(scheme)
+    };
+    if troubled {
+        config.lossless = false;
+        config.buffer = Bytes(150_000);
+        config.retransmission_timeout = Span::from_us(300);
+        config.faults = vec![LinkFault {
+            link: LinkId(13),
+            down: Time(20_000_000),
+            up: Some(Time(90_000_000)),
+        }];
+    }
+    lab.run(&config, &messages)
+}
+
+#[test]
+fn the_same_inputs_give_the_same_records() {
+    let lab = lab();
+    for scheme in SCHEMES {
+        for troubled in [false, true] {
+            let first = run(&lab, scheme, 1, troubled);
+            assert_eq!(first, run(&lab, scheme, 1, troubled), "{scheme}");
+        }
+    }
+}
+
+#[test]
+fn runs_at_the_same_time_do_not_touch_each_other() {
+    let lab = lab();
+    let alone: Vec<_> = SCHEMES
+        .iter()
+        .map(|scheme| run(&lab, scheme, 1, true))
+        .collect();
+    std::thread::scope(|scope| {
+        let lab = &lab;
+        let runs: Vec<_> = (0..2)
+            .flat_map(|_| SCHEMES.iter().enumerate())
+            .map(|(index, scheme)| (index, scope.spawn(move || run(lab, scheme, 1, true))))
+            .collect();
+        for (index, thread) in runs {
+            assert_eq!(thread.join().unwrap(), alone[index], "{}", SCHEMES[index]);
+        }
+    });
+}
+
+/// Two networks made from equal fabrics are equal in every respect that counts.
+#[test]
+fn a_second_network_gives_the_same_records() {
+    assert_eq!(run(&lab(), "dcqcn", 5, true), run(&lab(), "dcqcn", 5, true));
+}
+
+/// ECN (DCQCN's marks below kmax) and PINT's rounding are all that chance decides.
+#[test]
+fn another_seed_changes_what_chance_decides_and_nothing_else() {
+    let lab = lab();
+    for scheme in SCHEMES {
+        let by_chance = ["dcqcn", "pint"].contains(&scheme);
+        let (one, other) = (run(&lab, scheme, 1, false), run(&lab, scheme, 2, false));
+        assert_eq!(one != other, by_chance, "{scheme}");
+        if scheme == "dcqcn" {
+            assert!(one.0.ecn_marks > 0 && one.0.ecn_marks != other.0.ecn_marks);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Workloads whose messages wait for others.
+
+use raddle_fabric::{Dumbbell, KAryFatTree};
+use raddle_sim::RunConfig;
+use raddle_units::{Bytes, NodeId, Span, Time};
+use raddle_workload::{Gpcnet, GraphBuilder, Message, Step, TrafficError, Workload};
+
+use crate::common::{Dice, Lab, SCHEMES};
+
+/// Passes a workload through and notes when messages were taken and delivered, by tag.
+struct Watched<W> {
+    inner: W,
+    started: Vec<(u64, Time)>,
+    delivered: Vec<(u64, Time)>,
+}
+
+impl<W: Workload> Watched<W> {
+    fn new(inner: W) -> Self {
+        Self {
+            inner,
+            started: Vec::new(),
+            delivered: Vec::new(),
+        }
+    }
+}
+
+impl<W: Workload> Workload for Watched<W> {
+    fn classes(&self) -> &[String] {
+        self.inner.classes()
+    }
+    fn next_start(&self) -> Option<Time> {
+        self.inner.next_start()
+    }
+    fn pop(&mut self) -> Option<Message> {
+        let message = self.inner.pop()?;
+        self.started.push((message.tag, message.start));
+        Some(message)
+    }
+    fn on_delivered(&mut self, now: Time, tag: u64) {
+        self.delivered.push((tag, now));
+        self.inner.on_delivered(now, tag);
+    }
+    fn has_dependencies(&self) -> bool {
+        self.inner.has_dependencies()
+    }
+    fn is_open_ended(&self) -> bool {
+        self.inner.is_open_ended()
+    }
+    fn finished(&self) -> bool {
+        self.inner.finished()
+    }
+    fn fault(&self) -> Option<&TrafficError> {
+        self.inner.fault()
+    }
+}
+
+/// A random graph of messages and gaps in layers; every step waits for up to three of the layer before.
+fn random_graph(
+    dice: &mut Dice,
+    hosts: &[NodeId],
+) -> (GraphBuilder, Vec<(Step, Step)>, Vec<Option<Span>>) {
+    let mut graph = GraphBuilder::new();
+    let (mut waits, mut gaps, mut layer) = (Vec::new(), Vec::new(), Vec::<Step>::new());
+    for depth in 0..8 {
+        let mut next = Vec::new();
+        for _ in 0..1 + dice.below(6) {
+            let step = if depth > 0 && dice.below(4) == 0 {
+                let span = Span(dice.below(5_000_000));
+                gaps.push(Some(span));
+                graph.gap(span)
+            } else {
+                let src = dice.below(hosts.len() as u64) as usize;
+                let dst = (src + 1 + dice.below(hosts.len() as u64 - 1) as usize) % hosts.len();
+                gaps.push(None);
+                let step = graph.message(hosts[src], hosts[dst], Bytes(1 + dice.below(30_000)));
+                if depth == 0 {
+                    graph.at(step, Time(dice.below(10_000_000)));
+                }
+                step
+            };
+            for _ in 0..dice.below(3) + u64::from(depth > 0) {
+                if !layer.is_empty() {
+                    let before = layer[dice.below(layer.len() as u64) as usize];
+                    if !waits.contains(&(step, before)) {
+                        graph.after(step, before);
+                        waits.push((step, before));
+                    }
+                }
+            }
+            next.push(step);
+        }
+        layer = next;
+    }
+    (graph, waits, gaps)
+}
+
+/// No message starts before what it waits for was delivered (or, for a gap, was over), and it starts at that very
+/// instant: start = max over predecessors of their end.
+#[test]
+fn messages_start_when_their_predecessors_have_arrived() {
+    let lab = Lab::new(KAryFatTree::new(4).build().unwrap());
+    for seed in 0..40 {
+        let mut dice = Dice(seed);
+        let (graph, waits, gaps) = random_graph(&mut dice, lab.hosts());
+        let mut workload = Watched::new(graph.finish().unwrap());
+        let scheme = SCHEMES[dice.below(7) as usize];
+        let (summary, log) = lab.drive(&lab.config(scheme), &mut workload).unwrap();
+        assert!(workload.finished());
+        let messages = gaps.iter().filter(|gap| gap.is_none()).count();
+        assert_eq!(summary.flows_finished as usize, messages, "seed {seed}");
+        assert_eq!(workload.delivered.len(), messages, "delivered once each");
+        let find = |list: &[(u64, Time)], step: Step| {
+            list.iter()
+                .find(|entry| entry.0 == u64::from(step.0))
+                .map(|entry| entry.1)
+        };
+        // Ends of steps in order of creation: gaps start when the last of what they wait for has ended.
+        let mut ends: Vec<Time> = Vec::new();
+        for (index, gap) in gaps.iter().enumerate() {
+            let step = Step(index as u32);
+            let ready = waits.iter().filter(|wait| wait.0 == step);
+            let ready = ready.map(|wait| ends[wait.1.0 as usize]).max();
+            match gap {
+                Some(span) => ends.push(ready.unwrap_or_default() + *span),
+                None => {
+                    let start = find(&workload.started, step).unwrap();
+                    let flow = log
+                        .flows
+                        .iter()
+                        .find(|flow| flow.tag == u64::from(step.0))
+                        .unwrap();
+                    assert_eq!(flow.start, start);
+                    assert_eq!(start, ready.unwrap_or(start), "seed {seed}, {step:?}");
+                    let end = find(&workload.delivered, step).unwrap();
+                    assert!(end > start && end < start + flow.fct.unwrap());
+                    ends.push(end);
+                }
+            }
+        }
+    }
+}
+
+/// A message that is delivered while a later one waits for its time adds no work: two events per start at most.
+/// (Each used to leave another look at the later time behind.)
+#[test]
+fn many_deliveries_before_a_late_start_cost_no_extra_events() {
+    let lab = Lab::new(Dumbbell::new(2).build().unwrap());
+    let events = |chain: u32| {
+        let mut graph = GraphBuilder::new();
+        let late: Vec<Step> = (0..chain)
+            .map(|_| graph.message(NodeId(1), NodeId(2), Bytes(1)))
+            .collect();
+        for (index, &step) in late.iter().enumerate() {
+            graph.at(step, Time(Span::from_ms(50).0 + 10_000_000 * index as u64));
+        }
+        let mut before = graph.message(NodeId(0), NodeId(3), Bytes(1));
+        for _ in 1..chain {
+            let next = graph.message(NodeId(0), NodeId(3), Bytes(1));
+            graph.after(next, before);
+            before = next;
+        }
+        let (summary, _) = lab
+            .drive(&lab.config("none"), &mut graph.finish().unwrap())
+            .unwrap();
+        assert_eq!(summary.flows_finished, 2 * u64::from(chain));
+        summary.events
+    };
+    assert!(
+        events(400) < 3 * events(200),
+        "{} {}",
+        events(200),
+        events(400)
+    );
+}
+
+/// GPCNeT's congestors never stop by themselves: the run ends when the victims have finished, with congestors cut off.
+#[test]
+fn a_closed_loop_ends_with_its_victims() {
+    let lab = Lab::new(KAryFatTree::new(4).build().unwrap());
+    let spec = Gpcnet {
+        latency_iterations: 2,
+        bandwidth_iterations: 1,
+        bandwidth_size: Bytes(16 << 10),
+        allreduce_iterations: 2,
+        ..Gpcnet::default()
+    };
+    for scheme in ["none", "dcqcn", "hpcc"] {
+        let config = RunConfig {
+            sample_interval: Span::from_us(10),
+            ..lab.config(scheme)
+        };
+        let run = |spec: &Gpcnet| {
+            let mut workload = Watched::new(spec.build(lab.hosts(), 1).unwrap());
+            let (summary, log) = lab.drive(&config, &mut workload).unwrap();
+            assert!(workload.finished(), "{scheme}");
+            let victims = |flow: &&raddle_sim::record::FlowRecord| {
+                raddle_workload::is_tested_class(&workload.inner.classes()[usize::from(flow.class)])
+            };
+            let tested: Vec<_> = log.flows.iter().filter(victims).copied().collect();
+            // A victim counts as done on delivery; its last acknowledgement may still be on its way.
+            let delivered = |tag| workload.delivered.iter().any(|entry| entry.0 == tag);
+            assert!(
+                tested
+                    .iter()
+                    .all(|flow| flow.fct.is_some() || delivered(flow.tag))
+            );
+            (summary, tested.len())
+        };
+        let (congested, victims) = run(&spec);
+        let (quiet, victims_alone) = run(&spec.isolated());
+        assert_eq!(
+            victims, victims_alone,
+            "{scheme}: the twin has the same victims"
+        );
+        assert!(congested.end_ps >= quiet.end_ps);
+        assert!(congested.flows_finished > quiet.flows_finished);
+    }
+}

@@ -1,0 +1,15 @@
+//! The default mode (`Semantics::CORRECTED`) against conservation laws and closed forms.
+//!
+//! One binary with a file per subject, so that it links once:
+//! `cargo test -p raddle-sim --test corrected`.
+
+mod accuracy;
+mod closed_forms;
+mod common;
+mod conservation;
+mod control;
+mod determinism;
+mod faults;
+mod graphs;
+mod loss;
+mod rails;
