@@ -393,6 +393,16 @@ impl Resolver<'_> {
             TrafficError::Spec { field, .. } => {
                 ExperimentError::at(self.at(&["traffic", field]), Problem::from(&error))
             }
+            // A file that cannot be opened is the fault of the line that names it.
+            TrafficError::Input {
+                place,
+                problem: raddle_workload::Problem::Unreadable { problem },
+            } if place.unit == raddle_workload::PlaceUnit::File => {
+                let (file, reason) = (place.source.clone(), clip(problem));
+                let at = self.at(&["traffic", "file"]);
+                ExperimentError::at(at, Problem::Unreadable { file, reason })
+                    .with_hint("files are found relative to the file that names them")
+            }
             TrafficError::Input { .. } => {
                 ExperimentError::in_named_file(self.at(&["traffic", "file"]), Problem::from(&error))
             }

@@ -337,6 +337,14 @@ fn a_wrong_experiment_is_refused_with_place_and_cure() {
             &["exp/flow.txt:3", "itself", "named at exp/two.toml:7"],
         ),
         (
+            "flow file of nothing",
+            with(
+                "generator = \"permutation\"\nsize = \"64KiB\"",
+                "file = \"none.csv\"",
+            ),
+            &["exp/two.toml:7:8: cannot read exp/none.csv", "no such file"],
+        ),
+        (
             "kind and file",
             with("kind = \"dumbbell\"", "kind = \"dumbbell\"\nfile = \"x\""),
             &["exp/two.toml:"],
