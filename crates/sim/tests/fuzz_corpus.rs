@@ -23,16 +23,22 @@ fn replay(target: &str, parser: fn(&[u8])) {
     );
     for file in files {
         let bytes = fs::read(&file).unwrap();
-        println!("{}", file.display());
-        parser(&bytes);
-        // Files that were cut short are the most usual damage.
-        for tenth in 0..10 {
-            parser(&bytes[..bytes.len() * tenth / 10]);
-        }
-        let mut random = Random(bytes.len() as u64);
-        for _ in 0..mutations() {
-            parser(&random.damage(&bytes));
-        }
+        let tried = std::panic::catch_unwind(|| {
+            parser(&bytes);
+            // Files that were cut short are the most usual damage.
+            for tenth in 0..10 {
+                parser(&bytes[..bytes.len() * tenth / 10]);
+            }
+            let mut random = Random(bytes.len() as u64);
+            for _ in 0..mutations() {
+                parser(&random.damage(&bytes));
+            }
+        });
+        assert!(
+            tried.is_ok(),
+            "a parser fails on {} or a damaged copy of it",
+            file.display()
+        );
     }
 }
 
