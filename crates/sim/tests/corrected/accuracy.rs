@@ -32,7 +32,11 @@ fn overload(rate: BitRate, delay: Span, phase: Span) -> (RunSummary, u64, u64) {
     config.buffer = lab.smallest_buffer(&config);
     let (summary, log) = lab.run(&config, &flows);
     // All that host 0 sends goes to the slow port, so the longest queue there is what its ingress held.
-    let port = log.ports.iter().find(|port| port.node.0 == 3 && port.port == 3).unwrap();
+    let port = log
+        .ports
+        .iter()
+        .find(|port| port.node.0 == 3 && port.port == 3)
+        .unwrap();
     (summary, port.max_queue_bytes, headroom)
 }
 
@@ -58,7 +62,10 @@ fn headroom_is_enough_and_not_much_more() {
             }
             // The reserve takes whole packets only, hence RESERVE - PACKET.
             let used = most - (RESERVE - PACKET);
-            assert!(used + 2 * PACKET >= headroom, "{gbps}G, {delay_ns} ns: {used} of {headroom}");
+            assert!(
+                used + 2 * PACKET >= headroom,
+                "{gbps}G, {delay_ns} ns: {used} of {headroom}"
+            );
         }
     }
 }
@@ -71,7 +78,11 @@ fn headroom_is_enough_and_not_much_more() {
 /// of a service, or 3.6 % of the wait (one sigma). The bound is three times that; one fixed seed.
 #[test]
 fn single_packets_wait_as_in_an_md1_queue() {
-    let (fast, slow, delay) = (BitRate::from_gbps(200), BitRate::from_gbps(10), Span::from_ns(100));
+    let (fast, slow, delay) = (
+        BitRate::from_gbps(200),
+        BitRate::from_gbps(10),
+        Span::from_ns(100),
+    );
     let mut links = vec![(fast, delay); 64];
     links.push((slow, delay));
     let lab = Lab::new(star(&links));
@@ -86,10 +97,16 @@ fn single_packets_wait_as_in_an_md1_queue() {
             })
             .collect();
         let (_, log) = lab.run(&lab.config("none"), &flows);
-        let waits = log.flows.iter().map(|flow| (flow.fct.unwrap().0 - flow.ideal_fct.0) as f64);
+        let waits = log
+            .flows
+            .iter()
+            .map(|flow| (flow.fct.unwrap().0 - flow.ideal_fct.0) as f64);
         let mean = waits.sum::<f64>() / flows.len() as f64 / service;
         let expected = rho / (2.0 * (1.0 - rho));
-        assert!((mean / expected - 1.0).abs() < bound, "rho {rho}: {mean}, not {expected}");
+        assert!(
+            (mean / expected - 1.0).abs() < bound,
+            "rho {rho}: {mean}, not {expected}"
+        );
     }
 }
 
@@ -132,9 +149,10 @@ fn ecn_marks_with_the_probability_of_the_queue() {
             queue => pmax * (queue - kmin) as f64 / (kmax - kmin) as f64,
         };
         // After the burst has been sent and before the long flow's end.
-        let steady = log.acks.iter().filter(|ack| {
-            ack.src == hosts[0] && ack.seq > 3_000 * MTU && ack.seq <= 19_000 * MTU
-        });
+        let steady = log
+            .acks
+            .iter()
+            .filter(|ack| ack.src == hosts[0] && ack.seq > 3_000 * MTU && ack.seq <= 19_000 * MTU);
         let (mut count, mut marked) = (0.0, 0.0);
         for ack in steady {
             count += 1.0;

@@ -26,7 +26,10 @@ fn config(lab: &Lab, scheme: &str, faults: Vec<LinkFault>) -> RunConfig {
 
 /// Payload delivered in samples that lie within a span of time.
 fn delivered_between(log: &Log, from: Time, to: Time) -> u64 {
-    let within = log.samples.iter().filter(|sample| sample.time > from && sample.time <= to);
+    let within = log
+        .samples
+        .iter()
+        .filter(|sample| sample.time > from && sample.time <= to);
     within.map(|sample| sample.delivered).sum()
 }
 
@@ -56,7 +59,10 @@ fn a_cut_link_stops_the_flow_until_it_returns() {
         let (summary, log) = lab.run(&config, &[flow]);
         assert_eq!(summary.payload_delivered, 8_000_000, "{scheme}");
         assert!(log.flows[0].fct.unwrap() > log.flows[0].ideal_fct + Span::from_us(300));
-        assert!(summary.timeouts >= 1 && summary.drops > 0, "{scheme}: {summary:?}");
+        assert!(
+            summary.timeouts >= 1 && summary.drops > 0,
+            "{scheme}: {summary:?}"
+        );
         let before = delivered_between(&log, us(20), us(100));
         assert!(before > 800_000, "{scheme}: {before}");
         // What had crossed the link arrives within a delay and a bit; then nothing.
@@ -75,7 +81,10 @@ fn routes_go_around_a_cut() {
     let flow = message(Time(0), hosts[0], hosts[2], 4_000_000);
     let mut detours = 0;
     for link in 0..fabric.links().len() {
-        let ports = fabric.link(LinkId(link as u32)).ports.map(|port| fabric.port(port).node);
+        let ports = fabric
+            .link(LinkId(link as u32))
+            .ports
+            .map(|port| fabric.port(port).node);
         if ports.iter().any(|&node| fabric.is_host(node)) {
             continue;
         }
@@ -84,7 +93,10 @@ fn routes_go_around_a_cut() {
         let late = log.flows[0].fct.unwrap().0 - log.flows[0].ideal_fct.0;
         detours += u64::from(late > 0);
         // Detection (50 us), the timeout (200 us) and what was lost meanwhile.
-        assert!(late < Span::from_us(200 + 60 + 100).0, "link {link}: {late}");
+        assert!(
+            late < Span::from_us(200 + 60 + 100).0,
+            "link {link}: {late}"
+        );
     }
     // The data's way and its acknowledgements' cross two links each; one or both of them may be shared.
     assert!((2..=4).contains(&detours), "{detours}");
@@ -102,8 +114,15 @@ fn a_cut_for_ever_leaves_the_flow_unfinished_and_ends_the_run() {
                 let config = config(&lab, scheme, cut(link, down, None));
                 let flow = message(us(50), hosts[0], hosts[1], 4_000_000);
                 let (summary, log) = lab.run(&config, &[flow]);
-                assert_eq!((summary.flows_finished, log.flows[0].fct), (0, None), "{scheme}");
-                assert!(log.flows[0].ideal_fct > Span::from_us(300), "ideal with all links up");
+                assert_eq!(
+                    (summary.flows_finished, log.flows[0].fct),
+                    (0, None),
+                    "{scheme}"
+                );
+                assert!(
+                    log.flows[0].ideal_fct > Span::from_us(300),
+                    "ideal with all links up"
+                );
                 assert_eq!(summary.payload_in_flight, 0);
                 // Eight timeouts: 200 us x (1 + 2 + 4 + … + 64 + 64) and a start.
                 assert!(summary.end_ps < us(60_000).0, "{scheme}: {summary:?}");
@@ -153,7 +172,10 @@ fn overlapping_faults_are_one() {
     let mut both = cut(2, us(200), Some(us(300)));
     both.extend(cut(2, us(100), Some(us(250))));
     let overlapping = lab.run(&config(&lab, "none", both), &[flow]);
-    let one = lab.run(&config(&lab, "none", cut(2, us(100), Some(us(300)))), &[flow]);
+    let one = lab.run(
+        &config(&lab, "none", cut(2, us(100), Some(us(300)))),
+        &[flow],
+    );
     assert_eq!(overlapping.1.flows, one.1.flows);
 }
 
@@ -172,9 +194,16 @@ fn a_cut_of_a_paused_link_leaves_nobody_paused() {
             let mut config = config(&lab, "none", cut(link, us(down), Some(us(down + 40))));
             config.buffer = Bytes(lab.smallest_buffer(&config).0 + 100_000);
             let (summary, log) = lab.run(&config, &incast);
-            assert_eq!(summary.payload_delivered, 5_000_000, "link {link} at {down} us");
+            assert_eq!(
+                summary.payload_delivered, 5_000_000,
+                "link {link} at {down} us"
+            );
             let cut_short = |end: Time| end == us(down);
-            paused_cuts += log.pauses.iter().filter(|pause| cut_short(pause.end)).count();
+            paused_cuts += log
+                .pauses
+                .iter()
+                .filter(|pause| cut_short(pause.end))
+                .count();
             assert_eq!(log.samples.last().unwrap().paused_ports, 0);
             assert_eq!(log.samples.last().unwrap().buffered_bytes, 0);
         }

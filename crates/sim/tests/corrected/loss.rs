@@ -8,7 +8,9 @@ use crate::common::{Lab, SCHEMES, message, star};
 
 fn incast(lab: &Lab, senders: usize, size: u64) -> Vec<Message> {
     let sink = lab.hosts()[senders];
-    (0..senders).map(|source| message(Time(0), lab.hosts()[source], sink, size)).collect()
+    (0..senders)
+        .map(|source| message(Time(0), lab.hosts()[source], sink, size))
+        .collect()
 }
 
 fn lossy(lab: &Lab, scheme: &str, buffer: u64) -> RunConfig {
@@ -27,7 +29,10 @@ fn what_drops_is_sent_again() {
     for scheme in SCHEMES {
         let config = lossy(&lab, scheme, 9 * 4096 + 60_000);
         let (summary, _) = lab.run(&config, &incast(&lab, 8, 300_000));
-        assert!(summary.drops > 0 && summary.nacks > 0, "{scheme}: {summary:?}");
+        assert!(
+            summary.drops > 0 && summary.nacks > 0,
+            "{scheme}: {summary:?}"
+        );
         assert_eq!(summary.payload_delivered, 8 * 300_000, "{scheme}");
         assert_eq!(summary.pauses, 0);
     }
@@ -46,7 +51,10 @@ fn a_loss_in_the_midst_is_recovered_by_a_nack() {
     let (summary, log) = lab.run(&lossy(&lab, "none", 3 * 4096 + 16_000), &flows);
     assert!(summary.nacks > 0, "{summary:?}");
     let long = log.from(hosts[0]);
-    assert!(long.fct.unwrap() < long.ideal_fct + Span::from_us(150), "{long:?}");
+    assert!(
+        long.fct.unwrap() < long.ideal_fct + Span::from_us(150),
+        "{long:?}"
+    );
 }
 
 /// The last packet of a flow has no successor to reveal its loss: only the timer can. 16 one-packet flows at once into a
@@ -80,6 +88,10 @@ fn the_reserve_of_a_port_is_not_taken_by_others() {
     flows.extend((1..15).map(|n| message(Time(n * 10_000_000), hosts[2], hosts[3], 1000)));
     let (summary, log) = lab.run(&lossy(&lab, "none", 4 * 4096 + 3_000), &flows);
     assert!(summary.drops > 0);
-    let third = log.ports.iter().find(|port| port.node.0 == 4 && port.port == 3).unwrap();
+    let third = log
+        .ports
+        .iter()
+        .find(|port| port.node.0 == 4 && port.port == 3)
+        .unwrap();
     assert_eq!(third.drops, 0);
 }

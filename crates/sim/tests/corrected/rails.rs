@@ -34,12 +34,22 @@ fn flows_use_both_rails() {
         for scheme in SCHEMES {
             let flows = [(); 8].map(|()| message(Time(0), hosts[0], hosts[1], 1_000_000));
             let (summary, log) = lab.run(&lab.config(scheme), &flows);
-            assert_eq!((summary.flows_finished, summary.timeouts), (8, 0), "{scheme}");
-            let used = log.ports.iter().filter(|port| port.node == hosts[0] && port.tx_bytes > 0);
+            assert_eq!(
+                (summary.flows_finished, summary.timeouts),
+                (8, 0),
+                "{scheme}"
+            );
+            let used = log
+                .ports
+                .iter()
+                .filter(|port| port.node == hosts[0] && port.tx_bytes > 0);
             assert_eq!(used.count(), 2, "{scheme}");
             // 8 MB over one link take 670 us.
             let last = log.last_completion();
-            assert!(last < Time(Span::from_us(650).0), "{scheme} joined {joined}: {last:?}");
+            assert!(
+                last < Time(Span::from_us(650).0),
+                "{scheme} joined {joined}: {last:?}"
+            );
         }
     }
 }
@@ -54,7 +64,11 @@ fn flows_of_a_lost_rail_move_to_the_other() {
         for link in 0..4 {
             for down in [Time(0), Time(100_000_000)] {
                 let config = RunConfig {
-                    faults: vec![LinkFault { link: LinkId(link), down, up: None }],
+                    faults: vec![LinkFault {
+                        link: LinkId(link),
+                        down,
+                        up: None,
+                    }],
                     retransmission_timeout: Span::from_us(200),
                     ..lab.config("hpcc")
                 };
