@@ -11,6 +11,7 @@ use raddle_units::{LinkId, NodeId};
 
 use super::{
     ResultsError, RunStats, part_folder,
+    run::remove_leftovers,
     tables::{RUN_TABLES, Table},
     write::{Cell, TableWriter},
 };
@@ -82,6 +83,7 @@ fn replace(
     table: Table,
     fill: impl FnOnce(&mut TableWriter) -> Result<(), ResultsError>,
 ) -> Result<(), ResultsError> {
+    remove_leftovers(folder, &format!(".{}.", table.file()))?;
     let open = folder.join(format!(".{}.{}.tmp", table.file(), std::process::id()));
     let written = TableWriter::create_at(open.clone(), table).and_then(|mut writer| {
         fill(&mut writer)?;

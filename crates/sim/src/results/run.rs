@@ -80,6 +80,7 @@ pub fn run_planned(
     let folder = part_folder(out, &run.name);
     let parent = out.join(".runs");
     fs::create_dir_all(&parent).map_err(ResultsError::disk("make the folder", &parent))?;
+    remove_leftovers(&parent, &format!(".{}.", run.name))?;
     let open =
         Unfinished::create(parent.join(format!(".{}.{}.tmp", run.name, std::process::id())))?;
     let stats = simulate_into(resolved, index, workload, &open.folder, progress)?;
@@ -140,6 +141,26 @@ fn simulate_into(
     })
 }
 
+/// Removes what processes that were killed left under temporary names; a results folder has one writer at a time.
+pub(super) fn remove_leftovers(folder: &Path, prefix: &str) -> Result<(), ResultsError> {
+    let entries = fs::read_dir(folder).map_err(ResultsError::disk("read", folder))?;
+    for entry in entries.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !(name.starts_with(prefix) && name.ends_with(".tmp")) {
+            continue;
+        }
+        let path = entry.path();
+        let removed = if path.is_dir() {
+            fs::remove_dir_all(&path)
+        } else {
+            fs::remove_file(&path)
+        };
+        removed.map_err(ResultsError::disk("remove", &path))?;
+    }
+    Ok(())
+}
+
 /// A folder that goes away unless it is renamed.
 struct Unfinished {
     folder: PathBuf,
@@ -147,10 +168,6 @@ struct Unfinished {
 
 impl Unfinished {
     fn create(folder: PathBuf) -> Result<Self, ResultsError> {
-        if folder.exists() {
-            // Left over from a process of the same number that was killed.
-            fs::remove_dir_all(&folder).map_err(ResultsError::disk("remove", &folder))?;
-        }
         fs::create_dir(&folder).map_err(ResultsError::disk("make the folder", &folder))?;
         Ok(Self { folder })
     }

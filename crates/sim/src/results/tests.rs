@@ -193,6 +193,19 @@ fn a_cancelled_run_leaves_nothing() {
 }
 
 #[test]
+fn what_a_killed_process_left_behind_goes_away() {
+    let (resolved, out) = (resolve(TWO), Folder::new());
+    let name = &resolved.runs[0].name;
+    let left = out.0.join(".runs").join(format!(".{name}.1.tmp"));
+    fs::create_dir_all(&left).unwrap();
+    fs::write(left.join("flows.parquet"), "half").unwrap();
+    fs::write(out.0.join(".flows.parquet.1.tmp"), "half").unwrap();
+    run_all(&resolved, &out.0, [0]);
+    assert!(!left.exists() && !out.0.join(".flows.parquet.1.tmp").exists());
+    assert!(part_folder(&out.0, name).join("stats.json").exists());
+}
+
+#[test]
 fn results_of_another_version_of_the_experiment_are_not_joined() {
     let out = Folder::new();
     run_all(&resolve(TWO), &out.0, 0..4);
