@@ -18,7 +18,7 @@ setup: ## Install what building and testing need (Debian packages only as root)
 
 build: ## Build raddle into .venv/bin, in seconds if little has changed
 	@scripts/setup build
-	$(BIN)/maturin develop --release --locked --quiet
+	PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
 	scripts/build-extras
 	echo "built $(BIN)/raddle"
 
@@ -47,7 +47,8 @@ fmt: ## Format everything
 	$(BIN)/ruff format --quiet .
 
 generate: build ## Make the generated files again (a test compares them)
-	@$(BIN)/raddle schema > docs/experiment.schema.json
+	@schema=$$($(BIN)/raddle schema)
+	printf '%s\n' "$$schema" > docs/experiment.schema.json
 
 bench: ## Measure packet-hops per second of the engine alone, one core: 320 and 8,192 hosts
 	@cargo build --release --locked --quiet -p raddle-sim --example hop_benchmark

@@ -47,16 +47,12 @@ def stages(*, scale: bool) -> list[Stage]:
             Stage("rust, long ones", (*cargo, "--", "--ignored")),
             Stage("python, long ones", (*pytest, "-m", "scale")),
         ]
-    listed = [
+    return [
         Stage("arrows", (sys.executable, ROOT / "scripts" / "check_arrows.py")),
         Stage("rust", cargo),
+        Stage("python", pytest),
+        Stage("house, examples", (*pytest, "tests/house")),
     ]
-    if (ROOT / "fuzz" / "Cargo.toml").exists():
-        replay = ("cargo", "test", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--quiet")
-        listed.append(Stage("fuzz corpus", replay))
-    listed.append(Stage("python", pytest))
-    listed.append(Stage("house, examples", (*pytest, "tests/house")))
-    return listed
 
 
 def count(output: str) -> Count:
