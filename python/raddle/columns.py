@@ -1,30 +1,32 @@
 """Arrow columns as numpy arrays, in the two forms that statistics need."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["codes", "floats", "groups", "integers", "select"]
+__all__ = ["codes", "floats", "groups", "integers", "select", "take"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 def floats(table: pa.Table, name: str, scale: float = 1.0) -> Floats:
     """Column `name` times `scale`; null becomes NaN (integers are exact up to 2**53)."""
     column = table[name].cast(pa.float64(), safe=False)
-    values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    values = np.concatenate([_floats(chunk) for chunk in column.chunks] or [np.zeros(0)])
     return values * scale if scale != 1.0 else values
 
 
 def integers(table: pa.Table, name: str) -> Integers:
     """Column `name` without nulls as int64."""
-    return np.asarray(table[name].to_numpy(zero_copy_only=False)).astype(np.int64)
+    column = table[name].cast(pa.int64(), safe=False)
+    parts = [_values(chunk, np.int64) for chunk in column.chunks]
+    return np.concatenate(parts or [np.zeros(0, dtype=np.int64)])
 
 
 def codes(table: pa.Table, name: str) -> tuple[Integers, list[str]]:
@@ -32,12 +34,11 @@ def codes(table: pa.Table, name: str) -> tuple[Integers, list[str]]:
     column = table[name]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    chunks = column.unify_dictionaries().chunks
+    chunks: list[Any] = column.unify_dictionaries().chunks
     if not chunks:
         return np.zeros(0, dtype=np.int64), []
-    encoded: Any = pa.concat_arrays(chunks)
-    indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
-    return indices, [str(v) for v in encoded.dictionary.to_pylist()]
+    indices = [_values(chunk.indices.cast(pa.int64()), np.int64) for chunk in chunks]
+    return np.concatenate(indices), [str(v) for v in chunks[0].dictionary.to_pylist()]
 
 
 def groups(table: pa.Table, name: str) -> Iterator[tuple[str, Mask]]:
@@ -47,9 +48,40 @@ def groups(table: pa.Table, name: str) -> Iterator[tuple[str, Mask]]:
         yield values[code], indices == code
 
 
+def take(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
+    """The rows at these places."""
+    # `table.filter` and `pa.array` look for pandas and load it where it is installed: 0.2 s.
+    places: Any = np.ascontiguousarray(rows, dtype=np.int64)
+    buffers = [None, pa.py_buffer(places)]
+    return table.take(pa.Array.from_buffers(pa.int64(), places.size, buffers))
+
+
 def select(table: pa.Table, *, scheme: str, seed: int | None = None) -> pa.Table:
     """The rows of one scheme (and one seed)."""
-    mask = pc.equal(table["scheme"], pa.scalar(scheme, table["scheme"].type))
+    indices, values = codes(table, "scheme")
+    if scheme not in values:
+        return table.slice(0, 0)
+    mask = indices == values.index(scheme)
     if seed is not None:
-        mask = pc.and_(mask, pc.equal(table["seed"], pa.scalar(seed, table["seed"].type)))
-    return table.filter(mask)
+        mask &= integers(table, "seed") == seed
+    rows = np.flatnonzero(mask)
+    if rows.size and rows[-1] - rows[0] + 1 == rows.size:  # runs lie one after the other
+        return table.slice(int(rows[0]), int(rows.size))
+    return take(table, rows)
+
+
+# Arrow's own `to_numpy` looks for pandas and loads it where it is installed: 0.2 s at every start.
+def _values(array: Any, dtype: type[Number]) -> NDArray[Number]:  # noqa: ANN401 - any pa.Array
+    data: Any = array.buffers()[1]
+    if data is None:
+        return np.zeros(len(array), dtype=dtype)
+    return np.frombuffer(data, dtype=dtype)[array.offset : array.offset + len(array)]
+
+
+def _floats(array: Any) -> Floats:  # noqa: ANN401 - any pa.Array of float64
+    values = _values(array, np.float64)
+    valid: Any = array.buffers()[0]
+    if valid is None or array.null_count == 0:
+        return values
+    bits = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), bitorder="little")
+    return np.where(bits[array.offset : array.offset + len(array)] == 1, values, np.nan)

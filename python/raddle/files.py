@@ -25,9 +25,19 @@ def write_text(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - any JSON value
-    """Write `value` as indented JSON; NaN is refused, because JSON has none."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+def write_json(path: Path, value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Write `value` as indented JSON; NaN is refused, because JSON has none.
+
+    Returns
+    -------
+    bool
+        Whether the file is new or changed.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if path.is_file() and path.read_bytes() == text.encode():
+        return False
+    write_text(path, text)
+    return True
 
 
 @contextmanager

@@ -11,7 +11,7 @@ The plan (``schema`` 1)::
      "parameters": {"hpcc": [{"key": "eta", "value": "0.95", "source": "[HPCC 5.1]",
                               "warning": null}]},
      "settings": [{"key": "buffer", "value": "32 MiB", "source": "the experiment"}],
-     "warnings": []}
+     "score": {"reading": "per-flow", "variance": "pvar"}, "warnings": []}
 
 ``variant`` is ``loaded`` or ``isolated`` (the twin with the tested flows only). An estimate that
 cannot be made is null.
@@ -74,6 +74,7 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     parameters: Mapping[str, tuple[Parameter, ...]]
     settings: tuple[Parameter, ...]
+    score: Mapping[str, Any]
     warnings: tuple[str, ...]
 
     @classmethod
@@ -99,6 +100,7 @@ class Plan:
                 for scheme, rows in raw.get("parameters", {}).items()
             },
             settings=tuple(_parameter(p) for p in raw.get("settings", [])),
+            score=raw.get("score") or {},
             warnings=tuple(raw.get("warnings", [])),
         )
 

@@ -48,6 +48,7 @@ class RunState:
     stats: RunStats | None = None
     reused: bool = False
     started: float | None = None
+    cpu_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,10 @@ def _simulate(
         state.progress = progress
         if stop.is_set():
             progress.cancel()
-        return RunStats.from_json(_core.run(plan.text, state.run.index, str(out), progress))
+        before = time.thread_time()
+        stats = RunStats.from_json(_core.run(plan.text, state.run.index, str(out), progress))
+        state.cpu_s = time.thread_time() - before
+        return stats
 
     def cancel() -> None:
         stop.set()
@@ -263,7 +267,8 @@ def _finish(plan: Plan, out: Path, states: Sequence[RunState]) -> Mapping[str, A
         summary = summarise(
             Results(out), name=plan.name, complete=complete, parameters=parameters, stats=done
         )
-    write_json(out / "summary.json", summary)
+    if write_json(out / "summary.json", summary):
+        (out / "report.html").unlink(missing_ok=True)  # it shows other figures
     return summary
 
 
@@ -271,7 +276,6 @@ def _drop_stale(out: Path, states: Sequence[RunState]) -> None:
     """Remove what an earlier experiment left in `out` and this one does not write anew."""
     if all(s.reused for s in states):
         return
-    (out / "report.html").unlink(missing_ok=True)
     done = {s.run.variant for s in states if s.stats is not None}
     for variant, folder in (("loaded", out), ("isolated", out / "isolated")):
         if variant not in done and folder.is_dir():
@@ -297,6 +301,7 @@ def _manifest(
         "seeds": list(plan.seeds),
         "fabric": dict(plan.fabric),
         "traffic": dict(plan.traffic),
+        "score": dict(plan.score),
         "settings": [asdict(p) for p in plan.settings],
         "parameters": parameters,
         "warnings": list(plan.warnings),

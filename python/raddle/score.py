@@ -24,20 +24,21 @@ does not end alone has no ratio; it is left out and counted in `Part.unpaired`.
 import math
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 import numpy as np
 import pyarrow as pa
 
-from raddle.columns import Floats, codes, floats, integers
+from raddle.columns import Floats, codes, floats, integers, take
 
 __all__ = [
     "CONFIGURATIONS",
     "Part",
     "Reading",
     "Role",
+    "Rules",
     "Score",
     "VarianceMode",
     "Weights",
@@ -98,6 +99,54 @@ CONFIGURATIONS: Mapping[str, Weights] = {
     "3": Weights(0.25, 0.25, 0.5),
 }
 """The paper's three configurations: equal, long bandwidth first, Allreduce first."""
+
+OWN = "own"
+"""The name of the weights that an experiment gives itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How runs are judged: the `[score]` table of an experiment.
+
+    `weights` are the weightings side by side; the first one decides.
+    """
+
+    weights: Mapping[str, Weights] = field(default_factory=lambda: CONFIGURATIONS)
+    reading: Reading = "per-flow"
+    variance: VarianceMode = "pvar"
+
+    @property
+    def primary(self) -> str:
+        """The weighting that decides."""
+        return next(iter(self.weights))
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any] | None) -> "Rules":
+        """Read the `[score]` table; weights of its own stand before the paper's.
+
+        Examples
+        --------
+        >>> Rules.from_json(None).primary
+        '1'
+        >>> own = {"long": 0.6, "short": 0.2, "allreduce": 0.2}
+        >>> list(Rules.from_json({"weights": own, "variance": "std"}).weights)
+        ['own', '1', '2', '3']
+        """
+        raw = raw or {}
+        given = raw.get("weights")
+        own = {OWN: Weights(**given)} if given else {}
+        return cls(
+            {**own, **CONFIGURATIONS}, raw.get("reading", "per-flow"), raw.get("variance", "pvar")
+        )
+
+    def as_json(self) -> Mapping[str, Any]:
+        """The `[score]` table that gives these rules."""
+        own = self.weights.get(OWN)
+        return {
+            **({} if own is None else {"weights": asdict(own)}),
+            "reading": self.reading,
+            "variance": self.variance,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +333,7 @@ class _Tested:
         indices, values = codes(flows, "class")
         wanted = [code for code, name in enumerate(values) if role_of(name) is role]
         rows = np.flatnonzero(np.isin(indices, wanted))
-        part = flows.take(rows)
+        part = take(flows, rows)
         src, dst = integers(part, "src"), integers(part, "dst")
         size, start = integers(part, "size_bytes"), integers(part, "start_ps")
         order = np.lexsort((integers(part, "sport"), start, size, dst, src))

@@ -43,8 +43,7 @@ def summarise(
     complete: bool,
     parameters: Mapping[str, Sequence[Mapping[str, Any]]],
     stats: Iterable[tuple[str, int, str, RunStats]] = (),
-    reading: scoring.Reading = "per-flow",
-    mode: scoring.VarianceMode = "pvar",
+    rules: scoring.Rules | None = None,
 ) -> Json:
     """Build the summary of `results`.
 
@@ -54,14 +53,17 @@ def summarise(
         Per scheme the effective parameters: rows with key, value, source, warning.
     stats
         Scheme, seed, variant and stats of every finished run.
+    rules
+        How runs are judged; those of the manifest if not given.
     """
+    rules = rules or scoring.Rules.from_json(results.manifest.get("score"))
     finished_runs = list(stats)
     schemes: Json = {}
     for scheme in results.schemes:
         runs = [r for s, _, _, r in finished_runs if s == scheme]
         loaded = [r for s, _, v, r in finished_runs if s == scheme and v == "loaded"]
         schemes[scheme] = {
-            **_scheme(results, scheme, reading, mode),
+            **_scheme(results, scheme, rules),
             "packet_hops": sum(r.packet_hops for r in runs),
             "simulated_ps": max((r.simulated_ps for r in loaded), default=None),
             "wall_s": round(sum(r.wall_s for r in runs), 3),
@@ -84,12 +86,7 @@ def end_of_run_ps(results: Results, scheme: str, seed: int) -> int:
     return int(last)
 
 
-def score_runs(
-    results: Results,
-    scheme: str,
-    reading: scoring.Reading = "per-flow",
-    mode: scoring.VarianceMode = "pvar",
-) -> dict[int, scoring.Score]:
+def score_runs(results: Results, scheme: str, rules: scoring.Rules) -> dict[int, scoring.Score]:
     """The score of each seed of `scheme` whose loaded and isolated runs are both there."""
     twin = results.isolated
     if twin is None:
@@ -104,17 +101,16 @@ def score_runs(
             loaded,
             alone,
             end_ps=end_of_run_ps(results, scheme, seed),
-            reading=reading,
-            mode=mode,
+            reading=rules.reading,
+            mode=rules.variance,
+            weights=rules.weights,
         )
         if found is not None:
             scores[seed] = found
     return scores
 
 
-def _scheme(
-    results: Results, scheme: str, reading: scoring.Reading, mode: scoring.VarianceMode
-) -> Json:
+def _scheme(results: Results, scheme: str, rules: scoring.Rules) -> Json:
     rows = select(results.flows, scheme=scheme)
     seeds = sorted(set(integers(rows, "seed").tolist()))
     per_seed = [_one_run(results, scheme, seed) for seed in seeds]
@@ -128,7 +124,7 @@ def _scheme(
             str(seed): run["slowdown"]["p99"] for seed, run in zip(seeds, per_seed, strict=True)
         },
         "slowdown_by_size": _bins(rows),
-        "score": _score(score_runs(results, scheme, reading, mode)),
+        "score": _score(score_runs(results, scheme, rules), rules),
         "impact": _impact(results, scheme),
     }
 
@@ -200,7 +196,7 @@ def _bins(rows: pa.Table) -> list[Json]:
     ]
 
 
-def _score(scores: Mapping[int, scoring.Score]) -> Json | None:
+def _score(scores: Mapping[int, scoring.Score], rules: scoring.Rules) -> Json | None:
     if not scores:
         return None
     runs = list(scores.values())
@@ -223,6 +219,8 @@ def _score(scores: Mapping[int, scoring.Score]) -> Json | None:
     return {
         "reading": runs[0].reading,
         "variance_mode": runs[0].mode,
+        "primary": rules.primary,
+        "weights": {name: asdict(weights) for name, weights in rules.weights.items()},
         "seeds": sorted(scores),
         "lower_bound": any(s.lower_bound for s in runs),
         "parts": parts,

@@ -2,7 +2,16 @@
 
 from collections.abc import Iterable
 
-__all__ = ["count", "duration_s", "fixed", "join_words", "memory", "size", "span_us"]
+__all__ = [
+    "count",
+    "duration_s",
+    "fixed",
+    "join_words",
+    "memory",
+    "significant",
+    "size",
+    "span_us",
+]
 
 
 def fixed(value: float | None, digits: int = 2) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raddle.score import CONFIGURATIONS
+from raddle.score import Role, Weights, role_of
 from raddle.stats import Interval, mean_interval
-from raddle.text import fixed, join_words
+from raddle.text import fixed, join_words, significant
 
 __all__ = ["Verdict", "label_of", "verdict_of"]
 
@@ -26,6 +26,7 @@ CONFIGURATION_WORDS = {
     "1": "at equal weights",
     "2": "with long-flow bandwidth first",
     "3": "with Allreduce delay first",
+    "own": "at your weights",
 }
 
 
@@ -56,32 +57,42 @@ def verdict_of(summary: Json) -> Verdict:
     """Judge a `summary.json`."""
     schemes: Mapping[str, Json] = summary.get("schemes", {})
     notes = _notes(summary)
-    scored = [_scored(name, row, "1") for name, row in schemes.items() if row.get("score")]
-    if scored:
-        return _by_score(schemes, scored, notes)
+    scores = [row["score"] for row in schemes.values() if row.get("score")]
+    if scores:
+        primary = str(scores[0]["primary"])
+        scored = [_scored(name, row, primary) for name, row in schemes.items() if row.get("score")]
+        return _by_score(schemes, scored, primary, notes)
     plain = [_plain(name, row) for name, row in schemes.items()]
     known = [entry for entry in plain if entry is not None]
     if not known:
         return Verdict(None, "No run has finished yet, so there is nothing to judge.", notes, False)
-    return _by_slowdown(known, notes)
+    return _by_slowdown(known, (*_impacts(schemes), *notes))
 
 
 def _by_score(
-    schemes: Mapping[str, Json], entries: Sequence[_Entry], notes: tuple[str, ...]
+    schemes: Mapping[str, Json],
+    entries: Sequence[_Entry],
+    primary: str,
+    notes: tuple[str, ...],
 ) -> Verdict:
     ranked = sorted(entries, key=lambda e: e.figure.mean)
     best = ranked[0]
+    weights = Weights(**schemes[best.scheme]["score"]["weights"][primary])
+    where = CONFIGURATION_WORDS[primary]
+    if primary == "own":
+        where += f" ({weights.label})"
     details: list[str] = []
     if len(ranked) == 1:
         headline = (
-            f"{label_of(best.scheme)} scores S = {_figure(best)} at equal weights "
+            f"{label_of(best.scheme)} scores S = {_figure(best)} {where} "
             "(1.00 would mean that congestion does not hurt)."
         )
     else:
-        headline = _lead(ranked)
+        headline = _lead(ranked, where)
         details.append(_certainty(best, ranked[1], "S"))
-        details += _other_weights(schemes, best.scheme)
-        details += _monotone(schemes, best.scheme)
+        details += _other_weights(schemes, best.scheme, primary)
+        details += _monotone(schemes, best.scheme, primary)
+        details += _in_absolute_terms(schemes)
     if best.lower_bound or any(e.lower_bound for e in ranked):
         names = join_words(label_of(e.scheme) for e in ranked if e.lower_bound)
         details.append(
@@ -95,18 +106,18 @@ def _by_score(
     return Verdict(best.scheme, headline, (*details, *notes), True)
 
 
-def _lead(ranked: Sequence[_Entry]) -> str:
+def _lead(ranked: Sequence[_Entry], where: str) -> str:
     best, second, worst = ranked[0], ranked[1], ranked[-1]
     names = label_of(best.scheme), label_of(second.scheme)
     gap = _gap(best, second)
     if gap is not None and gap.low is not None and gap.low <= 0:
         headline = (
             f"{names[0]} and {names[1]} share the lead: S = {_figure(best)} and "
-            f"{_figure(second)} at equal weights, a tie over {gap.n} seeds"
+            f"{_figure(second)} {where}, a tie over {gap.n} seeds"
         )
     else:
         headline = (
-            f"{names[0]} serves this fabric best: S = {_figure(best)} at equal weights, "
+            f"{names[0]} serves this fabric best: S = {_figure(best)} {where}, "
             f"{_less(best, second)} than {names[1]} ({_figure(second)})"
         )
     if worst is not second:
@@ -133,16 +144,16 @@ def _by_slowdown(entries: Sequence[_Entry], notes: tuple[str, ...]) -> Verdict:
         details.append(_certainty(best, second, "p99 slowdown"))
     details.append(
         "Slowdown is a flow's completion time over what it would be on an idle fabric; "
-        "this traffic has no tested flows, so the score S does not apply."
+        "the score S needs tested long, short and Allreduce flows, under load and alone."
     )
     return Verdict(best.scheme, headline, (*details, *notes), False)
 
 
-def _other_weights(schemes: Mapping[str, Json], best: str) -> list[str]:
+def _other_weights(schemes: Mapping[str, Json], best: str, primary: str) -> list[str]:
     same: list[str] = []
     sentences: list[str] = []
-    for configuration in CONFIGURATIONS:
-        if configuration == "1":
+    for configuration in schemes[best]["score"]["s"]:
+        if configuration == primary:
             continue
         entries = sorted(
             (_scored(n, row, configuration) for n, row in schemes.items() if row.get("score")),
@@ -163,9 +174,9 @@ def _other_weights(schemes: Mapping[str, Json], best: str) -> list[str]:
     return sentences
 
 
-def _monotone(schemes: Mapping[str, Json], best: str) -> list[str]:
+def _monotone(schemes: Mapping[str, Json], best: str, primary: str) -> list[str]:
     values = {
-        name: float(row["score"]["monotone"]["1"]["mean"])
+        name: float(row["score"]["monotone"][primary]["mean"])
         for name, row in schemes.items()
         if row.get("score")
     }
@@ -179,6 +190,42 @@ def _monotone(schemes: Mapping[str, Json], best: str) -> list[str]:
         f"The monotone score prefers {label_of(first)} ({values[first]:.2f} against "
         f"{values[best]:.2f}): S also rewards evenness, so look at the parts."
     ]
+
+
+def _in_absolute_terms(schemes: Mapping[str, Json]) -> list[str]:
+    """Who is fastest under load: S alone would praise a scheme that is slow even when alone."""
+    parts = {n: row["score"]["parts"] for n, row in schemes.items() if row.get("score")}
+    phrases = []
+    for role, words, unit in (
+        (Role.LONG, "long flows get most bandwidth with", "Gb/s"),
+        (Role.SHORT, "short flows are fastest with", "µs"),
+        (Role.ALLREDUCE, "Allreduce flows with", "µs"),
+    ):
+        loaded = {n: float(p[role.value]["loaded"]["mean"]) for n, p in parts.items()}
+        first = (max if role is Role.LONG else min)(loaded, key=loaded.__getitem__)
+        phrases.append(f"{words} {label_of(first)} ({significant(loaded[first])} {unit})")
+    return [
+        f"In absolute figures under load, {join_words(phrases)}; "
+        "S compares each scheme with itself alone."
+    ]
+
+
+def _impacts(schemes: Mapping[str, Json]) -> list[str]:
+    """Tested flows under load against alone, where some but not all of the three kinds exist."""
+    lines = []
+    classes = dict.fromkeys(c for row in schemes.values() for c in (row.get("impact") or {}))
+    for name in classes:
+        if role_of(name) is None:
+            continue
+        found = {
+            s: float(row["impact"][name]["mean"])
+            for s, row in schemes.items()
+            if (row.get("impact") or {}).get(name)
+        }
+        ranked = sorted(found, key=found.__getitem__)
+        listed = join_words(f"{fixed(found[s])} × with {label_of(s)}" for s in ranked)
+        lines.append(f"Flows of class {name} take longer under load than alone: {listed} (mean).")
+    return lines
 
 
 def _certainty(best: _Entry, second: _Entry, what: str) -> str:

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from raddle.report import write_report
 from raddle.report.page import charts_of
 from raddle.results import load
+from raddle.score import CONFIGURATIONS
 from raddle.verdict import verdict_of
 from synthetic import PAPER, write_results
 
@@ -106,6 +108,11 @@ def entry(mean: float, *, seeds: dict[str, float] | None = None, low: bool = Fal
         "score": {
             "s": dict.fromkeys("123", figure),
             "monotone": dict.fromkeys("123", figure),
+            "primary": "1",
+            "weights": {name: asdict(w) for name, w in CONFIGURATIONS.items()},
+            "parts": {
+                role: {"loaded": figure, "ratio": figure} for role in ("long", "short", "allreduce")
+            },
             "lower_bound": low,
             "per_seed": {s: dict.fromkeys("123", v) for s, v in (seeds or {"1": mean}).items()},
         },

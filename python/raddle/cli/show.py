@@ -81,12 +81,12 @@ def say_outcome(outcome: Outcome, *, report: bool) -> None:
     fresh = [s for s in outcome.states if s.stats is not None and not s.reused]
     reused = sum(s.reused for s in outcome.states)
     hops = sum(s.stats.packet_hops for s in fresh if s.stats is not None)
-    cpu = sum(s.stats.wall_s for s in fresh if s.stats is not None)
-    words = f"\n{len(fresh)} runs in {duration_s(outcome.wall_s)}"
+    cpu = sum(s.cpu_s for s in fresh)
+    words = f"\n{len(fresh)} run{'s' * (len(fresh) != 1)} in {duration_s(outcome.wall_s)}"
     if cpu > 0:
         words += f", {count(hops / cpu)} packet-hops/s per core"
     if reused:
-        words += f"; {reused} runs were there already"
+        words += f"; {reused} {'was' if reused == 1 else 'were'} there already"
     say(words)
     if outcome.interrupted:
         left = sum(s.stats is None for s in outcome.states)
@@ -101,7 +101,7 @@ def _score_cells(score: Mapping[str, Any] | None) -> list[str]:
         return ["–"] * 5
     parts = [score["parts"][role]["ratio"]["mean"] for role in ("long", "short", "allreduce")]
     mark = "≥" if score["lower_bound"] else ""
-    total = score["s"]["1"]
+    total = score["s"][score["primary"]]
     text = f"{mark}{fixed(total['mean'])}"
     if total["ci95"] is not None:
         text += f"±{fixed(total['ci95'])}"

@@ -1,6 +1,7 @@
 """A chart of the report: figures that share a place, with buttons to choose between them."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,11 +87,24 @@ def figure(
     )
 
 
-def log_axis(title: str, values: Sequence[Floats]) -> dict[str, Any]:
+def log_axis(
+    title: str, values: Sequence[Floats], including: Sequence[float] = ()
+) -> dict[str, Any]:
     """A logarithmic axis with ticks at 1, 2, 5 where it spans few decades."""
     positive = [v[v > 0] for v in values]
     low = min((float(v.min()) for v in positive if v.size), default=1.0)
     high = max((float(v.max()) for v in positive if v.size), default=10.0)
+    low, high = min([low, *including]), max([high, *including])
+    if high / low < 8:  # under a decade 1, 2, 5 would leave one tick or none
+        low, high = low / 1.06, high * 1.06
+        ticks = _ticks(low, high)
+        return {
+            "type": "log",
+            "title": {"text": title},
+            "range": [math.log10(low), math.log10(high)],
+            "tickvals": ticks,
+            "ticktext": [f"{tick:.6g}" for tick in ticks],
+        }
     return {
         "type": "log",
         "title": {"text": title},
@@ -98,3 +112,14 @@ def log_axis(title: str, values: Sequence[Floats]) -> dict[str, Any]:
         "exponentformat": "none" if high < 1e7 else "power",
         "tickformat": "~g" if high < 1e7 else None,
     }
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round values between `low` and `high`, which are less than a decade apart."""
+    if high / low > 2.5:
+        power = 10.0 ** math.floor(math.log10(low))
+        round_values = [f * p for p in (power, 10 * power) for f in (1, 1.5, 2, 3, 4, 5, 6, 8)]
+        return [v for v in round_values if low <= v <= high]
+    step = 10.0 ** math.floor(math.log10((high - low) / 3))
+    step *= next(f for f in (1, 2, 5, 10) if (high - low) / (f * step) <= 7)
+    return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]

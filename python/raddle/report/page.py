@@ -14,9 +14,15 @@ from raddle.pauses import PauseNode, pause_edges, pause_tree
 from raddle.report.chart import colour_of
 from raddle.report.fabric_map import BusyLink, busiest_links, fabric_chart
 from raddle.report.series import queue_chart, throughput_chart, watched_chart
-from raddle.report.spreads import fct_chart, pause_chart, score_chart, slowdown_chart
+from raddle.report.spreads import (
+    CONFIGURATION_NAMES,
+    fct_chart,
+    pause_chart,
+    score_chart,
+    slowdown_chart,
+)
 from raddle.results import Results
-from raddle.score import CONFIGURATIONS, class_order
+from raddle.score import OWN, Weights, class_order
 from raddle.summary import summarise
 from raddle.text import count, duration_s, fixed, join_words, memory, significant, size, span_us
 from raddle.verdict import Verdict, label_of, verdict_of
@@ -179,9 +185,10 @@ def _score_rows(schemes: Json, verdict: Verdict) -> list[dict[str, Any]]:
     """Two rows per scheme, as the paper's Table 3: under load and alone."""
     rows = []
     scored = {n: r["score"] for n, r in schemes.items() if r.get("score")}
+    weightings = list(next(iter(scored.values()))["weights"]) if scored else []
     best = {
         c: min(scored, key=lambda n, c=c: scored[n]["s"][c]["mean"])  # type: ignore[misc]
-        for c in (CONFIGURATIONS if scored else ())
+        for c in weightings
     }
     for index, (name, score) in enumerate(scored.items()):
         parts = score["parts"]
@@ -193,13 +200,13 @@ def _score_rows(schemes: Json, verdict: Verdict) -> list[dict[str, Any]]:
                 "best": name == verdict.best,
                 "loaded": [_number(parts[r]["loaded"]) for r in UNITS],
                 "alone": [_number(parts[r]["alone"]) for r in UNITS],
-                "ratios": [_number(parts[r]["ratio"]) for r in UNITS],
-                "w": significant(score["w"]["mean"]),
+                "ratios": [_plain(parts[r]["ratio"]) for r in UNITS],
+                "w": _plain(score["w"]),
                 "totals": [
-                    {"text": Markup(mark) + _number(score["s"][c]), "best": best[c] == name}
-                    for c in CONFIGURATIONS
+                    {"text": Markup(mark) + _plain(score["s"][c]), "best": best[c] == name}
+                    for c in weightings
                 ],
-                "monotone": Markup(mark) + _number(score["monotone"]["1"]),
+                "monotone": Markup(mark) + _plain(score["monotone"][score["primary"]]),
             }
         )
     return rows
@@ -224,7 +231,15 @@ def _score_meta(schemes: Json) -> dict[str, Any] | None:
         "pairs": {r: sum(s["parts"][r]["pairs"] for s in scores) for r in UNITS},
         "unfinished": sum(p["unfinished"] for p in parts),
         "unpaired": sum(p["unpaired"] for p in parts),
-        "configurations": [w.label for w in CONFIGURATIONS.values()],
+        "configurations": [
+            {
+                "key": "" if c == OWN else c,
+                "name": CONFIGURATION_NAMES[c],
+                "label": Weights(**w).label,
+            }
+            for c, w in scores[0]["weights"].items()
+        ],
+        "primary": CONFIGURATION_NAMES[scores[0]["primary"]],
     }
 
 
@@ -272,14 +287,20 @@ def _fct_tables(schemes: Json) -> list[dict[str, Any]]:
                     "colour": colour_of(scheme, index),
                     "n": found["n"],
                     "unfinished": found["unfinished"],
+                    "impact": _impact_cells((row.get("impact") or {}).get(name)),
                     "cells": [
                         _pm(found.get(key), ci.get(key))
                         for key in ("mean", "p50", "p95", "p99", "p99_9")
                     ],
                 }
             )
-        tables.append({"name": name, "rows": rows})
+        tables.append({"name": name, "rows": rows, "twin": any(r["impact"] for r in rows)})
     return tables
+
+
+def _impact_cells(impact: Json | None) -> list[str]:
+    """Mean and p99 under load over those alone (GPCNeT's congestion impact)."""
+    return [] if impact is None else [fixed(impact["mean"]), fixed(impact["p99"])]
 
 
 def _pause_trees(results: Results) -> list[dict[str, Any]]:
@@ -314,11 +335,10 @@ def _tree_line(
     if root:
         total = sum(c.paused_us for c in node.children)
         silenced = join_words(str(names.get(c.node, c.node)) for c in node.children[:3])
-        if len(node.children) > 3:
-            silenced = f"{len(node.children)} neighbours"
-        return TreeLine(
-            name, f"silences {silenced}, {span_us(total)} in all", 0.0, children, node.more
-        )
+        neighbours = len(node.children) + node.more
+        if neighbours > 3:
+            silenced = f"{neighbours} neighbours"
+        return TreeLine(name, f"silences {silenced}, {span_us(total)}", 0.0, children, node.more)
     detail = f"{span_us(node.paused_us)}, {node.pauses:,} pauses"
     if node.repeats:
         detail += ", closes a cycle"
@@ -354,6 +374,14 @@ def _pause(row: Json) -> str:
 
 def _number(figure: Json) -> str:
     return _pm(figure["mean"], figure["ci95"])
+
+
+def _plain(figure: Json) -> Markup:
+    """A ratio or score: always two decimals, so that columns line up."""
+    text = Markup(fixed(figure["mean"]))
+    if figure["ci95"] is None:
+        return text
+    return text + Markup(" <small>± {}</small>").format(fixed(figure["ci95"]))
 
 
 def _pm(value: float | None, half: float | None) -> str:

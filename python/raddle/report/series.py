@@ -6,10 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from raddle.columns import Floats, codes, floats, integers, select
+from raddle.columns import Floats, codes, floats, integers, select, take
 from raddle.report.chart import Chart, View, colour_of, dash_of, figure
 from raddle.results import Results
-from raddle.score import class_order
+from raddle.score import Role, class_order, role_of
 from raddle.verdict import label_of
 
 __all__ = ["queue_chart", "throughput_chart", "watched_chart"]
@@ -31,7 +31,10 @@ def throughput_chart(results: Results, seeds_words: str) -> Chart | None:
         lines = []
         for index, scheme in enumerate(results.schemes):
             rows = select(table, scheme=scheme)
-            rows = rows.filter(np.asarray(rows["class"].to_pylist()) == name)
+            which, found = codes(rows, "class")
+            if name not in found:
+                continue
+            rows = take(rows, np.flatnonzero(which == found.index(name)))
             if rows.num_rows == 0:
                 continue
             seeds = len(set(integers(rows, "seed").tolist()))
@@ -54,8 +57,9 @@ def watched_chart(results: Results) -> Chart | None:
     if table.num_rows == 0:
         return None
     seed = results.seeds[0]
-    table = table.filter(integers(table, "seed") == seed)
-    flows = _watched_flows(table)
+    table = take(table, np.flatnonzero(integers(table, "seed") == seed))
+    tested = _tested_long(results, seed)
+    flows = sorted(_watched_flows(table), key=lambda f: f not in tested)[:MOST_FLOWS]
     if not flows:
         return None
     step, edges = _bins(table)
@@ -80,8 +84,9 @@ def watched_chart(results: Results) -> Chart | None:
         "watched",
         "Long flows one by one",
         views,
-        f"Flows of 1 MB and more, named source → destination; the first {len(flows)} by start, "
-        f"seed {seed}, bins of {step / 1e6:,.3g} µs.",
+        f"Flows named source → destination: the first {len(flows)} by start of those that were "
+        f"watched{', tested ones first' if tested else ''}; seed {seed}, bins of "
+        f"{step / 1e6:,.3g} µs.",
     )
 
 
@@ -123,7 +128,9 @@ def queue_chart(results: Results, seeds_words: str) -> Chart | None:
 def _bins(table: pa.Table) -> tuple[float, Floats]:
     """Bin width and edges in ps: whole sampling steps, at most `MOST_POINTS` bins."""
     times = np.unique(integers(table, "time_ps"))
-    sample = float(np.diff(times).min()) if times.size > 1 else float(max(times[0], 1))
+    # The commonest distance: the last sample of a run comes when the run ends, not on the grid.
+    gaps, counts = np.unique(np.diff(times), return_counts=True)
+    sample = float(gaps[np.argmax(counts)] if gaps.size else max(int(times[0]), 1))
     last = float(times[-1])
     step = sample * max(1, int(np.ceil(last / sample / MOST_POINTS)))
     return step, np.arange(0, int(np.ceil(last / step)) + 1, dtype=np.float64) * step
@@ -179,7 +186,16 @@ def _watched_flows(table: pa.Table) -> list[Flow]:
     for time, src, dst, sport in zip(*columns, strict=True):
         key = (src, dst, sport)
         first[key] = min(time, first.get(key, time))
-    return sorted(first, key=lambda f: (first[f], f))[:MOST_FLOWS]
+    return sorted(first, key=lambda f: (first[f], f))
+
+
+def _tested_long(results: Results, seed: int) -> set[Flow]:
+    """The long flows that the score judges."""
+    rows = select(results.flows, scheme=results.schemes[0], seed=seed)
+    which, names = codes(rows, "class")
+    long = [i for i, name in enumerate(names) if role_of(name) is Role.LONG]
+    rows = take(rows, np.flatnonzero(np.isin(which, long)))
+    return set(zip(*(integers(rows, c).tolist() for c in ("src", "dst", "sport")), strict=True))
 
 
 def _flow_name(flow: Flow) -> str:
@@ -198,4 +214,4 @@ def _flow_rate(
     )
     if not mask.any():
         return None
-    return _binned(rows.filter(mask), edges, "delivered_bytes") * 8e3 / step
+    return _binned(take(rows, np.flatnonzero(mask)), edges, "delivered_bytes") * 8e3 / step

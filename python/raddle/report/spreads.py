@@ -7,20 +7,20 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from raddle.columns import Floats, floats, groups, select
+from raddle.columns import Floats, floats, groups, integers, select
 from raddle.report.chart import Chart, View, colour_of, dash_of, figure, log_axis
 from raddle.results import Results
-from raddle.score import CONFIGURATIONS, class_order
+from raddle.score import Weights, class_order
 from raddle.stats import slowdown_by_size
 from raddle.text import size, span_us
 from raddle.verdict import label_of
 
-__all__ = ["fct_chart", "pause_chart", "score_chart", "slowdown_chart"]
+__all__ = ["CONFIGURATION_NAMES", "fct_chart", "pause_chart", "score_chart", "slowdown_chart"]
 
 Json = Mapping[str, Any]
 MOST_POINTS = 240
 WHISKER = "#7a828c"
-CONFIGURATION_NAMES = {"1": "equal", "2": "bandwidth", "3": "Allreduce"}
+CONFIGURATION_NAMES = {"own": "yours", "1": "equal", "2": "bandwidth", "3": "Allreduce"}
 
 
 def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
@@ -28,7 +28,8 @@ def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
     scored = {n: r["score"] for n, r in schemes.items() if r.get("score")}
     if not scored:
         return None
-    ticks = [CONFIGURATION_NAMES[c] for c in CONFIGURATIONS]
+    weights = {c: Weights(**w) for c, w in next(iter(scored.values()))["weights"].items()}
+    ticks = [CONFIGURATION_NAMES[c] for c in weights]
     views = []
     for key, label, title in (
         ("s", "Score S", "S (lower is better)"),
@@ -36,7 +37,7 @@ def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
     ):
         bars = []
         for index, (name, score) in enumerate(scored.items()):
-            values = [score[key][c] for c in CONFIGURATIONS]
+            values = [score[key][c] for c in weights]
             halves = [v["ci95"] for v in values]
             bars.append(
                 go.Bar(
@@ -62,10 +63,10 @@ def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
     whiskers = "" if all(len(s["seeds"]) < 2 for s in scored.values()) else "; whiskers are 95 %"
     return Chart(
         "score",
-        "Score at the three weightings",
+        "Score at each weighting",
         views,
         f"How much worse tested flows fare under load; {seeds_words}{whiskers}. Weights: "
-        + "; ".join(f"{CONFIGURATION_NAMES[c]} {w.label}" for c, w in CONFIGURATIONS.items())
+        + "; ".join(f"{CONFIGURATION_NAMES[c]} {w.label}" for c, w in weights.items())
         + ".",
     )
 
@@ -128,9 +129,7 @@ def slowdown_chart(results: Results, seeds_words: str) -> Chart | None:
     edges = sorted({(b.low_bytes, b.high_bytes) for rows in bins.values() for b in rows})
     if not edges:
         return None
-    labels = {
-        e: f"≥ {size(e[0])}" if e[1] >= 2**62 else f"{size(e[0])}–<br>{size(e[1])}" for e in edges
-    }
+    labels = _size_labels(results, edges)
     views = []
     for key, label in (("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("p99_9", "p99.9")):
         lines, ys = [], []
@@ -158,14 +157,31 @@ def slowdown_chart(results: Results, seeds_words: str) -> Chart | None:
                 "categoryorder": "array",
                 "categoryarray": [labels[e] for e in edges],
             }
-            views.append(View(label, figure(lines, x=x, y=log_axis("slowdown, ×", ys))))
+            views.append(
+                View(label, figure(lines, x=x, y=log_axis("slowdown, ×", ys, including=[1.0])))
+            )
     return Chart(
         "slowdown",
         "Slowdown by message size",
         views,
         "Completion time over that of the same flow on an idle fabric (1 × is ideal); "
-        f"{seeds_words}.",
+        f"{seeds_words}; n counts the flows of one run.",
     )
+
+
+def _size_labels(results: Results, edges: list[tuple[int, int]]) -> dict[tuple[int, int], str]:
+    """Each bin by its bounds, or by its one size; and how many flows of a run are in it."""
+    first = select(results.flows, scheme=results.schemes[0], seed=results.seeds[0])
+    sizes = integers(first, "size_bytes")
+    labels = {}
+    for low, high in edges:
+        inside = sizes[(sizes >= low) & (sizes < high)]
+        if inside.size and inside.min() == inside.max():
+            label = size(float(inside[0]))
+        else:
+            label = f"≥ {size(low)}" if high >= 2**62 else f"{size(low)}–{size(high)}"
+        labels[low, high] = f"{label}<br>n = {inside.size:,}"
+    return labels
 
 
 def pause_chart(schemes: Json, seeds_words: str) -> Chart | None:
