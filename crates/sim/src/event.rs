@@ -30,6 +30,8 @@ pub(crate) struct EventQueue {
     /// Number of the bucket being drained, counted from time 0, and the next event in it.
     current: u64,
     next: usize,
+    /// Events that were added to the bucket being drained.
+    late: BinaryHeap<Reverse<Event>>,
     far: BinaryHeap<Reverse<Event>>,
 }
 
@@ -43,6 +45,7 @@ impl EventQueue {
             occupied: vec![0; buckets / 64],
             current: 0,
             next: 0,
+            late: BinaryHeap::new(),
             far: BinaryHeap::new(),
         }
     }
@@ -53,7 +56,7 @@ impl EventQueue {
         let bucket = event.time.0 >> WIDTH_BITS;
         let ahead = bucket.wrapping_sub(self.current);
         if ahead == 0 {
-            self.push_now(event);
+            self.late.push(Reverse(event));
         } else if ahead < self.buckets.len() as u64 {
             self.push_near(bucket, event);
         } else {
@@ -65,9 +68,23 @@ impl EventQueue {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let slot = self.current as usize & (self.buckets.len() - 1);
-        let event = self.buckets[slot].get(self.next)?;
-        self.next += 1;
-        Some(*event)
+        let sorted = self.buckets[slot].get(self.next).copied();
+        if !self.late.is_empty() {
+            return self.pop_earlier(sorted);
+        }
+        self.next += usize::from(sorted.is_some());
+        sorted
+    }
+
+    /// The earlier of the next sorted event and the first late one.
+    fn pop_earlier(&mut self, sorted: Option<Event>) -> Option<Event> {
+        match (sorted, self.late.peek()) {
+            (Some(event), Some(&Reverse(late))) if event < late => {
+                self.next += 1;
+                Some(event)
+            }
+            _ => self.late.pop().map(|Reverse(event)| event),
+        }
     }
 
     /// Events of the open bucket that were not taken yet: what will be touched soon.
@@ -81,16 +98,6 @@ impl EventQueue {
         let slot = bucket as usize & (self.buckets.len() - 1);
         self.buckets[slot].push(event);
         self.occupied[slot / 64] |= 1 << (slot % 64);
-    }
-
-    fn push_now(&mut self, event: Event) {
-        let slot = self.current as usize & (self.buckets.len() - 1);
-        let bucket = &mut self.buckets[slot];
-        let mut at = bucket.len();
-        while at > self.next && bucket[at - 1] > event {
-            at -= 1;
-        }
-        bucket.insert(at, event);
     }
 
     /// Opens the next bucket that holds events; false: there is none.

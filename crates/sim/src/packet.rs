@@ -2,7 +2,7 @@
 
 use raddle_routing::FlowHash;
 use raddle_transport::telemetry::{HopRecord, MAX_HOPS};
-use raddle_units::{NodeId, Time};
+use raddle_units::{NodeId, PortId, Time};
 
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,8 @@ pub(crate) struct Packet {
     /// When the data packet left its sender; an ACK echoes it.
     pub(crate) sent_at: Time,
     pub(crate) hash: FlowHash,
+    /// Where it leaves the node at which it is about to arrive, once that was looked up.
+    pub(crate) out: Option<PortId>,
     /// Bytes on the wire, and of payload.
     pub(crate) bytes: u32,
     pub(crate) payload: u32,
@@ -114,6 +116,21 @@ impl Packets {
         self.records
             .get(handle as usize)
             .map_or(&[], |records| &records[..usize::from(count)])
+    }
+
+    /// Some of a packet's records, to have them in the cache.
+    #[inline]
+    pub(crate) fn first_record(&self, handle: u32) -> u64 {
+        self.records
+            .get(handle as usize)
+            .map_or(0, |records| records[0].0)
+    }
+
+    /// Routes have changed: what was looked up does not hold any more.
+    pub(crate) fn forget_routes(&mut self) {
+        for packet in &mut self.slots {
+            packet.out = None;
+        }
     }
 
     /// Packets on their way.

@@ -191,6 +191,12 @@ impl SharedBuffer {
         }
     }
 
+    /// Reads the account of `port`; the value means nothing.
+    #[inline]
+    pub(crate) fn touch(&self, port: u16) -> u64 {
+        u64::from(self.ingress[usize::from(port) * self.classes].stored)
+    }
+
     /// Bytes in the buffer.
     pub(crate) const fn occupied(&self) -> u64 {
         self.occupied

@@ -351,6 +351,25 @@ impl Switch {
         port.backlog & !port.paused != 0
     }
 
+    /// The handle of the frame at the head of port `out`'s first data class: what [`Self::dequeue`] is likely to take.
+    #[inline]
+    pub fn peek(&self, out: u16) -> Option<u32> {
+        let slot = usize::from(out) * self.queues_per_port + usize::from(QUEUE_DATA);
+        self.queues[slot].frames.front().map(|frame| frame.handle)
+    }
+
+    /// Reads what [`Self::enqueue`] from `in_port` to `out` will touch, so that a driver can overlap the cache misses of
+    /// many frames. The value means nothing.
+    #[inline]
+    pub fn touch(&self, in_port: u16, out: u16) -> u64 {
+        let slot = usize::from(out) * self.queues_per_port + usize::from(QUEUE_DATA);
+        let last = self.queues[slot]
+            .frames
+            .back()
+            .map_or(0, |frame| u64::from(frame.handle));
+        self.ports[usize::from(out)].queued_bytes ^ last ^ self.buffer.touch(in_port)
+    }
+
     /// Whether any data class of port `out` is paused.
     pub fn is_paused(&self, out: u16) -> bool {
         self.ports[usize::from(out)].paused != 0

@@ -1,7 +1,5 @@
 //! From network and settings to switches, ports and an engine at time 0.
 
-use std::borrow::Cow;
-
 use raddle_fabric::Fabric;
 use raddle_routing::LinkState;
 use raddle_switch::{
@@ -17,9 +15,10 @@ use raddle_workload::Workload;
 use rustc_hash::FxHashMap;
 
 use super::{
-    Engine, Keys, Layout, d_mod_k, fault,
+    Engine, Keys, Layout, fault,
     host::Nic,
     link::{LinkEnd, PortHistory},
+    route::Router,
     sample::Sampler,
 };
 use crate::{
@@ -236,9 +235,8 @@ impl<'a> Engine<'a> {
                 order: network.semantics.ties,
                 inserted: 0,
             },
-            tables: Cow::Borrowed(&network.tables),
+            router: Router::new(&network.tables, config.path_choice, fabric),
             idle_tables: &network.tables,
-            d_mod_k: d_mod_k(config.path_choice, fabric),
             links: LinkState::all_up(fabric),
             changes: fault::changes(&config.faults, config.reroute_delay),
             history: ends.iter().map(|_| PortHistory::default()).collect(),

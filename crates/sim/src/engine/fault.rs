@@ -70,7 +70,8 @@ impl Engine<'_> {
                 if let Ok(tables) =
                     UnicastTables::compute(self.fabric, &self.links, self.semantics.next_hops)
                 {
-                    self.tables = Cow::Owned(tables);
+                    self.router.tables = Cow::Owned(tables);
+                    self.packets.forget_routes();
                     self.move_flows_to_working_ports();
                 }
             }
@@ -86,10 +87,10 @@ impl Engine<'_> {
             }
             let (src, dst, hash, old) = (flow.src, flow.dst, flow.hash, flow.nic);
             let port = self.nics[old as usize].port;
-            if self.tables.next_hops(src, dst).contains(&port) {
+            if self.router.tables.next_hops(src, dst).contains(&port) {
                 continue;
             }
-            let Some(port) = self.next_hop(src, dst, hash) else {
+            let Some(port) = self.router.next_hop(src, dst, hash) else {
                 continue;
             };
             let new = self.ends[port.index()].device;

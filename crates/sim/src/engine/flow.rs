@@ -88,6 +88,7 @@ impl Engine<'_> {
         let hash = FlowHash::new(address(src), address(dst), ports);
         let reverse = FlowHash::new(address(dst), address(src), ports.rotate_left(16));
         let port = self
+            .router
             .next_hop(src, dst, hash)
             .unwrap_or_else(|| self.fabric.first_port(src));
         let nic = self.ends[port.index()].device;

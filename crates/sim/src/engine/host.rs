@@ -181,6 +181,7 @@ impl Engine<'_> {
             seq,
             sent_at: self.now,
             hash: flow.hash,
+            out: None,
             bytes,
             payload: payload as u32,
             kind: PacketKind::Data,

@@ -264,14 +264,15 @@ impl Engine<'_> {
             self.receive(port, device, handle);
             return;
         }
-        let packet = self.packets.get(handle);
+        let packet = self.packets.get_mut(handle);
+        let known = packet.out.take();
         let (dst, hash, bytes, queue) = (packet.dst, packet.hash, packet.bytes, packet.queue);
         let kind = if packet.kind == PacketKind::Data {
             FrameKind::Data
         } else {
             FrameKind::Plain
         };
-        let Some(out) = self.next_hop(node, dst, hash) else {
+        let Some(out) = known.or_else(|| self.router.next_hop(node, dst, hash)) else {
             self.history[port.index()].lost += 1;
             self.drop_packet(handle);
             return;

@@ -6,6 +6,8 @@
 //! | `host.rs` | the NIC: which flow sends next, receivers, acknowledgements, timers |
 //! | `flow.rs` | a flow's state from message to record |
 //! | `build.rs` | switches and ports from network and settings |
+//! | `route.rs` | the next hop |
+//! | `look_ahead.rs` | the cache: what the next events will touch |
 //! | `fault.rs` | links that fail and return |
 //! | `sample.rs` | series over time, port counters at the end |
 
@@ -14,10 +16,12 @@ mod fault;
 mod flow;
 mod host;
 mod link;
+mod look_ahead;
+mod route;
 mod sample;
 
 use raddle_fabric::Fabric;
-use raddle_routing::{DModK, LinkState, PathChoice, UnicastTables};
+use raddle_routing::{LinkState, UnicastTables};
 use raddle_switch::Switch;
 use raddle_transport::cc::{FlowLimits, Signals};
 use raddle_units::{NodeId, PortId, Span, Time};
@@ -28,6 +32,7 @@ use self::{
     flow::{Flow, Reception},
     host::Nic,
     link::{LinkEnd, PortHistory},
+    route::Router,
     sample::Sampler,
 };
 use crate::{
@@ -191,10 +196,9 @@ struct Engine<'a> {
     keys: Keys,
     queue: EventQueue,
 
-    tables: std::borrow::Cow<'a, UnicastTables>,
+    router: Router<'a>,
     /// Routes with all links up, for ideal completion times.
     idle_tables: &'a UnicastTables,
-    d_mod_k: Option<DModK>,
     links: LinkState,
     changes: Vec<fault::Change>,
 
@@ -231,7 +235,7 @@ impl Engine<'_> {
                 if !self.queue.advance() {
                     break;
                 }
-                self.warm_up();
+                self.look_ahead();
                 continue;
             };
             if event.time >= self.checkpoint && !self.pass_checkpoint(&event, end) {
@@ -261,18 +265,6 @@ impl Engine<'_> {
             self.summary.packet_hops,
             self.summary.flows_finished,
         );
-    }
-
-    /// Touches the packets that a bucket of events is about: their cache misses overlap instead of following each other.
-    #[inline]
-    fn warm_up(&self) {
-        let mut touched = 0;
-        for event in self.queue.upcoming() {
-            if event.what >> 56 == Kind::Arrive as u64 {
-                touched ^= self.packets.get(event.what as u32).bytes;
-            }
-        }
-        std::hint::black_box(touched);
     }
 
     /// A sample or the end of the run is due before `event`, unless nothing came of it. False: the run ends here.
@@ -370,23 +362,6 @@ impl Engine<'_> {
         self.summary
     }
 
-    /// Next hop from a node; `None` where there is no way.
-    #[inline]
-    fn next_hop(&self, at: NodeId, dst: NodeId, hash: raddle_routing::FlowHash) -> Option<PortId> {
-        let hops = self.tables.next_hops(at, dst);
-        match hops {
-            [] => None,
-            [only] => Some(*only),
-            several => {
-                let index = match &self.d_mod_k {
-                    None => hash.at(at.0) as usize % several.len(),
-                    Some(d_mod_k) => d_mod_k.index(at, dst, several.len()),
-                };
-                Some(several[index])
-            }
-        }
-    }
-
     fn schedule_start(&mut self) {
         if let Some(start) = self.workload.next_start()
             && start.max(self.now) < self.next_start
@@ -425,8 +400,4 @@ impl Engine<'_> {
         let end = &self.ends[port.index()];
         end.transmission_time(&self.semantics, bytes)
     }
-}
-
-fn d_mod_k(choice: PathChoice, fabric: &Fabric) -> Option<DModK> {
-    (choice == PathChoice::DModK).then(|| DModK::new(fabric))
 }

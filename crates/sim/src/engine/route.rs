@@ -1,0 +1,39 @@
+//! The next hop: tables of the links that are up, and the choice among equals.
+
+use std::borrow::Cow;
+
+use raddle_fabric::Fabric;
+use raddle_routing::{DModK, FlowHash, PathChoice, UnicastTables};
+use raddle_units::{NodeId, PortId};
+
+/// Routes as they are now.
+#[derive(Debug)]
+pub(super) struct Router<'a> {
+    pub(super) tables: Cow<'a, UnicastTables>,
+    d_mod_k: Option<DModK>,
+}
+
+impl<'a> Router<'a> {
+    pub(super) fn new(tables: &'a UnicastTables, choice: PathChoice, fabric: &Fabric) -> Self {
+        Self {
+            tables: Cow::Borrowed(tables),
+            d_mod_k: (choice == PathChoice::DModK).then(|| DModK::new(fabric)),
+        }
+    }
+
+    /// The port by which a packet leaves `at`; `None` where there is no way.
+    #[inline]
+    pub(super) fn next_hop(&self, at: NodeId, dst: NodeId, hash: FlowHash) -> Option<PortId> {
+        match self.tables.next_hops(at, dst) {
+            [] => None,
+            [only] => Some(*only),
+            several => {
+                let index = match &self.d_mod_k {
+                    None => hash.at(at.0) as usize % several.len(),
+                    Some(d_mod_k) => d_mod_k.index(at, dst, several.len()),
+                };
+                Some(several[index])
+            }
+        }
+    }
+}
