@@ -1,6 +1,7 @@
 //! Plans that came back from Python, with the network that was built for them: all runs of a plan share one.
 
 use std::{
+    collections::VecDeque,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -12,22 +13,29 @@ use raddle_sim::{
 
 use crate::error::Failure;
 
-/// The last plan; its runs ask for it one after the other or at once.
-static LAST: Mutex<Option<(String, Arc<Resolved>)>> = Mutex::new(None);
+/// Plans that are kept: a sweep works on a few at once, and networks may be large.
+const KEPT: usize = 4;
 
-/// Keeps what was resolved for a plan until another one comes.
+/// The last plans, the youngest first; their runs ask for them one after the other or at once.
+static LAST: Mutex<VecDeque<(String, Arc<Resolved>)>> = Mutex::new(VecDeque::new());
+
+/// Keeps what was resolved for a plan until [`KEPT`] others came.
 pub(crate) fn keep(plan: &str, resolved: Resolved) {
-    *LAST.lock().unwrap_or_else(PoisonError::into_inner) =
-        Some((plan.to_owned(), Arc::new(resolved)));
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    push(&mut last, plan, Arc::new(resolved));
+}
+
+fn push(last: &mut VecDeque<(String, Arc<Resolved>)>, plan: &str, resolved: Arc<Resolved>) {
+    last.retain(|(text, _)| text != plan);
+    last.truncate(KEPT - 1);
+    last.push_front((plan.to_owned(), resolved));
 }
 
 /// The resolved experiment of a plan.
 pub(crate) fn resolved_plan(plan: &str) -> Result<Arc<Resolved>, Failure> {
     // Held while resolving, so that runs that start together do not all build the same network.
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((text, resolved)) = last.as_ref()
-        && text == plan
-    {
+    if let Some((_, resolved)) = last.iter().find(|(text, _)| text == plan) {
         return Ok(Arc::clone(resolved));
     }
     let json = parse(plan)?;
@@ -35,7 +43,7 @@ pub(crate) fn resolved_plan(plan: &str) -> Result<Arc<Resolved>, Failure> {
         return Err(Failure::NotAPlan("the plan holds no experiment".to_owned()));
     };
     let resolved = Arc::new(Resolved::new(text, "experiment.toml", &DiskFiles)?);
-    *last = Some((plan.to_owned(), Arc::clone(&resolved)));
+    push(&mut last, plan, Arc::clone(&resolved));
     Ok(resolved)
 }
 
