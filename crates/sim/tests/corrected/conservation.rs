@@ -1,11 +1,11 @@
 //! Properties of any run: random fabrics, flows, schemes, buffers and link faults.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use raddle_fabric::{CnTn, Dumbbell, Fabric, KAryFatTree, LeafSpine};
 use raddle_routing::PathChoice;
-use raddle_sim::{LinkFault, RunConfig, RunSummary};
+use raddle_sim::{LinkFault, RunConfig, RunSummary, record::PauseRecord};
 use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
 use raddle_workload::Message;
 
@@ -29,7 +29,7 @@ struct Case {
 
 fn case(faults: std::ops::Range<u64>) -> impl Strategy<Value = Case> {
     let fabric = (0u8..6, 0..SCHEMES.len(), any::<u64>(), any::<bool>());
-    let switch = (any::<bool>(), 1u8..4, 0u64..200);
+    let switch = (any::<bool>(), 1u8..7, prop_oneof![Just(0u64), 0u64..200]);
     let load = (
         1u64..24,
         prop_oneof![Just(1000u64), Just(9_999), Just(150_000)],
@@ -248,12 +248,39 @@ proptest! {
     }
 
     /// Links that fail and return: everything arrives all the same.
+    ///
+    /// One thing can keep it from arriving, and it is real: routes around a failed link go down and up again, or turn back
+    /// while routes change, and then PFC may close a circle of ports that wait for each other. (Hu and others, HotNets
+    /// 2016. Found by this test about once in 5,000 cases.) Flows behind it give up and the run ends.
     #[test]
     fn links_that_return_cost_time_but_no_bytes(case in case(1..5)) {
         let outcome = simulate(&case);
-        check_delivery(&outcome);
+        if waits_in_a_circle(&outcome) {
+            prop_assert!(case.lossless);
+        } else {
+            check_delivery(&outcome);
+        }
         check_buffers(&outcome);
         check_limits(&outcome, &case);
+    }
+}
+
+/// Whether ports that are paused at the end wait for each other in a circle.
+fn waits_in_a_circle(outcome: &Outcome) -> bool {
+    let fabric = &outcome.lab.network.fabric;
+    let at_end = |pause: &&PauseRecord| pause.end.0 == outcome.summary.end_ps;
+    let mut waits: Vec<_> = outcome.log.pauses.iter().filter(at_end).collect();
+    // Take away who waits for a node that waits for nobody, until nothing changes.
+    loop {
+        let before = waits.len();
+        let waiting: BTreeSet<_> = waits.iter().map(|pause| pause.node).collect();
+        waits.retain(|pause| {
+            let port = &fabric.ports_of(pause.node)[usize::from(pause.port) - 1];
+            waiting.contains(&fabric.port(port.peer).node)
+        });
+        if waits.len() == before {
+            return before > 0;
+        }
     }
 }
 
