@@ -82,18 +82,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             KAryFatTree::new(k.ok_or("at most 524,288 hosts")?).build()?
         }
     };
-    let semantics = if options.compat { Semantics::HPCC_NS3 } else { Semantics::CORRECTED };
+    let semantics = if options.compat {
+        Semantics::HPCC_NS3
+    } else {
+        Semantics::CORRECTED
+    };
     let network = Network::new(Arc::new(fabric), semantics, Bytes(1000))?;
     let hosts = network.fabric.hosts();
     let line_rate = BitRate::from_gbps(100);
     let workload: Box<dyn Workload> = match options.traffic.as_str() {
         "hpc-mix" => Box::new(HpcMix::default().build(hosts, 1)?),
-        "permutation" => {
-            Box::new(Permutation { size: options.size, ..Permutation::default() }.build(hosts, 1)?)
-        }
+        "permutation" => Box::new(
+            Permutation {
+                size: options.size,
+                ..Permutation::default()
+            }
+            .build(hosts, 1)?,
+        ),
         other => return Err(format!("traffic `{other}`: hpc-mix or permutation").into()),
     };
-    let mut workload = First { inner: workload, left: options.flows };
+    let mut workload = First {
+        inner: workload,
+        left: options.flows,
+    };
     let (scheme, _) = SchemeSettings::default()
         .resolve(&options.scheme, &network.environment)
         .ok_or("no such scheme")?;
@@ -101,8 +112,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     config.buffer = Bytes::from_mib(32);
     let setup_s = setup.elapsed().as_secs_f64();
     let start = Instant::now();
-    let summary =
-        simulate(&network, &config, &mut workload, &mut Discard, &Progress::default())?;
+    let summary = simulate(
+        &network,
+        &config,
+        &mut workload,
+        &mut Discard,
+        &Progress::default(),
+    )?;
     let wall_s = start.elapsed().as_secs_f64();
     println!(
         "{{\"scheme\": \"{}\", \"hosts\": {}, \"flows\": {}, \"finished\": {}, \"packet_hops\": {}, \"events\": {}, \"simulated_ms\": {:.3}, \"pauses\": {}, \"drops\": {}, \"setup_s\": {setup_s:.2}, \"wall_s\": {wall_s:.3}, \"packet_hops_per_s\": {:.0}}}",

@@ -3,11 +3,13 @@
 //! ```text
 //! cargo run --release -p raddle-sim --example validate            # compat and default mode, seed 1
 //! cargo run --release -p raddle-sim --example validate -- --seeds 5 --only dcqcn
+//! cargo run --release -p raddle-sim --example validate -- --corrections
 //! ```
-//! Prints Markdown: docs/validation.md holds its output.
+//! Prints Markdown: docs/validation.md holds its output, docs/semantics.md that of `--corrections`.
 #![allow(clippy::print_stdout)]
 
-#[path = "../tests/reference/mod.rs"]
+mod corrections;
+#[path = "../../tests/reference/mod.rs"]
 mod reference;
 
 use std::error::Error;
@@ -19,17 +21,20 @@ use reference::{CASES, Case, compare};
 struct Options {
     seeds: u64,
     only: String,
+    corrections: bool,
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
     let mut options = Options {
         seeds: 1,
         only: String::new(),
+        corrections: false,
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
             Long("seeds") => options.seeds = parser.value()?.parse::<u64>()?.max(1),
+            Long("corrections") => options.corrections = true,
             Long("only") => options.only = parser.value()?.string()?,
             _ => return Err(argument.unexpected().into()),
         }
@@ -39,6 +44,10 @@ fn options() -> Result<Options, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = options()?;
+    if options.corrections {
+        corrections::print();
+        return Ok(());
+    }
     for case in CASES {
         if !case.variant.contains(&options.only) {
             continue;

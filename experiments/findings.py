@@ -1,0 +1,382 @@
+"""Our figures beside each finding of Sun et al., from the results folders of the experiments here.
+
+python experiments/findings.py            print the tables of docs/experiments.md from out/
+python experiments/findings.py --run      run what is missing in out/ first (raddle has to be built)
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+import raddle
+from raddle.results import Results
+
+HERE = Path(__file__).resolve().parent
+SCHEMES = ("none", "dctcp", "dcqcn", "timely", "hpcc", "pint")
+"""The paper's order; its "five" are all but `none`."""
+FIVE = SCHEMES[1:]
+BUFFERS = ("4mib", "8mib", "12mib", "16mib", "32mib")
+BURST_MS = 5.0
+CLOSE = 1.1
+"""Figures within 10 % of each other count as close."""
+
+Values = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the paper found, our figures, and whether they say the same."""
+
+    key: str
+    paper: str
+    ours: str
+    agrees: bool
+
+
+class Small:
+    """The small experiment with one buffer: long flows F0 and F1, and the burst at 5 ms."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        series = results.flow_throughput
+        flows = results.flows
+        short = flows.filter(pc.equal(flows["class"], "short"))
+        self.seeds = len(set(flows["seed"].to_pylist()))
+        self._rates: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = {}
+        self.short_us: dict[str, np.ndarray] = {}
+        for scheme in SCHEMES:
+            own = series.filter(pc.equal(series["scheme"], scheme))
+            # The first seed stands for the series; the rest only moves DCQCN and PINT a little.
+            own = own.filter(pc.equal(own["seed"], pc.min(own["seed"])))
+            for flow in (0, 1):
+                rows = own.filter(pc.equal(own["src"], flow))
+                self._rates[scheme, flow] = (
+                    rows["time_ps"].to_numpy() / 1e9,
+                    rows["delivered_bytes"].to_numpy() * 8.0,
+                )
+            taken = short.filter(pc.equal(short["scheme"], scheme))
+            self.short_us[scheme] = taken["fct_ps"].to_numpy() / 1e6
+
+    def goodput(self, scheme: str, flow: int, start_ms: float, end_ms: float) -> float:
+        """Gb/s delivered within a window."""
+        time, bits = self._rates[scheme, flow]
+        inside = (time > start_ms) & (time <= end_ms)
+        return float(bits[inside].sum()) / (end_ms - start_ms) / 1e6
+
+    def bins(self, scheme: str, flow: int, start_ms: float, end_ms: float) -> np.ndarray:
+        """Gb/s in windows of 100 us."""
+        edges = np.arange(start_ms, end_ms - 1e-9, 0.1)
+        return np.array([self.goodput(scheme, flow, edge, edge + 0.1) for edge in edges])
+
+    def swing(self, scheme: str) -> float:
+        """Standard deviation over mean of the long flows' rates before the burst, by 100 us."""
+        both = [self.bins(scheme, flow, 1.0, BURST_MS) for flow in (0, 1)]
+        return float(np.mean([rates.std() / rates.mean() for rates in both]))
+
+    def kept(self, scheme: str, flow: int, start_ms: float, end_ms: float) -> float:
+        """Rate within a window over the rate before the burst."""
+        return self.goodput(scheme, flow, start_ms, end_ms) / self.goodput(
+            scheme, flow, 1.0, BURST_MS
+        )
+
+    def lowest(self, scheme: str) -> float:
+        """F0's lowest rate over 100 us from 5 to 8 ms over its rate before the burst."""
+        low = float(self.bins(scheme, 0, BURST_MS, 8.0).min())
+        return low / self.goodput(scheme, 0, 1.0, BURST_MS)
+
+    def pause_us(self, scheme: str) -> float:
+        """Pause time of all ports, per run."""
+        return float(self.results.summary["schemes"][scheme]["pause_us"]) / self.seeds
+
+
+class Scores:
+    """The score of every scheme of an experiment with an isolated twin."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.schemes: Mapping[str, Any] = results.summary["schemes"]
+
+    def part(self, name: str, field: str = "ratio") -> Values:
+        """S_L, S_S or S_A, or their figures `alone` and `loaded`."""
+        return {
+            scheme: row["score"]["parts"][name][field]["mean"]
+            for scheme, row in self.schemes.items()
+        }
+
+    def total(self, configuration: str) -> Values:
+        """S of one of the paper's three configurations."""
+        return {
+            scheme: row["score"]["s"][configuration]["mean"] for scheme, row in self.schemes.items()
+        }
+
+
+def words(values: Mapping[str, float], digits: int = 2, unit: str = "") -> str:
+    """`none 1.65, dctcp 1.87, ...`."""
+    listed = ", ".join(f"{name} {value:.{digits}f}" for name, value in values.items())
+    return f"{listed}{unit}"
+
+
+def of(function: Callable[[str], float], schemes: Sequence[str] = SCHEMES) -> Values:
+    """A figure of several schemes."""
+    return {scheme: function(scheme) for scheme in schemes}
+
+
+def best(values: Values, count: int = 1) -> set[str]:
+    """The schemes with the lowest values."""
+    return set(sorted(values, key=lambda name: values[name])[:count])
+
+
+def close(values: Values) -> bool:
+    """Whether all values lie within 10 % of the lowest."""
+    return max(values.values()) <= CLOSE * min(values.values())
+
+
+def small_findings(small: Small) -> list[Finding]:
+    """Figures 2 to 4 and Table 1 of the paper."""
+    swing = of(small.swing)
+    steady = max(swing[name] for name in ("none", "hpcc"))
+    f0 = of(lambda name: small.kept(name, 0, 5.0, 7.0))
+    lowest = of(small.lowest)
+    f1 = of(lambda name: small.kept(name, 1, 7.0, 9.0))
+    mean = of(lambda name: float(small.short_us[name].mean()))
+    spread = of(lambda name: float(np.ptp(np.percentile(small.short_us[name], [1, 99]))))
+    tail = of(lambda name: float(np.percentile(small.short_us[name], 99)))
+    pause = of(small.pause_us)
+    others = [pause[name] for name in ("none", "dctcp", "dcqcn", "timely")]
+    return [
+        Finding(
+            "S1",
+            "DCTCP and TIMELY oscillate",
+            f"swing of the long flows before the burst: {words(swing)}",
+            swing["dctcp"] > 2 * steady and swing["timely"] > 2 * steady,
+        ),
+        Finding(
+            "S2",
+            "DCQCN's F0 drops with the burst",
+            f"lowest 100 us of F0 over its rate before: {words(lowest)}",
+            lowest["dcqcn"] < 0.8,
+        ),
+        Finding(
+            "S3",
+            "HPCC and PINT keep F0",
+            f"F0 at 5 to 7 ms over its rate before: {words(f0)}",
+            min(f0["hpcc"], f0["pint"], lowest["hpcc"], lowest["pint"]) >= 0.9,
+        ),
+        Finding(
+            "S4",
+            "PINT's F1 recovers slowly",
+            f"F1 at 7 to 9 ms over its rate before: {words(f1)}",
+            f1["pint"] == min(f1.values()) and f1["pint"] < 0.5,
+        ),
+        Finding(
+            "S5",
+            "short flows: PINT best",
+            f"mean FCT {words(mean, 0, ' us')}",
+            best(mean) == {"pint"},
+        ),
+        Finding(
+            "S6",
+            "short flows: TIMELY and DCQCN better than none",
+            f"mean FCT over none: {words(of(lambda n: mean[n] / mean['none'], FIVE), 3)}",
+            mean["timely"] < mean["none"] and mean["dcqcn"] < mean["none"],
+        ),
+        Finding(
+            "S7",
+            "short flows: HPCC like none, but even",
+            f"p99 - p1 of the FCT {words(spread, 0, ' us')}",
+            abs(mean["hpcc"] / mean["none"] - 1) <= 0.1 and spread["hpcc"] < spread["none"],
+        ),
+        Finding(
+            "S8",
+            "short flows: DCTCP has a long tail",
+            f"p99 over mean {words(of(lambda name: tail[name] / mean[name]))}",
+            best({name: -tail[name] / mean[name] for name in SCHEMES}) == {"dctcp"},
+        ),
+        Finding(
+            "S9",
+            "PFC time of HPCC and PINT an order of magnitude below the rest",
+            f"{words(pause, 0, ' us per run')}",
+            min(others) > 0 and 10 * max(pause["hpcc"], pause["pint"]) <= min(others),
+        ),
+        Finding(
+            "S10",
+            "PFC time of DCQCN and TIMELY is long",
+            f"over none's: {words(of(lambda name: pause[name] / pause['none'], FIVE))}",
+            min(pause["dcqcn"], pause["timely"]) > 0.2 * pause["none"],
+        ),
+    ]
+
+
+def dumbbell_findings(scores: Scores) -> list[Finding]:
+    """Figure 8 of the paper."""
+    long, short, reduce = (scores.part(name) for name in ("long", "short", "allreduce"))
+    return [
+        Finding("D1", "short-flow scores close", f"S_S {words(short)}", close(short)),
+        Finding("D2", "HPCC best for long flows", f"S_L {words(long)}", best(long) == {"hpcc"}),
+        Finding(
+            "D3", "Allreduce hardly changed", f"S_A {words(reduce)}", max(reduce.values()) <= CLOSE
+        ),
+    ]
+
+
+def large_findings(scores: Scores) -> list[Finding]:
+    """Tables 2 and 3 and Figure 10 of the paper."""
+    flows = scores.results.flows
+    one = flows.filter(pc.equal(flows["scheme"], "hpcc"))
+    one = one.filter(pc.equal(one["seed"], pc.min(one["seed"])))
+    size = one["size_bytes"].to_numpy()
+    many, most = float((size > 1e6).mean()), float(size[size > 1e6].sum() / size.sum())
+
+    def five(values: Values) -> Values:
+        return {name: values[name] for name in FIVE}
+
+    long, short, reduce = (five(scores.part(name)) for name in ("long", "short", "allreduce"))
+    one_third, long_first, reduce_first = (five(scores.total(key)) for key in "123")
+    short_us = five(scores.part("short", "loaded"))
+    reduce_us = five(scores.part("allreduce", "loaded"))
+    rates = five(scores.part("long", "loaded"))
+    int_schemes = {"hpcc", "pint"}
+    return [
+        Finding(
+            "L1",
+            "19,181 flows; long ones are 1.4 % of the flows and 58.76 % of the bytes",
+            f"{len(size):,} flows; {100 * many:.1f} % and {100 * most:.2f} %",
+            len(size) == 19_181 and f"{100 * most:.2f}" == "58.76",
+        ),
+        Finding(
+            "L2",
+            "equal weights: HPCC and PINT best",
+            f"S {words(one_third)}",
+            best(one_third, 2) == int_schemes,
+        ),
+        Finding(
+            "L3",
+            "... because of Allreduce",
+            f"S_A {words(reduce)}",
+            best(reduce, 2) == int_schemes,
+        ),
+        Finding(
+            "L4",
+            "equal weights: the long scores of the five are close",
+            f"S_L {words(long)}",
+            close(long),
+        ),
+        Finding(
+            "L5",
+            "equal weights: the short scores of the five are close",
+            f"S_S {words(short)}",
+            close(short),
+        ),
+        Finding(
+            "L6",
+            "long bandwidth first: HPCC and PINT have no advantage",
+            f"S {words(long_first)}",
+            best(long_first, 2) != int_schemes,
+        ),
+        Finding(
+            "L7",
+            "... because their long flows are slower (INT bytes, short queues)",
+            f"tested long flows {words(rates, 1, ' Gb/s')}",
+            best(rates, 2) == int_schemes,
+        ),
+        Finding(
+            "L8",
+            "Allreduce first: all five scores rise",
+            "S minus S at equal weights: "
+            + words({name: reduce_first[name] - one_third[name] for name in FIVE}),
+            all(reduce_first[name] > one_third[name] for name in FIVE),
+        ),
+        Finding(
+            "L9",
+            "short and Allreduce flows of equal length differ in delay",
+            f"Allreduce over short: {words(of(lambda n: reduce_us[n] / short_us[n], FIVE))}",
+            min(reduce_us[name] / short_us[name] for name in FIVE) > CLOSE,
+        ),
+    ]
+
+
+def table3(scores: Scores) -> str:
+    """The paper's Table 3: a row per scheme and one per scheme alone, three weightings."""
+    lines = [
+        "| scheme | long Gb/s | short us | Allreduce us | S_L | S_S | S_A | W | S 1 | S 2 | S 3 |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for scheme, row in scores.schemes.items():
+        score = row["score"]
+        parts = [score["parts"][name] for name in ("long", "short", "allreduce")]
+        figures = [f"{part['loaded']['mean']:.2f}" for part in parts]
+        figures += [f"{part['ratio']['mean']:.2f}" for part in parts]
+        figures.append(f"{score['w']['mean']:.2f}")
+        figures += [f"{score['s'][key]['mean']:.2f}" for key in "123"]
+        lines.append(f"| {scheme} | {' | '.join(figures)} |")
+        alone = " | ".join(f"{part['alone']['mean']:.2f}" for part in parts)
+        lines.append(f"| {scheme} iso | {alone} | | | | | | | |")
+    return "\n".join(lines)
+
+
+def findings_table(columns: Mapping[str, Sequence[Finding]]) -> str:
+    """A row per finding and run: our figures, and whether they say what the paper says."""
+    lines = ["| | paper | run | ours | agrees |", "|---|---|---|---|---|"]
+    for rows in zip(*columns.values(), strict=True):
+        for index, (name, row) in enumerate(zip(columns, rows, strict=True)):
+            head = f"{row.key} | {row.paper}" if index == 0 else " | "
+            lines.append(f"| {head} | {name} | {row.ours} | {'yes' if row.agrees else '**no**'} |")
+    return "\n".join(lines)
+
+
+def run_missing(out: Path) -> None:
+    """Every congestion experiment that has no results yet, but not the one with five seeds."""
+    for file in sorted(HERE.glob("congestion-*.toml")):
+        folder = out / file.stem
+        if (folder / "summary.json").exists() or file.stem.endswith("-seeds"):
+            continue
+        command = ["raddle", "run", str(file), "--out", str(folder), "--quiet"]
+        subprocess.run([sys.executable, "-m", *command], check=True)
+
+
+def main() -> None:
+    """Print everything."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the results")
+    parser.add_argument("--run", action="store_true", help="run what is missing first")
+    arguments = parser.parse_args()
+    if arguments.run:
+        run_missing(arguments.out)
+
+    @cache
+    def load(name: str) -> Results:
+        return raddle.load(arguments.out / name)
+
+    small = {
+        size.replace("mib", " MiB"): small_findings(
+            Small(load("congestion-small" + ("" if size == "32mib" else f"-{size}")))
+        )
+        for size in BUFFERS
+    }
+    small["32 MiB, compat"] = small_findings(Small(load("congestion-small-compat")))
+    print("## Small experiment\n")
+    print(findings_table(small))
+    print("\n## Dumbbell\n")
+    print(findings_table({"": dumbbell_findings(Scores(load("congestion-dumbbell")))}))
+    large = {
+        "100G": "congestion-large",
+        "400G": "congestion-large-400g",
+        "100G, compat": "congestion-large-compat",
+    }
+    print("\n## Large experiment\n")
+    print(findings_table({k: large_findings(Scores(load(v))) for k, v in large.items()}))
+    for name, folder in large.items():
+        print(f"\n### Table 3, {name}\n")
+        print(table3(Scores(load(folder))))
+
+
+if __name__ == "__main__":
+    main()
