@@ -83,7 +83,7 @@ impl UnicastTables {
     ///
     /// # Panics
     /// When a node is not one of the fabric.
-    #[inline]
+    #[inline(always)]
     pub fn next_hops(&self, at: NodeId, dst: NodeId) -> &[PortId] {
         let class = self.class_of[dst.index()] as usize;
         let row = self.row_of[at.index()] as usize;

@@ -51,7 +51,7 @@ impl EventQueue {
     }
 
     /// Adds an event that is not earlier than the last one taken.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, event: Event) {
         let bucket = event.time.0 >> WIDTH_BITS;
         let ahead = bucket.wrapping_sub(self.current);
@@ -65,7 +65,7 @@ impl EventQueue {
     }
 
     /// Takes the earliest event of the open bucket; `None`: it is drained, [`Self::advance`] opens the next.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let slot = self.current as usize & (self.buckets.len() - 1);
         let sorted = self.buckets[slot].get(self.next).copied();

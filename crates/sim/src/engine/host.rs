@@ -59,16 +59,16 @@ impl Nic {
 impl Engine<'_> {
     /// Sends one packet from a NIC if it is free and has one: acknowledgements first, then the flows in turn.
     pub(super) fn nic_transmit(&mut self, nic_index: u32) {
-        let nic = &mut self.nics[nic_index as usize];
-        let port = nic.port;
+        let port = self.nics[nic_index as usize].port;
         let end = &self.ends[port.index()];
-        if !end.up {
+        if end.free_scheduled || !end.up {
             return;
         }
-        if self.now < end.busy_until || (self.now == end.busy_until && self.key < end.free_key) {
+        if self.is_busy(port) {
             self.schedule_free(port);
             return;
         }
+        let nic = &mut self.nics[nic_index as usize];
         if (self.signals.acks_first || nic.paused & 1 == 0)
             && let Some(ack) = nic.acks.pop_front()
         {

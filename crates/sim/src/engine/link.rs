@@ -200,13 +200,14 @@ impl Engine<'_> {
         self.push(arrival, key, kind.pack(peer.0, low));
     }
 
-    /// Sends from a switch's port as long as it is free and has something.
+    /// Sends from a switch's port if it is free and has something.
     pub(super) fn switch_transmit(&mut self, port: PortId) {
         let end = &self.ends[port.index()];
-        let (device, index, node) = (end.device as usize, end.index, end.node);
-        if !end.up {
+        // A port that looks for work again by itself is busy until then.
+        if end.free_scheduled || !end.up {
             return;
         }
+        let (device, index, node) = (end.device as usize, end.index, end.node);
         if self.is_busy(port) {
             if self.switches[device].is_ready(index) {
                 self.schedule_free(port);

@@ -284,10 +284,15 @@ impl Engine<'_> {
     }
 
     /// Handles an event; false: it was stale, and the clock has not moved.
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, event: &Event) -> bool {
         let high = (event.what >> 32) as u32 & 0xff_ffff;
         let low = event.what as u32;
+        if event.what >> 56 == Kind::Arrive as u64 {
+            (self.now, self.key) = (event.time, event.key);
+            self.arrive(PortId(high), low);
+            return true;
+        }
         let kind = Kind::ALL[(event.what >> 56) as usize & 15];
         if matches!(kind, Kind::Wake | Kind::Timer | Kind::Timeout | Kind::Start)
             && self.is_stale(event)

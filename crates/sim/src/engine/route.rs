@@ -22,7 +22,7 @@ impl<'a> Router<'a> {
     }
 
     /// The port by which a packet leaves `at`; `None` where there is no way.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_hop(&self, at: NodeId, dst: NodeId, hash: FlowHash) -> Option<PortId> {
         match self.tables.next_hops(at, dst) {
             [] => None,
