@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ __all__ = [
     "default_jobs",
     "estimate_total",
     "execute",
+    "execute_all",
     "plan_as_json",
     "plan_file",
     "plan_text",
@@ -44,6 +46,8 @@ class RunState:
     """One run as the progress display sees it."""
 
     run: PlannedRun
+    plan: Plan
+    out: Path
     progress: "_core.Progress | None" = None
     stats: RunStats | None = None
     reused: bool = False
@@ -136,36 +140,52 @@ def execute(
     RaddleError
         A run failed. Finished runs are kept, and the others of the plan were cancelled.
     """
+    return execute_all([(plan, out)], jobs=jobs, watch=watch)[0]
+
+
+def execute_all(
+    points: Sequence[tuple[Plan, Path]],
+    *,
+    jobs: int | None = None,
+    watch: Callable[[Sequence[RunState]], None] | None = None,
+) -> list[Outcome]:
+    """`execute` for several plans at once: their runs share the cores."""
     if jobs is not None and jobs < 1:
         msg = f"jobs must be 1 or more, got {jobs}"
         raise ExperimentError(msg)
     started = time.monotonic()
-    with claim_folder(out):
-        states = [_state(out, run) for run in plan.runs]
+    outcomes = []
+    with ExitStack() as claims:
+        for _, out in points:
+            claims.enter_context(claim_folder(out))
+        parts = [[_state(plan, out, run) for run in plan.runs] for plan, out in points]
+        states = [state for part in parts for state in part]
         waiting = [s for s in states if s.stats is None]
-        failure, interrupted = _simulate(plan, out, waiting, states, jobs or default_jobs(), watch)
-        summary: Mapping[str, Any] = {}
-        if any(s.stats is not None for s in states):
-            summary = _finish(plan, out, states)
+        failure, interrupted = _simulate(waiting, states, jobs or default_jobs(), watch)
+        for (plan, out), part in zip(points, parts, strict=True):
+            summary: Mapping[str, Any] = {}
+            if any(s.stats is not None for s in part):
+                summary = _finish(plan, out, part)
+            wall_s = time.monotonic() - started
+            outcomes.append(Outcome(plan, out, part, wall_s, interrupted, summary))
         if failure is not None:
             raise failure
-    return Outcome(plan, out, states, time.monotonic() - started, interrupted, summary)
+    return outcomes
 
 
-def _state(out: Path, run: PlannedRun) -> RunState:
+def _state(plan: Plan, out: Path, run: PlannedRun) -> RunState:
     file = out / ".runs" / run.name / "stats.json"
+    fresh = RunState(run, plan, out)
     try:
         stats = RunStats.from_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, TypeError):
-        return RunState(run)  # absent or damaged: simulate it
-    if stats.stamp != run.stamp:
-        return RunState(run)
-    return RunState(run, stats=stats, reused=True)
+        return fresh  # absent or damaged: simulate it
+    if stats.stamp == run.stamp:
+        fresh.stats, fresh.reused = stats, True
+    return fresh
 
 
 def _simulate(
-    plan: Plan,
-    out: Path,
     waiting: Sequence[RunState],
     states: Sequence[RunState],
     jobs: int,
@@ -187,7 +207,9 @@ def _simulate(
         if stop.is_set():
             progress.cancel()
         before = time.thread_time()
-        stats = RunStats.from_json(_core.run(plan.text, state.run.index, str(out), progress))
+        stats = RunStats.from_json(
+            _core.run(state.plan.text, state.run.index, str(state.out), progress)
+        )
         state.cpu_s = time.thread_time() - before
         return stats
 
@@ -356,20 +378,21 @@ def _cpu_name() -> str | None:
 def plan_as_json(plan: Plan, jobs: int | None = None) -> dict[str, Any]:
     """The plan for `--dry-run --json`."""
     raw: dict[str, Any] = json.loads(plan.text)
-    raw["estimate"] = estimate_total(plan, jobs)
+    raw["estimate"] = estimate_total([plan], jobs)
     return raw
 
 
-def estimate_total(plan: Plan, jobs: int | None = None) -> dict[str, Any]:
-    """Packet-hops and CPU seconds of all runs; memory of the `jobs` largest; wall time."""
+def estimate_total(plans: Sequence[Plan], jobs: int | None = None) -> dict[str, Any]:
+    """Packet-hops and CPU seconds of all runs; peak memory with `jobs` of them; wall time."""
     jobs = jobs or default_jobs()
-    hops = [r.estimate.packet_hops for r in plan.runs]
-    seconds = [r.estimate.seconds for r in plan.runs]
-    memory = sorted((r.estimate.memory_bytes or 0 for r in plan.runs), reverse=True)
+    runs = [run for plan in plans for run in plan.runs]
+    hops = [r.estimate.packet_hops for r in runs]
+    seconds = [r.estimate.seconds for r in runs]
+    memory = sorted((r.estimate.memory_bytes or 0 for r in runs), reverse=True)
     known = [s for s in seconds if s is not None]
     cpu = sum(known) if len(known) == len(seconds) else None
     return {
-        "runs": len(plan.runs),
+        "runs": len(runs),
         "jobs": jobs,
         "packet_hops": sum(h for h in hops if h is not None) if None not in hops else None,
         "cpu_s": cpu,

@@ -110,7 +110,9 @@ def _lead(ranked: Sequence[_Entry], where: str) -> str:
     best, second, worst = ranked[0], ranked[1], ranked[-1]
     names = label_of(best.scheme), label_of(second.scheme)
     gap = _gap(best, second)
-    if gap is not None and gap.low is not None and gap.low <= 0:
+    if gap is None and _level(best, second):
+        headline = f"{names[0]} and {names[1]} are level: S = {_figure(best)} and {_figure(second)} {where}"
+    elif gap is not None and gap.low is not None and gap.low <= 0:
         headline = (
             f"{names[0]} and {names[1]} share the lead: S = {_figure(best)} and "
             f"{_figure(second)} {where}, a tie over {gap.n} seeds"
@@ -135,6 +137,13 @@ def _by_slowdown(entries: Sequence[_Entry], notes: tuple[str, ...]) -> Verdict:
             f"With {name} the slowest 1 % of the flows take at least {_figure(best)} times as "
             "long as on an idle fabric."
         )
+    elif _level(best, ranked[1]):
+        level = [e for e in ranked if _level(best, e)]
+        headline = (
+            f"{join_words(label_of(e.scheme) for e in level)} serve this traffic about equally "
+            f"well: p99 slowdown {join_words(_figure(e) for e in level)}."
+        )
+        details.append(_certainty(best, ranked[1], "p99 slowdown"))
     else:
         second = ranked[1]
         headline = (
@@ -223,8 +232,9 @@ def _impacts(schemes: Mapping[str, Json]) -> list[str]:
             if (row.get("impact") or {}).get(name)
         }
         ranked = sorted(found, key=found.__getitem__)
-        listed = join_words(f"{fixed(found[s])} × with {label_of(s)}" for s in ranked)
-        lines.append(f"Flows of class {name} take longer under load than alone: {listed} (mean).")
+        first, *others = (f"{fixed(found[s])} × |with {label_of(s)}" for s in ranked)
+        listed = join_words([first.replace("|", "as long as alone "), *others]).replace("|", "")
+        lines.append(f"Under load, flows of class {name} take on average {listed}.")
     return lines
 
 
@@ -295,6 +305,11 @@ def _figure(entry: _Entry) -> str:
     if entry.figure.half_width is not None:
         text += f" ± {fixed(entry.figure.half_width)}"
     return f"≥ {text}" if entry.lower_bound else text
+
+
+def _level(best: _Entry, other: _Entry) -> bool:
+    """Whether two figures differ by less than a reader should care about: 1 %."""
+    return other.figure.mean < 1.01 * best.figure.mean
 
 
 def _less(best: _Entry, other: _Entry) -> str:

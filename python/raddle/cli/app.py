@@ -16,6 +16,20 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
 ]
 
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        envvar="RADDLE_JOBS",
+        show_envvar=False,
+        help="Runs at the same time.",
+        show_default="cores",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")]
+
 
 def _examples(*lines: str) -> str:
     return "\n\n".join(["[bold]Examples[/bold]", *lines])
@@ -77,19 +91,8 @@ def run(
         bool, typer.Option("--dry-run", help="Check it and estimate time and memory only.")
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            min=1,
-            envvar="RADDLE_JOBS",
-            show_envvar=False,
-            help="Runs at the same time.",
-            show_default="cores",
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")] = False,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate an experiment: every scheme and seed, results and a report into a folder."""
@@ -136,6 +139,97 @@ def run(
 
         say_outcome(outcome, report=not no_report)
     if outcome.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+
+
+@app.command(
+    epilog=_examples(
+        "raddle sweep my.toml --set simulation.buffer=4MiB,8MiB,16MiB,32MiB",
+        "raddle sweep my.toml --set traffic.load_factor=0.3,0.6,0.9 --set simulation.buffer=8MiB,"
+        "32MiB --out out/sweep",
+        "raddle sweep my.toml --set schemes.hpcc.target_utilisation=0.9,0.95 --json",
+        "Ctrl-C keeps finished runs; the same command resumes.",
+    )
+)
+@guarded
+def sweep(
+    file: Annotated[Path, typer.Argument(help="The experiment (TOML).", show_default=False)],
+    settings: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            "-s",
+            metavar="KEY=VALUE,...",
+            help="A key of the experiment and its values; several make all combinations.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Folder of the points.", show_default="out/NAME-OF-FILE-sweep"
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check all points and estimate time and memory only.")
+    ] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Leave out sweep.html.")] = False,
+    reports: Annotated[
+        bool, typer.Option("--reports", help="Also write a report.html for every point.")
+    ] = False,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run an experiment at many settings: a results folder per point, one table, one picture."""
+    from raddle import runner
+    from raddle.cli.show import show_sweep, show_sweep_plan
+    from raddle.sweep import parse_setting, plan_points, run_sweep
+
+    points = plan_points(file, [parse_setting(text) for text in settings])
+    folder = out if out is not None else Path("out") / f"{file.stem}-sweep"
+    if not quiet:
+        for warning in dict.fromkeys(w for p in points for w in p.plan.warnings):
+            say(f"warning: {warning}")
+    if dry_run:
+        if as_json:
+            plans = [
+                {"set": dict(p.set), "folder": p.name, **runner.plan_as_json(p.plan, jobs)}
+                for p in points
+            ]
+            total = runner.estimate_total([p.plan for p in points], jobs)
+            print_json({"points": plans, "estimate": total})
+        else:
+            show_sweep_plan(points, jobs)
+        return
+    _terminate_like_interrupt()
+    if progress_wanted(quiet=quiet or as_json):
+        from raddle.cli.progress import RunProgress
+
+        with RunProgress() as bars:
+            outcomes, table = run_sweep(points, folder, jobs=jobs, watch=bars.show)
+    else:
+        outcomes, table = run_sweep(points, folder, jobs=jobs)
+    begun = any(p["schemes"] for p in table["points"])
+    if reports and begun:
+        from raddle.report import write_report
+
+        for outcome in outcomes:
+            if outcome.summary.get("schemes"):
+                write_report(outcome.out)
+    if not no_report and begun:
+        from raddle.report import write_sweep
+
+        write_sweep(folder, table)
+    if as_json:
+        print_json(table)
+    else:
+        show_sweep(table)
+    if not quiet:
+        from raddle.cli.show import say_sweep
+
+        say_sweep(outcomes, folder, report=not no_report and begun)
+    if outcomes[0].interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
 
 

@@ -1,14 +1,23 @@
 """Plans and summaries as text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from raddle.cli.talk import print_table, say
 from raddle.plan import Plan
 from raddle.runner import Outcome, estimate_total
+from raddle.sweep import Point
 from raddle.text import count, duration_s, fixed, memory, size, span_us
 
-__all__ = ["say_outcome", "show_plan", "show_summary"]
+__all__ = [
+    "say_outcome",
+    "say_sweep",
+    "show_plan",
+    "show_summary",
+    "show_sweep",
+    "show_sweep_plan",
+]
 
 
 def show_plan(plan: Plan, jobs: int | None) -> None:
@@ -33,12 +42,7 @@ def show_plan(plan: Plan, jobs: int | None) -> None:
         for run in plan.runs
     ]
     print_table(("run", "packet-hops", "time", "memory"), rows)
-    total = estimate_total(plan, jobs)
-    print(
-        f"\nabout {_or_dash(total['wall_s'], duration_s)} with {total['jobs']} runs at a time, "
-        f"{_or_dash(total['packet_hops'], count)} packet-hops, "
-        f"{memory(total['memory_bytes'])} of memory"
-    )
+    _print_total(estimate_total([plan], jobs))
     parameters = [
         (scheme, row.key, row.value, row.source)
         for scheme, listed in plan.parameters.items()
@@ -94,6 +98,72 @@ def say_outcome(outcome: Outcome, *, report: bool) -> None:
     say(f"results   {outcome.out}")
     if report and outcome.summary.get("schemes"):
         say(f"report    {outcome.out / 'report.html'}")
+
+
+def show_sweep_plan(points: Sequence[Point], jobs: int | None) -> None:
+    """The points and what they would cost."""
+    rows = []
+    for point in points:
+        cost = estimate_total([point.plan], jobs)
+        rows.append(
+            (
+                point.name,
+                str(cost["runs"]),
+                _or_dash(cost["packet_hops"], count),
+                _or_dash(cost["cpu_s"], duration_s),
+            )
+        )
+    print_table(("point", "runs", "packet-hops", "CPU time"), rows)
+    _print_total(estimate_total([point.plan for point in points], jobs))
+
+
+def show_sweep(table: Mapping[str, Any]) -> None:
+    """A row per point and scheme."""
+    keys = list(table["keys"])
+    scored = any("s" in row for p in table["points"] for row in p["schemes"].values())
+    rows = []
+    for point in table["points"]:
+        for name, row in point["schemes"].items():
+            mark = "≥" if row["lower_bound"] else ""
+            cells = [*point["set"].values(), name]
+            if scored:
+                cells.append(f"{mark}{fixed(row.get('s'))}")
+            cells += [
+                fixed(row["slowdown_p99"]),
+                fixed(row["long_flow_rate_gbps"], 1),
+                span_us(row["pause_us"] or 0),
+                _or_dash(row["max_port_queue_bytes"], size),
+                "best" if name == point["best"] else "",
+            ]
+            rows.append(cells)
+    header = [*keys, "scheme", *(["S"] if scored else []), "slowdown p99", "long Gb/s", "paused"]
+    print_table([*header, "longest queue", ""], rows, left=len(keys) + 1)
+
+
+def say_sweep(outcomes: Sequence[Outcome], folder: Path, *, report: bool) -> None:
+    """Where things are and how long it took."""
+    states = [s for outcome in outcomes for s in outcome.states]
+    done = sum(s.stats is not None and not s.reused for s in states)
+    reused = sum(s.reused for s in states)
+    words = f"\n{done} run{'s' * (done != 1)} in {duration_s(max(o.wall_s for o in outcomes))}"
+    if reused:
+        words += f"; {reused} {'was' if reused == 1 else 'were'} there already"
+    say(words)
+    if outcomes[0].interrupted:
+        left = sum(s.stats is None for s in states)
+        say(f"interrupted with {left} runs to do: the same command resumes")
+    say(f"points    {folder}/KEY=VALUE/")
+    say(f"table     {folder / 'sweep.json'}")
+    if report:
+        say(f"picture   {folder / 'sweep.html'}")
+
+
+def _print_total(total: Mapping[str, Any]) -> None:
+    print(
+        f"\nabout {_or_dash(total['wall_s'], duration_s)} with {total['jobs']} runs at a time, "
+        f"{_or_dash(total['packet_hops'], count)} packet-hops, "
+        f"{memory(total['memory_bytes'])} of memory"
+    )
 
 
 def _score_cells(score: Mapping[str, Any] | None) -> list[str]:

@@ -1,11 +1,13 @@
 """`report.html`: one file that works offline, made from a results folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from raddle.files import write_text
 from raddle.results import load
 
-__all__ = ["write_report"]
+__all__ = ["write_report", "write_sweep"]
 
 
 def write_report(folder: str | Path) -> Path:
@@ -21,4 +23,14 @@ def write_report(folder: str | Path) -> Path:
     results = load(folder)
     file = results.path / "report.html"
     write_text(file, render(results))
+    return file
+
+
+def write_sweep(folder: Path, table: Mapping[str, Any]) -> Path:
+    """Write `folder`/sweep.html of the table that `run_sweep` gives, and return its path."""
+    from raddle.report.sweep import render_sweep
+
+    reports = all((folder / p["folder"] / "report.html").is_file() for p in table["points"])
+    file = folder / "sweep.html"
+    write_text(file, render_sweep(table, reports=reports))
     return file

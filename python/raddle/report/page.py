@@ -3,8 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from markupsafe import Markup
@@ -13,6 +11,7 @@ from raddle.columns import integers, select
 from raddle.pauses import PauseNode, pause_edges, pause_tree
 from raddle.report.chart import colour_of
 from raddle.report.fabric_map import BusyLink, busiest_links, fabric_chart
+from raddle.report.html import render_page
 from raddle.report.series import queue_chart, throughput_chart, watched_chart
 from raddle.report.spreads import (
     CONFIGURATION_NAMES,
@@ -24,7 +23,7 @@ from raddle.report.spreads import (
 from raddle.results import Results
 from raddle.score import OWN, Weights, class_order
 from raddle.summary import summarise
-from raddle.text import count, duration_s, fixed, join_words, memory, significant, size, span_us
+from raddle.text import count, fixed, join_words, significant, size, span_us
 from raddle.verdict import Verdict, label_of, verdict_of
 
 __all__ = ["render"]
@@ -63,29 +62,7 @@ class TreeLine:
 
 def render(results: Results) -> str:
     """The whole page."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-
-    environment = Environment(
-        loader=PackageLoader("raddle.report", "page"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        {
-            "count": count,
-            "duration": duration_s,
-            "fixed": fixed,
-            "kept": _kept,
-            "label": label_of,
-            "memory": memory,
-            "sig": significant,
-            "size": size,
-            "span": span_us,
-        }
-    )
-    return environment.get_template("report.html.j2").render(**_content(results))
+    return render_page("report.html.j2", **_content(results))
 
 
 def _content(results: Results) -> dict[str, Any]:
@@ -133,9 +110,6 @@ def _content(results: Results) -> dict[str, Any]:
         "manifest": {**NO_MANIFEST, "seeds": list(seeds), **manifest},
         "experiment": _experiment(results),
         "words": words,
-        "script": _asset("report.js"),
-        "style": _asset("report.css"),
-        "plotly": _plotly(),
     }
 
 
@@ -360,13 +334,6 @@ def _experiment(results: Results) -> str:
     return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
-def _kept(text: str) -> str:
-    """Keep figures and their units on one line."""
-    for mark in ("±", "%", "=", "≥"):
-        text = text.replace(f" {mark} ", f"\u00a0{mark}\u00a0").replace(f" {mark}", f"\u00a0{mark}")
-    return text.replace("≥ ", "≥\u00a0")
-
-
 def _pause(row: Json) -> str:
     value = row.get("pause_us")
     return "–" if value is None else "none" if value == 0 else span_us(value)
@@ -391,20 +358,6 @@ def _pm(value: float | None, half: float | None) -> str:
     if half is None:
         return text
     return Markup("{} <small>± {}</small>").format(text, significant(half, 2))
-
-
-@cache
-def _asset(name: str) -> str:
-    return resources.files("raddle.report").joinpath("page", name).read_text(encoding="utf-8")
-
-
-@cache
-def _plotly() -> str:
-    """plotly.js from the installed package, safe inside a script element."""
-    from plotly.offline import get_plotlyjs
-
-    text: str = get_plotlyjs()
-    return text.replace("</script", "<\\/script")
 
 
 def charts_of(page: str) -> list[Json]:

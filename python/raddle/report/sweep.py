@@ -1,0 +1,234 @@
+"""`sweep.html`: the main figures over the swept value."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import plotly.graph_objects as go
+
+from raddle.report.chart import Chart, View, colour_of, dash_of, figure
+from raddle.report.html import render_page
+from raddle.score import class_order
+from raddle.text import fixed, join_words, significant, size, span_us
+from raddle.verdict import label_of
+
+__all__ = ["render_sweep"]
+
+Json = Mapping[str, Any]
+Value = Callable[[Json], Any]
+
+
+def render_sweep(table: Json, *, reports: bool) -> str:
+    """The page of a sweep; with `reports` its rows lead to the reports of the points."""
+    points = table["points"]
+    schemes = list(dict.fromkeys(name for p in points for name in p["schemes"]))
+    scored = any("s" in row for p in points for row in p["schemes"].values())
+    seeds = table["seeds"]
+    words = f"seed {seeds[0]}" if len(seeds) == 1 else f"mean and 95 % over {len(seeds)} seeds"
+    charts = {c.key: c for c in _charts(table, schemes, words, scored=scored) if c.views}
+    return render_page(
+        "sweep.html.j2",
+        name=table["name"],
+        keys=table["keys"],
+        complete=table["complete"],
+        headline=headline(table),
+        facts=[
+            f"{len(points)} points",
+            *(f"{key}: {join_words(values)}" for key, values in table["keys"].items()),
+            words,
+        ],
+        charts=charts,
+        chart_json=[chart.to_json() for chart in charts.values()],
+        schemes=[{"label": label_of(s), "colour": colour_of(s, i)} for i, s in enumerate(schemes)],
+        tables=_tables(points, schemes, scored=scored),
+        folders=[
+            {"set": p["set"], "href": f"{quote(p['folder'])}/report.html" if reports else ""}
+            for p in points
+        ],
+    )
+
+
+def headline(table: Json) -> str:
+    """Which scheme leads where."""
+    points = table["points"]
+    leaders = [(p, p["best"]) for p in points if p["best"]]
+    if not leaders:
+        return "No point has finished yet, so there is nothing to judge."
+    names = list(dict.fromkeys(best for _, best in leaders))
+    if len(names) == 1:
+        where = "the only point" if len(points) == 1 else f"all {len(leaders)} points"
+        return f"{label_of(names[0])} leads at {where}."
+    phrases = []
+    for name in names:
+        places = [", ".join(p["set"].values()) for p, best in leaders if best == name]
+        if len(places) > 4:
+            places = [f"{len(places)} of {len(leaders)} points"]
+        phrases.append(f"{label_of(name)} leads at {join_words(places)}")
+    return "; ".join(phrases) + "."
+
+
+def _charts(table: Json, schemes: Sequence[str], words: str, *, scored: bool) -> list[Chart]:
+    classes = sorted(
+        {n for p in table["points"] for r in p["schemes"].values() for n in r["fct_p99_us"]},
+        key=class_order,
+    )
+    lower = "; lower is better"
+
+    def chart(
+        key: str, title: str, rows: Sequence[tuple[str, str, Value, str]], note: str
+    ) -> Chart:
+        views = [
+            View(label if not combination else f"{label} · {combination}", shown)
+            for label, axis, value, spread in rows
+            for combination, shown in _over(table, schemes, axis, value, spread)
+        ]
+        return Chart(key, title, views, f"{note}; {words}.")
+
+    charts = []
+    if scored:
+        ratios = (("s", "S"), ("s_long", "S_L"), ("s_short", "S_S"), ("s_allreduce", "S_A"))
+        charts.append(
+            chart(
+                "sweep-score",
+                "Score",
+                [(label, f"{label}{lower}", _get(key), key) for key, label in ratios],
+                "S and its parts: tested flows under load against the same flows alone",
+            )
+        )
+    charts += [
+        chart(
+            "sweep-fct",
+            "Flow completion times",
+            [
+                (f"{name} {label}", f"completion time, {label}, µs", _of_class(key, name), "")
+                for name in classes
+                for key, label in (("fct_p99_us", "p99"), ("fct_p50_us", "p50"))
+            ],
+            "Completion times per class under load",
+        ),
+        chart(
+            "sweep-slowdown",
+            "Slowdown",
+            [
+                ("p99", "p99 slowdown, ×", _get("slowdown_p99"), "slowdown_p99"),
+                ("p50", "median slowdown, ×", _get("slowdown_p50"), "slowdown_p50"),
+            ],
+            "Completion time over that on an idle fabric, all flows",
+        ),
+        chart(
+            "sweep-rate",
+            "Bandwidth",
+            [
+                ("Long flows", "flows ≥ 1 MB, Gb/s each", _get("long_flow_rate_gbps"),
+                 "long_flow_rate_gbps"),
+                ("Goodput", "goodput, Gb/s", _get("goodput_gbps"), "goodput_gbps"),
+            ],
+            "Mean rate of long flows; goodput is the payload of finished flows over time",
+        ),
+        chart(
+            "sweep-pauses",
+            "Pause time",
+            [("Pauses", "pause time, all ports together, ms", _get("pause_us", 1e-3), "pause_us")],
+            "Time that ports were silenced by PFC, summed over ports",
+        ),
+        chart(
+            "sweep-queue",
+            "Longest queue",
+            [("Queue", "longest queue of a port, MB", _get("max_port_queue_bytes", 1e-6),
+              "max_port_queue_bytes")],
+            "Largest sample of any port",
+        ),
+    ]  # fmt: skip
+    return charts
+
+
+def _over(
+    table: Json, schemes: Sequence[str], axis: str, value: Value, spread: str
+) -> list[tuple[str, go.Figure]]:
+    """A figure over the values of the first key, for each combination of the others."""
+    first, *others = table["keys"]
+    values = table["keys"][first]
+    combinations = list(dict.fromkeys(tuple(p["set"][k] for k in others) for p in table["points"]))
+    shown = []
+    for combination in combinations:
+        rows = {
+            p["set"][first]: p["schemes"]
+            for p in table["points"]
+            if tuple(p["set"][k] for k in others) == combination
+        }
+        lines = []
+        for index, scheme in enumerate(schemes):
+            found = [(v, rows[v][scheme]) for v in values if scheme in rows.get(v, {})]
+            xy = [(v, value(row), row) for v, row in found if value(row) is not None]
+            if xy:
+                lines.append(_line(scheme, index, xy, spread, value))
+        if lines:
+            words = ", ".join(
+                f"{k.rpartition('.')[2]} {v}" for k, v in zip(others, combination, strict=True)
+            )
+            x = {
+                "type": "category",
+                "title": {"text": first},
+                "categoryorder": "array",
+                "categoryarray": list(values),
+            }
+            y = {"title": {"text": axis}, "rangemode": "tozero"}
+            shown.append((words, figure(lines, x=x, y=y, hovermode="x unified")))
+    return shown
+
+
+def _line(
+    scheme: str, index: int, xy: Sequence[tuple[str, float, Json]], spread: str, value: Value
+) -> go.Scatter:
+    halves = [value({spread: row["ci95"].get(spread)}) if spread else None for _, _, row in xy]
+    return go.Scatter(
+        x=[x for x, _, _ in xy],
+        y=[y for _, y, _ in xy],
+        name=label_of(scheme),
+        mode="lines+markers",
+        line={"color": colour_of(scheme, index), "dash": dash_of(scheme, index), "width": 1.8},
+        marker={"size": 8, "symbol": index % 8},
+        error_y=None
+        if None in halves
+        else {"type": "data", "array": halves, "thickness": 1, "width": 3},
+        hovertemplate=f"{label_of(scheme)}: %{{y:.4~g}}<extra></extra>",
+    )
+
+
+def _get(key: str, scale: float = 1.0) -> Value:
+    def value(row: Json) -> Any:  # noqa: ANN401 - a number or None
+        found = row.get(key)
+        return None if found is None else found * scale
+
+    return value
+
+
+def _of_class(key: str, name: str) -> Value:
+    return lambda row: (row.get(key) or {}).get(name)
+
+
+def _tables(points: Sequence[Json], schemes: Sequence[str], *, scored: bool) -> list[Json]:
+    """A table per figure: a row per point, a column per scheme, the best marked."""
+    wanted: list[tuple[str, str, Callable[[float], str], bool]] = [
+        *([("s", "Score S", fixed, True)] if scored else []),
+        ("slowdown_p99", "p99 slowdown, ×", fixed, True),
+        ("long_flow_rate_gbps", "Flows ≥ 1 MB, Gb/s each", significant, False),
+        ("pause_us", "Pause time, all ports together", span_us, True),
+        ("max_port_queue_bytes", "Longest queue of a port", size, True),
+    ]
+    tables: list[Json] = []
+    for key, title, form, low in wanted:
+        rows = []
+        for point in points:
+            found = {s: point["schemes"].get(s, {}).get(key) for s in schemes}
+            known = [v for v in found.values() if v is not None]
+            best = (min if low else max)(known) if len(set(known)) > 1 else None
+            rows.append(
+                [
+                    {"text": "–" if v is None else form(v), "best": v is not None and v == best}
+                    for v in found.values()
+                ]
+            )
+        if any(cell["text"] != "–" for row in rows for cell in row):
+            tables.append({"title": title, "rows": rows})
+    return tables

@@ -1,0 +1,265 @@
+"""`raddle sweep`: one experiment at many settings, one results folder per point, one picture.
+
+A point is the experiment with a few keys replaced. It is planned, stamped and simulated as any
+other experiment is, so that a sweep resumes where it stopped and a point that stands already is
+not simulated again.
+"""
+
+import itertools
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raddle.errors import ExperimentError
+from raddle.files import write_json
+from raddle.plan import Plan
+from raddle.runner import Outcome, RunState, execute_all, plan_text
+from raddle.verdict import verdict_of
+
+__all__ = ["FIGURES", "Point", "Setting", "parse_setting", "plan_points", "run_sweep", "sweep_json"]
+
+SWEEP_SCHEMA = 1
+MOST_POINTS = 1000
+_KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+
+FIGURES: Mapping[str, str] = {
+    "s": "score S, at the weights that decide",
+    "s_long": "S_L, bandwidth of tested long flows alone over under load",
+    "s_short": "S_S, delay of tested short flows under load over alone",
+    "s_allreduce": "S_A, delay of tested Allreduce flows under load over alone",
+    "slowdown_p50": "median slowdown of all flows",
+    "slowdown_p99": "p99 slowdown of all flows",
+    "goodput_gbps": "payload of finished flows over the time they took, Gb/s",
+    "long_flow_rate_gbps": "mean rate of flows of 1 MB and more, Gb/s",
+    "pause_us": "PFC pause time of all ports together, µs",
+    "max_port_queue_bytes": "longest queue of a port, bytes",
+    "drops": "dropped packets",
+}
+"""The figures of a scheme at a point, as `sweep.json` names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A key of the experiment and its values, each as the user wrote it."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One combination of values: what was set, the folder's name, and what will run there."""
+
+    set: Mapping[str, str]
+    name: str
+    plan: Plan
+
+
+def parse_setting(text: str) -> Setting:
+    """Read ``KEY=VALUE,VALUE,...``; commas inside brackets, braces and quotes do not part values.
+
+    Examples
+    --------
+    >>> parse_setting("simulation.buffer=4MiB,8MiB")
+    Setting(key='simulation.buffer', values=('4MiB', '8MiB'))
+    >>> parse_setting("simulation.seeds=[1, 2],[3]").values
+    ('[1, 2]', '[3]')
+    """
+    key, equals, rest = text.partition("=")
+    key = key.strip()
+    if not equals or not _KEY.fullmatch(key):
+        msg = f"--set {text}: expected KEY=VALUE,VALUE,... as in simulation.buffer=4MiB,8MiB"
+        raise ExperimentError(msg)
+    values = tuple(_split(rest))
+    if not all(values):
+        msg = f"--set {text}: a value is missing"
+        raise ExperimentError(msg)
+    if len(set(values)) < len(values):
+        msg = f"--set {text}: the same value stands there twice"
+        raise ExperimentError(msg)
+    return Setting(key, values)
+
+
+def plan_points(file: Path, settings: Sequence[Setting]) -> list[Point]:
+    """Plan every combination of the settings' values, the last setting varying fastest.
+
+    Raises
+    ------
+    ExperimentError
+        The experiment or a value is not valid; the message names the point.
+    """
+    keys = [setting.key for setting in settings]
+    for key in keys:
+        if keys.count(key) > 1:
+            msg = f"--set {key} is given twice: put all of its values into one"
+            raise ExperimentError(msg)
+        above = next((k for k in keys if key.startswith(f"{k}.")), None)
+        if above is not None:
+            msg = f"--set {key} lies inside --set {above}: the two contradict each other"
+            raise ExperimentError(msg)
+    count = 1
+    for setting in settings:
+        count *= len(setting.values)
+    if count > MOST_POINTS:
+        msg = f"{count:,} points are too many (limit {MOST_POINTS:,}): make several sweeps"
+        raise ExperimentError(msg)
+    base = _read(file)
+    points = []
+    for values in itertools.product(*(setting.values for setting in settings)):
+        chosen = dict(zip(keys, values, strict=True))
+        name = ",".join(f"{key}={value}" for key, value in chosen.items())
+        # Errors name this "file": the point, beside the experiment that it includes.
+        place = file.parent / f"--set {name}"
+        plan = plan_text(_overlay(file, base, chosen), place)
+        points.append(Point(chosen, _folder_name(name), plan))
+    return points
+
+
+def run_sweep(
+    points: Sequence[Point],
+    out: Path,
+    *,
+    jobs: int | None = None,
+    watch: Callable[[Sequence[RunState]], None] | None = None,
+) -> tuple[list[Outcome], dict[str, Any]]:
+    """Simulate what is missing of all points, and write `out`/sweep.json.
+
+    Returns
+    -------
+    tuple
+        What each point did, and the table that `sweep.json` holds. After Ctrl-C the finished
+        runs are kept and the table says ``complete: false``; the same call resumes.
+    """
+    if out.exists() and not out.is_dir():
+        msg = f"{out} is a file; give --out a folder"
+        raise ExperimentError(msg)
+    if (out / "flows.parquet").exists():
+        msg = f"{out} holds the results of a single run\n  hint: give --out another folder"
+        raise ExperimentError(msg)
+    outcomes = execute_all([(p.plan, out / p.name) for p in points], jobs=jobs, watch=watch)
+    table = sweep_json(points, outcomes)
+    if write_json(out / "sweep.json", table):
+        (out / "sweep.html").unlink(missing_ok=True)
+    return outcomes, table
+
+
+def sweep_json(points: Sequence[Point], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The sweep as one table: the main figures of every scheme at every point."""
+    rows = []
+    for point, outcome in zip(points, outcomes, strict=True):
+        schemes = outcome.summary.get("schemes", {})
+        verdict = verdict_of(outcome.summary) if schemes else None
+        rows.append(
+            {
+                "set": dict(point.set),
+                "folder": point.name,
+                "complete": outcome.complete,
+                "best": None if verdict is None else verdict.best,
+                "schemes": {name: _figures(row) for name, row in schemes.items()},
+            }
+        )
+    keys = list(points[0].set) if points else []
+    return {
+        "schema": SWEEP_SCHEMA,
+        "name": points[0].plan.name if points else "",
+        "complete": all(outcome.complete for outcome in outcomes),
+        "keys": {key: list(dict.fromkeys(p.set[key] for p in points)) for key in keys},
+        "seeds": list(points[0].plan.seeds) if points else [],
+        "figures": dict(FIGURES),
+        "points": rows,
+    }
+
+
+def _figures(row: Mapping[str, Any]) -> dict[str, Any]:
+    score = row.get("score")
+    slowdown = row.get("slowdown") or {}
+    spreads = row.get("ci95") or {}
+    slow = slowdown.get("ci95") or {}
+    figures: dict[str, tuple[Any, Any]] = {}
+    if score:
+        total = score["s"][score["primary"]]
+        figures["s"] = total["mean"], total["ci95"]
+        for role in ("long", "short", "allreduce"):
+            ratio = score["parts"][role]["ratio"]
+            figures[f"s_{role}"] = ratio["mean"], ratio["ci95"]
+    figures["slowdown_p50"] = slowdown.get("p50"), slow.get("p50")
+    figures["slowdown_p99"] = slowdown.get("p99"), slow.get("p99")
+    for key in (
+        "goodput_gbps", "long_flow_rate_gbps", "pause_us", "max_port_queue_bytes", "drops",
+    ):  # fmt: skip
+        figures[key] = row.get(key), spreads.get(key)
+    return {
+        "flows": row["flows"],
+        "finished": row["finished"],
+        **{key: value for key, (value, _) in figures.items()},
+        "fct_p50_us": {n: v.get("p50") for n, v in row["fct_us"].items()},
+        "fct_p99_us": {n: v.get("p99") for n, v in row["fct_us"].items()},
+        "lower_bound": bool(score and score["lower_bound"]),
+        "ci95": {key: half for key, (_, half) in figures.items() if half is not None},
+    }
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, quote, current = [], 0, "", ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "[{":
+            depth += 1
+        elif letter in "]}":
+            depth -= 1
+        if letter == "," and depth <= 0 and not quote:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += letter
+    return [*parts, current.strip()]
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    from raddle.runner import plan_file
+
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        plan_file(file)  # says what is wrong with it, and where
+        return {}
+
+
+def _overlay(file: Path, base: Mapping[str, Any], chosen: Mapping[str, str]) -> str:
+    """An experiment that includes the base and puts the point's values on top."""
+    name = base.get("name", file.stem)
+    lines = [f"include = [{_literal(file.name)}]", f"name = {_literal(name)}"]
+    lines += [f"{key} = {_value(value)}" for key, value in chosen.items() if key != "name"]
+    return "\n".join(lines) + "\n"
+
+
+def _value(text: str) -> str:
+    """A value as TOML: numbers, truth values, lists, tables and quoted text as they are."""
+    try:
+        tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return _literal(text)
+    return text
+
+
+def _literal(text: object) -> str:
+    import json
+
+    return json.dumps(str(text), ensure_ascii=True)
+
+
+def _folder_name(name: str) -> str:
+    """`name` as a folder; what a file system may not take becomes `_`."""
+    clean = re.sub(r"[^\w.,=+@%\[\]-]+", "_", name)
+    if clean == name and len(os.fsencode(clean)) <= 200:
+        return clean
+    import hashlib
+
+    return f"{clean[:150]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
