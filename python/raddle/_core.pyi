@@ -8,6 +8,19 @@ stop raises `raddle.errors.RunCancelled`; a file that cannot be opened raises `O
 
 from typing import final
 
+__all__ = [
+    "Progress",
+    "experiment_schema",
+    "fabric_build",
+    "fabric_check",
+    "merge",
+    "run",
+    "traffic_describe",
+    "traffic_write",
+    "validate",
+    "version",
+]
+
 @final
 class Progress:
     """Counters of one run, safe to read from another thread while it is under way."""

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from raddle.columns import codes, integers
 from raddle.errors import ResultsError
 
-__all__ = ["draw_fabric", "draw_traffic", "save"]
+__all__ = ["check_ending", "draw_fabric", "draw_traffic", "save"]
 
 TESTED = ("#0072B2", "#009E73", "#CC79A7")
 BACKGROUND = ("#E69F00", "#D55E00", "#56B4E9", "#999999")
@@ -28,14 +28,19 @@ def save(figure: Figure, file: Path) -> None:
     ResultsError
         The ending is not one that can be drawn.
     """
-    if file.suffix.lower() not in (".svg", ".png", ".pdf"):
-        msg = f"cannot draw {file.name!r}: the ending must be .svg, .png or .pdf"
-        raise ResultsError(msg)
+    check_ending(file)
     # Fixed ids and no date: the same figure is the same file.
     with mpl.rc_context({"svg.hashsalt": "raddle", "svg.fonttype": "none"}):
         when = {"Date": None} if file.suffix.lower() == ".svg" else {}
         file.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(file, dpi=200, metadata=when or None, bbox_inches="tight")
+
+
+def check_ending(file: Path) -> None:
+    """Refuse a picture that cannot be drawn, before the work that it would need."""
+    if file.suffix.lower() not in (".svg", ".png", ".pdf"):
+        msg = f"cannot draw {file.name!r}: the ending must be .svg, .png or .pdf"
+        raise ResultsError(msg)
 
 
 def draw_traffic(panels: Sequence[tuple[str, pa.Table]], *, seed: int) -> Figure:
@@ -81,7 +86,7 @@ def draw_traffic(panels: Sequence[tuple[str, pa.Table]], *, seed: int) -> Figure
     note = f"seed {seed}; dots are tested flows, triangles background"
     if any(table.num_rows > MOST_MARKS for _, table in panels):
         note += "; large classes are thinned out"
-    figure.suptitle(note, fontsize=7, color="#666666")
+    figure.text(0.5, -0.015, note, fontsize=7, color="#666666", ha="center", va="top")
     return figure
 
 

@@ -20,7 +20,16 @@ from raddle.plan import Plan
 from raddle.runner import Outcome, RunState, execute_all, plan_text
 from raddle.verdict import verdict_of
 
-__all__ = ["FIGURES", "Point", "Setting", "parse_setting", "plan_points", "run_sweep", "sweep_json"]
+__all__ = [
+    "FIGURES",
+    "Point",
+    "Setting",
+    "overlays",
+    "parse_setting",
+    "plan_points",
+    "run_sweep",
+    "sweep_json",
+]
 
 SWEEP_SCHEMA = 1
 MOST_POINTS = 1000
@@ -92,6 +101,22 @@ def plan_points(file: Path, settings: Sequence[Setting]) -> list[Point]:
     ExperimentError
         The experiment or a value is not valid; the message names the point.
     """
+    points = []
+    for chosen, text in overlays(file, settings):
+        name = ",".join(f"{key}={value}" for key, value in chosen.items())
+        # Errors name this "file": the point, beside the experiment that it includes.
+        plan = plan_text(text, file.parent / f"--set {name}")
+        points.append(Point(chosen, _folder_name(name), plan))
+    return points
+
+
+def overlays(
+    file: Path, settings: Sequence[Setting], *, beside: bool = True
+) -> list[tuple[Mapping[str, str], str]]:
+    """Each combination of values and the experiment text that puts them on top of `file`.
+
+    The text stands `beside` the file or anywhere.
+    """
     keys = [setting.key for setting in settings]
     for key in keys:
         if keys.count(key) > 1:
@@ -108,15 +133,12 @@ def plan_points(file: Path, settings: Sequence[Setting]) -> list[Point]:
         msg = f"{count:,} points are too many (limit {MOST_POINTS:,}): make several sweeps"
         raise ExperimentError(msg)
     base = _read(file)
-    points = []
+    included = file.name if beside else str(file.resolve())
+    found: list[tuple[Mapping[str, str], str]] = []
     for values in itertools.product(*(setting.values for setting in settings)):
         chosen = dict(zip(keys, values, strict=True))
-        name = ",".join(f"{key}={value}" for key, value in chosen.items())
-        # Errors name this "file": the point, beside the experiment that it includes.
-        place = file.parent / f"--set {name}"
-        plan = plan_text(_overlay(file, base, chosen), place)
-        points.append(Point(chosen, _folder_name(name), plan))
-    return points
+        found.append((chosen, _overlay(included, str(base.get("name", file.stem)), chosen)))
+    return found
 
 
 def run_sweep(
@@ -232,10 +254,9 @@ def _read(file: Path) -> Mapping[str, Any]:
         return {}
 
 
-def _overlay(file: Path, base: Mapping[str, Any], chosen: Mapping[str, str]) -> str:
-    """An experiment that includes the base and puts the point's values on top."""
-    name = base.get("name", file.stem)
-    lines = [f"include = [{_literal(file.name)}]", f"name = {_literal(name)}"]
+def _overlay(included: str, name: str, chosen: Mapping[str, str]) -> str:
+    """An experiment that includes another one and puts the point's values on top."""
+    lines = [f"include = [{_literal(included)}]", f"name = {_literal(name)}"]
     lines += [f"{key} = {_value(value)}" for key, value in chosen.items() if key != "name"]
     return "\n".join(lines) + "\n"
 

@@ -111,7 +111,8 @@ def _lead(ranked: Sequence[_Entry], where: str) -> str:
     names = label_of(best.scheme), label_of(second.scheme)
     gap = _gap(best, second)
     if gap is None and _level(best, second):
-        headline = f"{names[0]} and {names[1]} are level: S = {_figure(best)} and {_figure(second)} {where}"
+        figures = f"{_figure(best)} and {_figure(second)}"
+        headline = f"{names[0]} and {names[1]} are level: S = {figures} {where}"
     elif gap is not None and gap.low is not None and gap.low <= 0:
         headline = (
             f"{names[0]} and {names[1]} share the lead: S = {_figure(best)} and "

@@ -492,7 +492,7 @@ def write_results(
     for run in plan.runs:
         core.run(plan.text, run.index, str(out), core.Progress())
     with installed(core):
-        _finish(plan, out, [_state(out, run) for run in plan.runs])
+        _finish(plan, out, [_state(plan, out, run) for run in plan.runs])
 
 
 class installed:

@@ -65,7 +65,9 @@ def _guard(what: str, needed: bool, look: Callable[[], str], cure: str) -> Check
 def _core() -> Check:
     def look() -> str:
         from raddle import _core
+        from raddle.cli.template import EXPERIMENT
 
+        _core.validate(EXPERIMENT, "experiment.toml")  # it does not only load, it works
         return _core.version()
 
     cure = "`make build` in a checkout, or `pip install --force-reinstall raddle`"

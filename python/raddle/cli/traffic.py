@@ -115,7 +115,7 @@ def describe(
 
 @app.command(
     epilog="[bold]Examples[/bold]\n\nraddle traffic plot my.toml --out traffic.svg\n\n"
-    "raddle traffic plot light.toml medium.toml heavy.toml --out figure-7.pdf"
+    "raddle traffic plot my.toml --set traffic.load_factor=0.3,0.6,0.9 --out figure-7.pdf"
 )
 @guarded
 def plot(
@@ -123,6 +123,15 @@ def plot(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Picture: .svg, .png or .pdf.", show_default=False)
     ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE,...",
+            help="A key of the experiment and its values, one panel each.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 1,
     format: Format = SourceFormat.AUTO,
     as_json: AsJson = False,
@@ -131,14 +140,26 @@ def plot(
     import pyarrow.parquet as pq
 
     from raddle import _core
-    from raddle.plots import draw_traffic, save
+    from raddle.plots import check_ending, draw_traffic, save
+    from raddle.sweep import overlays, parse_setting
 
+    check_ending(out)
+    chosen = [parse_setting(text) for text in settings or ()]
     panels = []
     with tempfile.TemporaryDirectory(prefix="raddle-") as folder:
+        flows = Path(folder) / "flows.parquet"
         for file in files:
-            flows = Path(folder) / "flows.parquet"
-            _core.traffic_write(str(file), format.value, seed, False, str(flows), "parquet")
-            panels.append((file.stem, pq.read_table(flows)))
+            sources = [(file.stem, file)]
+            if chosen:
+                sources = []
+                for values, text in overlays(file, chosen, beside=False):
+                    words = ", ".join(f"{k.rpartition('.')[2]} {v}" for k, v in values.items())
+                    point = Path(folder) / f"--set {words}.toml".replace("/", "_")
+                    point.write_text(text, encoding="utf-8")
+                    sources.append((words if len(files) == 1 else f"{file.stem}, {words}", point))
+            for title, source in sources:
+                _core.traffic_write(str(source), format.value, seed, False, str(flows), "parquet")
+                panels.append((title, pq.read_table(flows)))
         save(draw_traffic(panels, seed=seed), out)
     if as_json:
         print_json({"file": str(out), "flows": [table.num_rows for _, table in panels]})
