@@ -11,11 +11,12 @@ use raddle_transport::{cc::Defaults, reliability::Duplicates};
 use crate::reference::{CASES, Case, Outcome, compare};
 
 /// Runs that the quirks are tried on.
-const TRIED: [(&str, &str); 7] = [
+const TRIED: [(&str, &str); 8] = [
     ("small", "dcqcn"),
     ("small", "timely"),
     ("small", "hpcc"),
     ("small", "pint"),
+    ("large", "dcqcn"),
     ("large100", "none"),
     ("large100", "dctcp"),
     ("large100", "hpcc"),
