@@ -87,10 +87,18 @@ impl EventQueue {
         }
     }
 
-    /// Events of the open bucket that were not taken yet: what will be touched soon.
-    pub(crate) fn upcoming(&self) -> &[Event] {
+    /// Events of the open bucket that were taken; [`Self::advance`] starts again at 0.
+    #[inline]
+    pub(crate) const fn taken(&self) -> usize {
+        self.next
+    }
+
+    /// The next events of the open bucket, at most `count`: what will be touched soon.
+    #[inline]
+    pub(crate) fn upcoming(&self, count: usize) -> &[Event] {
         let slot = self.current as usize & (self.buckets.len() - 1);
-        &self.buckets[slot][self.next..]
+        let rest = &self.buckets[slot][self.next..];
+        &rest[..rest.len().min(count)]
     }
 
     #[inline]

@@ -49,87 +49,79 @@ pub(crate) struct Packet {
 
 const _: () = assert!(size_of::<Packet>() == 64);
 
+/// A packet and its hop records, in two adjacent cache lines of one page.
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct Slot {
+    packet: Packet,
+    records: [HopRecord; MAX_HOPS],
+}
+
 /// All packets of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
-    slots: Vec<Packet>,
-    /// Hop records by slot; empty in runs without them.
-    records: Vec<[HopRecord; MAX_HOPS]>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
-    with_records: bool,
 }
 
 impl Packets {
-    pub(crate) fn new(with_records: bool) -> Self {
-        Self {
-            with_records,
-            ..Self::default()
-        }
-    }
-
     #[inline]
     pub(crate) fn insert(&mut self, packet: Packet) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = packet;
-            return slot;
+        if let Some(handle) = self.free.pop() {
+            self.slots[handle as usize].packet = packet;
+            return handle;
         }
-        self.slots.push(packet);
-        if self.with_records {
-            self.records.push([HopRecord::default(); MAX_HOPS]);
-        }
+        let records = [HopRecord::default(); MAX_HOPS];
+        self.slots.push(Slot { packet, records });
         (self.slots.len() - 1) as u32
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, handle: u32) {
-        self.slots[handle as usize].kind = PacketKind::Free;
+        self.slots[handle as usize].packet.kind = PacketKind::Free;
         self.free.push(handle);
     }
 
     #[inline]
     pub(crate) fn get(&self, handle: u32) -> &Packet {
-        &self.slots[handle as usize]
+        &self.slots[handle as usize].packet
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, handle: u32) -> &mut Packet {
-        &mut self.slots[handle as usize]
+        &mut self.slots[handle as usize].packet
     }
 
     /// Appends a hop record; past `room` records the first are overwritten.
     #[inline]
     pub(crate) fn push_record(&mut self, handle: u32, record: HopRecord, room: u8) {
-        let packet = &mut self.slots[handle as usize];
+        let Slot { packet, records } = &mut self.slots[handle as usize];
         let at = if packet.hops < room {
             packet.hops
         } else {
             packet.hops % room
         };
         packet.hops += 1;
-        self.records[handle as usize][usize::from(at)] = record;
+        records[usize::from(at)] = record;
     }
 
     /// The hop records of a packet, at most `room`.
     #[inline]
     pub(crate) fn records(&self, handle: u32, room: u8) -> &[HopRecord] {
-        let count = self.slots[handle as usize].hops.min(room);
-        self.records
-            .get(handle as usize)
-            .map_or(&[], |records| &records[..usize::from(count)])
+        let Slot { packet, records } = &self.slots[handle as usize];
+        &records[..usize::from(packet.hops.min(room))]
     }
 
-    /// Some of a packet's records, to have them in the cache.
+    /// One of a packet's records, to have them in the cache.
     #[inline]
     pub(crate) fn first_record(&self, handle: u32) -> u64 {
-        self.records
-            .get(handle as usize)
-            .map_or(0, |records| records[0].0)
+        self.slots[handle as usize].records[0].0
     }
 
     /// Routes have changed: what was looked up does not hold any more.
     pub(crate) fn forget_routes(&mut self) {
-        for packet in &mut self.slots {
-            packet.out = None;
+        for slot in &mut self.slots {
+            slot.packet.out = None;
         }
     }
 
@@ -137,6 +129,7 @@ impl Packets {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Packet> {
         self.slots
             .iter()
+            .map(|slot| &slot.packet)
             .filter(|packet| packet.kind != PacketKind::Free)
     }
 }

@@ -16,6 +16,9 @@ pub const QUEUE_ACKS: u8 = 1;
 /// The first data class; class `c` uses queue `QUEUE_DATA + c`.
 pub const QUEUE_DATA: u8 = 2;
 
+/// Queues of a port (IEEE 802.1Q has eight priorities).
+const QUEUES: usize = 8;
+
 /// What a frame is to the data plane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameKind {
@@ -146,14 +149,14 @@ struct Port {
     kmax: u64,
     pmax: f64,
     bytes_per_s: u64,
+    /// By queue number; those past the data classes stay empty.
+    queues: [Queue; QUEUES],
 }
 
 /// One switch.
 #[derive(Debug)]
 pub struct Switch {
     ports: Box<[Port]>,
-    queues: Box<[Queue]>,
-    queues_per_port: usize,
     buffer: SharedBuffer,
     /// Copies left of replicated frames, by handle: the ingress bytes are released with the last.
     copies_left: Vec<(u32, u16)>,
@@ -174,8 +177,10 @@ impl Switch {
             buffer.limits.len(),
             "one ingress limit per port"
         );
-        let queues_per_port = usize::from(QUEUE_DATA) + buffer.classes;
-        assert!(queues_per_port <= 8, "a port has at most eight queues");
+        assert!(
+            usize::from(QUEUE_DATA) + buffer.classes <= QUEUES,
+            "a port has at most eight queues"
+        );
         let port = |settings: &PortConfig| {
             let (kmin, kmax, pmax) = settings.ecn.unwrap_or((u64::MAX, u64::MAX, 0.0));
             Port {
@@ -194,15 +199,12 @@ impl Switch {
                 kmax,
                 pmax,
                 bytes_per_s: settings.rate / 8,
+                queues: Default::default(),
                 counters: PortCounters::default(),
             }
         };
         Self {
             ports: ports.iter().map(port).collect(),
-            queues: (0..ports.len() * queues_per_port)
-                .map(|_| Queue::default())
-                .collect(),
-            queues_per_port,
             buffer: SharedBuffer::new(buffer),
             copies_left: Vec::new(),
             pfc_frame_bytes: config.pfc_frame_bytes,
@@ -251,16 +253,13 @@ impl Switch {
             return None;
         }
         let queue = Self::choose(ready, port.served);
-        let slot = usize::from(out) * self.queues_per_port + usize::from(queue);
-        let (frame, queue_bytes_after) = {
-            let queue_state = &mut self.queues[slot];
-            let frame = queue_state.frames.pop_front()?;
-            queue_state.bytes -= u64::from(frame.bytes);
-            if queue_state.frames.is_empty() {
-                port.backlog &= !(1 << queue);
-            }
-            (frame, queue_state.bytes)
-        };
+        let waiting = &mut port.queues[usize::from(queue) % QUEUES];
+        let frame = waiting.frames.pop_front()?;
+        waiting.bytes -= u64::from(frame.bytes);
+        let queue_bytes_after = waiting.bytes;
+        if waiting.frames.is_empty() {
+            port.backlog &= !(1 << queue);
+        }
         let port_bytes_before = port.queued_bytes;
         port.queued_bytes -= u64::from(frame.bytes);
         let mut resume = None;
@@ -317,11 +316,9 @@ impl Switch {
     /// are forgotten. `lost` receives each frame; the ports on which a RESUME was queued are returned.
     pub fn flush(&mut self, out: u16, mut lost: impl FnMut(Frame)) -> Vec<u16> {
         let mut resumed = Vec::new();
-        for queue in 0..self.queues_per_port {
-            let slot = usize::from(out) * self.queues_per_port + queue;
-            let frames = std::mem::take(&mut self.queues[slot].frames);
-            self.queues[slot].bytes = 0;
-            for frame in frames {
+        for queue in 0..QUEUES {
+            let held = std::mem::take(&mut self.ports[usize::from(out)].queues[queue]);
+            for frame in held.frames {
                 if frame.queue >= QUEUE_DATA {
                     let class = usize::from(frame.queue - QUEUE_DATA);
                     if Self::is_last_copy(&mut self.copies_left, frame.handle) {
@@ -351,23 +348,27 @@ impl Switch {
         port.backlog & !port.paused != 0
     }
 
-    /// The handle of the frame at the head of port `out`'s first data class: what [`Self::dequeue`] is likely to take.
+    /// The handle of the frame at the head of port `out`'s first queue that is not empty: what [`Self::dequeue`] is likely to
+    /// take.
     #[inline]
     pub fn peek(&self, out: u16) -> Option<u32> {
-        let slot = usize::from(out) * self.queues_per_port + usize::from(QUEUE_DATA);
-        self.queues[slot].frames.front().map(|frame| frame.handle)
+        let port = &self.ports[usize::from(out)];
+        let queue = port.backlog.trailing_zeros() as usize;
+        port.queues
+            .get(queue)?
+            .frames
+            .front()
+            .map(|frame| frame.handle)
     }
 
-    /// Reads what [`Self::enqueue`] from `in_port` to `out` will touch, so that a driver can overlap the cache misses of
-    /// many frames. The value means nothing.
+    /// Reads what [`Self::enqueue`] from `in_port` to `queue` of `out` will touch, so that a driver can overlap the cache
+    /// misses of many frames. The value means nothing.
     #[inline]
-    pub fn touch(&self, in_port: u16, out: u16) -> u64 {
-        let slot = usize::from(out) * self.queues_per_port + usize::from(QUEUE_DATA);
-        let last = self.queues[slot]
-            .frames
-            .back()
-            .map_or(0, |frame| u64::from(frame.handle));
-        self.ports[usize::from(out)].queued_bytes ^ last ^ self.buffer.touch(in_port)
+    pub fn touch(&self, in_port: u16, out: u16, queue: u8) -> u64 {
+        let port = &self.ports[usize::from(out)];
+        let last = port.queues[usize::from(queue) % QUEUES].frames.back();
+        let last = last.map_or(0, |frame| u64::from(frame.handle));
+        port.queued_bytes ^ last ^ self.buffer.touch(in_port)
     }
 
     /// Whether any data class of port `out` is paused.
@@ -397,7 +398,10 @@ impl Switch {
 
     /// All frames in all queues, for accounting at the end of a run.
     pub fn frames(&self) -> impl Iterator<Item = &Frame> {
-        self.queues.iter().flat_map(|queue| &queue.frames)
+        self.ports
+            .iter()
+            .flat_map(|port| &port.queues)
+            .flat_map(|queue| &queue.frames)
     }
 
     #[inline]
@@ -421,11 +425,10 @@ impl Switch {
 
     #[inline]
     fn append(&mut self, out: u16, frame: Frame) {
-        let queue =
-            &mut self.queues[usize::from(out) * self.queues_per_port + usize::from(frame.queue)];
+        let port = &mut self.ports[usize::from(out)];
+        let queue = &mut port.queues[usize::from(frame.queue) % QUEUES];
         queue.bytes += u64::from(frame.bytes);
         queue.frames.push_back(frame);
-        let port = &mut self.ports[usize::from(out)];
         port.backlog |= 1 << frame.queue;
         port.queued_bytes += u64::from(frame.bytes);
         port.counters.max_queue_bytes = port.counters.max_queue_bytes.max(port.queued_bytes);

@@ -213,7 +213,6 @@ impl<'a> Engine<'a> {
                 switches.push(switch(network, config, &layout, &signals, node)?);
             }
         }
-        let with_records = signals.telemetry == Telemetry::Hops;
         let classes = workload.classes().len();
         let line_rate = network.environment.line_rate.0;
         Ok(Self {
@@ -243,7 +242,7 @@ impl<'a> Engine<'a> {
             ends,
             switches,
             nics,
-            packets: Packets::new(with_records),
+            packets: Packets::default(),
             chance: Chance::new(
                 config.seed,
                 fabric.node_count(),

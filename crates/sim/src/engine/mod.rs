@@ -230,12 +230,17 @@ impl Engine<'_> {
         self.schedule_faults();
         let end = self.config.end.unwrap_or(Time::NEVER);
         self.checkpoint = self.sampler.next.min(end);
+        let mut seen = 0;
         loop {
+            if self.queue.taken() == seen {
+                self.look_ahead();
+                seen += look_ahead::EVENTS;
+            }
             let Some(event) = self.queue.pop() else {
                 if !self.queue.advance() {
                     break;
                 }
-                self.look_ahead();
+                seen = 0;
                 continue;
             };
             if event.time >= self.checkpoint && !self.pass_checkpoint(&event, end) {
