@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 POLL_S = 0.1
+PROCESS_BYTES = 120 << 20
+"""Python, numpy and Arrow with the results of a run; what runs need comes on top."""
 
 
 @dataclass(slots=True)
@@ -397,5 +399,5 @@ def estimate_total(plans: Sequence[Plan], jobs: int | None = None) -> dict[str, 
         "packet_hops": sum(h for h in hops if h is not None) if None not in hops else None,
         "cpu_s": cpu,
         "wall_s": None if cpu is None else max([cpu / jobs, *known]),
-        "memory_bytes": sum(memory[:jobs]),
+        "memory_bytes": PROCESS_BYTES + sum(memory[:jobs]),
     }

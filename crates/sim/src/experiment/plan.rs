@@ -21,8 +21,10 @@ const PACKET_HOPS_PER_SECOND: f64 = 6e6;
 const BYTES_PER_PORT: u64 = 1024;
 /// State of one flow, sender and receiver, and of its message.
 const BYTES_PER_FLOW: u64 = 700;
-/// What a process needs at least.
-const BASE_BYTES: u64 = 40 << 20;
+/// A packet under way: header, telemetry of its hops, its places in queues and in the event list.
+const BYTES_PER_PACKET: u64 = 240;
+/// Samples and buffers that every run has.
+const BASE_BYTES: u64 = 16 << 20;
 
 /// What a run will cost; nothing where it cannot be told beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -31,7 +33,7 @@ pub struct Estimate {
     pub packet_hops: Option<u64>,
     /// Seconds on one core.
     pub seconds: Option<f64>,
-    /// Peak memory.
+    /// Peak memory of the run, without that of the process around it.
     pub memory_bytes: Option<u64>,
 }
 
@@ -56,8 +58,16 @@ impl Estimate {
         });
         let static_bytes = network.fabric.memory_bytes() + network.tables.memory_bytes();
         let ports = network.fabric.port_count() as u64;
+        let mean_size = payload.map_or(0, |bytes| bytes.0 / messages.unwrap_or(1).max(1));
+        // A host keeps about a message or a bandwidth-delay product under way.
+        let under_way = mean_size.min(network.environment.bdp.0) / mtu.0.max(1) + 1;
+        let packets = network.fabric.hosts().len() as u64 * under_way;
         let memory = messages.map(|messages| {
-            BASE_BYTES + static_bytes as u64 + ports * BYTES_PER_PORT + messages * BYTES_PER_FLOW
+            BASE_BYTES
+                + static_bytes as u64
+                + ports * BYTES_PER_PORT
+                + messages * BYTES_PER_FLOW
+                + packets * BYTES_PER_PACKET
         });
         Self {
             packet_hops,
