@@ -105,8 +105,9 @@ def plan_points(file: Path, settings: Sequence[Setting]) -> list[Point]:
     for chosen, text in overlays(file, settings):
         name = ",".join(f"{key}={value}" for key, value in chosen.items())
         # Errors name this "file": the point, beside the experiment that it includes.
-        plan = plan_text(text, file.parent / f"--set {name}")
-        points.append(Point(chosen, _folder_name(name), plan))
+        folder = _folder_name(name)
+        plan = plan_text(text, file.parent / f"--set {folder}")
+        points.append(Point(chosen, folder, plan))
     return points
 
 

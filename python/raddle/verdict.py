@@ -180,7 +180,7 @@ def _other_weights(schemes: Mapping[str, Json], best: str, primary: str) -> list
                 f"S = {_figure(winner)}; {label_of(best)} has {_figure(own)}."
             )
     if same:
-        sentences.insert(0, f"It also leads {join_words(same)}.")
+        sentences.insert(0, f"{label_of(best)} also leads {join_words(same)}.")
     return sentences
 
 

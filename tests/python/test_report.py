@@ -3,13 +3,13 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browsing import needs_browser, show_in_browser
 from raddle.report import write_report
 from raddle.report.page import charts_of
 from raddle.results import load
@@ -156,67 +156,12 @@ def test_nothing_done_yet_is_not_judged() -> None:
     assert verdict_of({"schemes": {}}).best is None
 
 
-CHROMIUM = shutil.which("chromium")
-DRIVER = shutil.which("chromedriver")
-needs_browser = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-
-    options = Options()
-    options.binary_location = str(CHROMIUM)
-    for argument in (
-        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):  # fmt: skip
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    driver.set_script_timeout(40)
-    yield driver
-    driver.quit()
-
-
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of the paper's size."""
     folder = tmp_path_factory.mktemp("large")
     write_results(folder, shape=PAPER, flows=19_181)
     return folder
-
-
-SHOW_EVERY_VIEW = """
-const done = arguments[arguments.length - 1];
-(async () => {
-  const bad = [];
-  const width = () => document.documentElement.scrollWidth;
-  for (const details of document.querySelectorAll("details")) details.open = true;
-  for (const figure of document.querySelectorAll("figure.chart")) {
-    const buttons = [...figure.querySelectorAll(".views button")];
-    for (const press of buttons.length ? buttons : [null]) {
-      if (press) { press.click(); await new Promise((r) => setTimeout(r, 30)); }
-      const plot = figure.querySelector(".plot");
-      const name = figure.id + (press ? ": " + press.textContent : "");
-      // calcdata is what plotly understood of the data: a point per drawn mark.
-      const points = (plot.calcdata || []).flat();
-      const full = points.some((p) => Number.isFinite(p.x) && Number.isFinite(p.y) || p.s > 0);
-      if (!full) bad.push(name + " has no data");
-      const marks = plot.querySelectorAll(".plot path, .points path, .bars path");
-      const drawn = [...marks].some((m) => m.getBoundingClientRect().width > 2);
-      if (!drawn) bad.push(name + " is empty");
-      if (width() > document.documentElement.clientWidth) bad.push(name + " scrolls sideways");
-    }
-  }
-  return bad;
-})().then(done, (error) => done(["test script: " + error]));
-"""
 
 
 @needs_browser
@@ -228,34 +173,7 @@ const done = arguments[arguments.length - 1];
 def test_the_report_works_in_chromium(
     browser: Any, request: pytest.FixtureRequest, which: str, width: int, theme: str
 ) -> None:
-    file = write_report(request.getfixturevalue(which))
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
-    )
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": theme}]},
-    )
-    browser.get_log("performance")
-    browser.get(file.as_uri())
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(browser, 60).until(
-        lambda d: d.execute_script("return document.documentElement.dataset.ready === 'yes'")
-    )
-    script = "const e = document.documentElement; return [e.scrollWidth, e.clientWidth, innerWidth]"
-    scroll, client, inner = browser.execute_script(script)
-    assert scroll <= client
-    assert inner == width
-    assert browser.execute_async_script(SHOW_EVERY_VIEW) == []
-    assert browser.get_log("browser") == []
-    asked = [
-        json.loads(line["message"])["message"]["params"]["request"]["url"]
-        for line in browser.get_log("performance")
-        if '"Network.requestWillBeSent"' in line["message"]
-    ]
-    assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
+    show_in_browser(browser, write_report(request.getfixturevalue(which)), width, theme)
 
 
 def test_loads_are_shares_of_capacity(one_seed: Path) -> None:

@@ -42,9 +42,7 @@ def render_page(template: str, **content: Any) -> str:  # noqa: ANN401 - what th
 def _kept(text: str) -> str:
     """Keep figures and their units on one line."""
     for mark in ("±", "%", "=", "≥"):
-        text = text.replace(f" {mark} ", f"\u00a0{mark}\u00a0").replace(
-            f" {mark}", f"\u00a0{mark}\u00a0"
-        )
+        text = text.replace(f" {mark} ", f"\u00a0{mark}\u00a0").replace(f" {mark}", f"\u00a0{mark}")
     return text.replace("≥ ", "≥\u00a0")
 
 

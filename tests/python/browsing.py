@@ -1,0 +1,71 @@
+"""A page in Chromium: every view has data, no console error, no request, no sideways scroll."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = shutil.which("chromium")
+DRIVER = shutil.which("chromedriver")
+needs_browser = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"
+)
+
+SHOW_EVERY_VIEW = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const bad = [];
+  const width = () => document.documentElement.scrollWidth;
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  for (const figure of document.querySelectorAll("figure.chart")) {
+    const buttons = [...figure.querySelectorAll(".views button")];
+    for (const press of buttons.length ? buttons : [null]) {
+      if (press) { press.click(); await new Promise((r) => setTimeout(r, 30)); }
+      const plot = figure.querySelector(".plot");
+      const name = figure.id + (press ? ": " + press.textContent : "");
+      // calcdata is what plotly understood of the data: a point per drawn mark.
+      const points = (plot.calcdata || []).flat();
+      const full = points.some((p) => Number.isFinite(p.x) && Number.isFinite(p.y) || p.s > 0);
+      if (!full) bad.push(name + " has no data");
+      const marks = plot.querySelectorAll(".plot path, .points path, .bars path");
+      const drawn = [...marks].some((m) => m.getBoundingClientRect().width > 2);
+      if (!drawn) bad.push(name + " is empty");
+      if (width() > document.documentElement.clientWidth) bad.push(name + " scrolls sideways");
+    }
+  }
+  return bad;
+})().then(done, (error) => done(["test script: " + error]));
+"""
+
+
+def show_in_browser(browser: Any, file: Path, width: int, theme: str) -> None:
+    """Open `file` at `width` pixels and fail if anything about it is wrong."""
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": theme}]},
+    )
+    browser.get_log("performance")
+    browser.get(file.as_uri())
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 60).until(
+        lambda d: d.execute_script("return document.documentElement.dataset.ready === 'yes'")
+    )
+    script = "const e = document.documentElement; return [e.scrollWidth, e.clientWidth, innerWidth]"
+    scroll, client, inner = browser.execute_script(script)
+    assert scroll <= client
+    assert inner == width
+    assert browser.execute_async_script(SHOW_EVERY_VIEW) == []
+    assert browser.get_log("browser") == []
+    asked = [
+        json.loads(line["message"])["message"]["params"]["request"]["url"]
+        for line in browser.get_log("performance")
+        if '"Network.requestWillBeSent"' in line["message"]
+    ]
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data"}

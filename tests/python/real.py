@@ -1,0 +1,63 @@
+"""The real program: `raddle` as a process, and experiments small enough for a test."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+QUICK = """\
+schema = 1
+name = "quick"
+[fabric]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 8
+[traffic]
+generator = "hpc-mix"
+[simulation]
+schemes = ["none", "hpcc"]
+"""
+"""hpc-mix on 16 hosts: tested flows of all three kinds, background, and a twin."""
+
+ENVIRONMENT = {**os.environ, "RADDLE_NO_PROGRESS": "1", "COLUMNS": "100", "NO_COLOR": "1"}
+TABLES = ("flows", "pauses", "ports", "throughput", "flow_throughput", "queues", "nodes", "links")
+
+
+def raddle(*words: str | Path, folder: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run `raddle` in `folder`; fails, showing what it said, if it does not end with `status`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "raddle", *map(str, words)],
+        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == status, f"raddle {words}:\n{done.stdout}{done.stderr}"
+    return done
+
+
+def raddle_json(*words: str | Path, folder: Path, status: int = 0) -> Any:
+    """What `raddle ... --json` prints."""
+    return json.loads(raddle(*words, "--json", folder=folder, status=status).stdout)
+
+
+def interrupt(*words: str | Path, folder: Path, runs: Path, after: int) -> int:
+    """Start `raddle`, press Ctrl-C when `after` runs are done under `runs`; its exit status."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "raddle", *map(str, words)],
+        cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while len(list(runs.rglob("stats.json"))) < after and process.poll() is None:
+        assert time.monotonic() < deadline, "no run ended within a minute"
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    return process.wait(60)
+
+
+def parquet_of(out: Path) -> dict[str, bytes]:
+    """The Parquet files of a results folder, byte by byte; parts of single runs left out."""
+    files = (f for f in out.rglob("*.parquet") if ".runs" not in f.parts)
+    return {str(f.relative_to(out)): f.read_bytes() for f in files}
