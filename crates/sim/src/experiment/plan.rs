@@ -17,6 +17,10 @@ use crate::Network;
 const PLAN_SCHEMA: u32 = 1;
 /// Packet-hops per second and core that estimates assume; docs/performance.md has the measurements.
 const PACKET_HOPS_PER_SECOND: f64 = 6e6;
+/// The same where a run's state is larger than the caches that machines have.
+const PACKET_HOPS_PER_SECOND_LARGE: f64 = 2.5e6;
+/// From where on a run is large: 320 hosts need 20 MiB beside the base, 8,192 hosts 180 MiB.
+const LARGE_BYTES: u64 = BASE_BYTES + (64 << 20);
 /// State of one port: queues, buffer accounting, counters.
 const BYTES_PER_PORT: u64 = 1024;
 /// State of one flow, sender and receiver, and of its message.
@@ -69,9 +73,13 @@ impl Estimate {
                 + messages * BYTES_PER_FLOW
                 + packets * BYTES_PER_PACKET
         });
+        let rate = match memory {
+            Some(bytes) if bytes > LARGE_BYTES => PACKET_HOPS_PER_SECOND_LARGE,
+            _ => PACKET_HOPS_PER_SECOND,
+        };
         Self {
             packet_hops,
-            seconds: packet_hops.map(|hops| hops as f64 / PACKET_HOPS_PER_SECOND),
+            seconds: packet_hops.map(|hops| hops as f64 / rate),
             memory_bytes: memory,
         }
     }
