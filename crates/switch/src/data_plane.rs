@@ -260,45 +260,34 @@ impl Switch {
         if waiting.frames.is_empty() {
             port.backlog &= !(1 << queue);
         }
-        let port_bytes_before = port.queued_bytes;
         port.queued_bytes -= u64::from(frame.bytes);
-        let mut resume = None;
-        if queue >= QUEUE_DATA {
-            port.served = queue;
-            let class = usize::from(queue - QUEUE_DATA);
-            if self.copies_left.is_empty()
-                || Self::is_last_copy(&mut self.copies_left, frame.handle)
-            {
-                self.buffer.release(frame.in_port, class, frame.bytes);
-            }
-            // Whatever shares the data queue: the driver knows what cannot carry a mark.
-            let length = if self.view_with_departing {
-                queue_bytes_after + u64::from(frame.bytes)
-            } else {
-                queue_bytes_after
-            };
-            if length > port.kmin && Self::marks(port, length, frame.handle, frames) {
-                port.counters.ecn_marks += 1;
-            }
-            if self.buffer.take_resume(frame.in_port, class) {
-                self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));
-                resume = Some(frame.in_port);
-            }
+        Some(self.depart(now_ns, out, frame, queue_bytes_after, frames))
+    }
+
+    /// [`Self::enqueue`] and [`Self::dequeue`] at once, for a port that is free and idle ([`Self::is_idle`]): the frame does
+    /// not pass through the queue. `Ok(None)`: a PAUSE has to be sent first; the frame was queued.
+    #[inline]
+    pub fn forward(
+        &mut self,
+        now_ns: u64,
+        out: u16,
+        frame: Frame,
+        frames: &mut impl Frames,
+    ) -> Result<Option<Departure>, Refused> {
+        if self.admit(&frame)? {
+            self.append(out, frame);
+            return Ok(None);
         }
-        if frame.kind == FrameKind::Data {
-            let length = if self.view_with_departing {
-                port_bytes_before
-            } else {
-                self.ports[usize::from(out)].queued_bytes
-            };
-            self.stamp(now_ns, out, length, frame.handle, frames);
-        }
-        let port = &mut self.ports[usize::from(out)];
-        port.counters.tx_bytes += u64::from(frame.bytes);
-        port.counters.tx_packets += 1;
-        port.last_bytes = frame.bytes;
-        port.last_tx_ns = now_ns;
-        Some(Departure { frame, resume })
+        let counters = &mut self.ports[usize::from(out)].counters;
+        counters.max_queue_bytes = counters.max_queue_bytes.max(u64::from(frame.bytes));
+        Ok(Some(self.depart(now_ns, out, frame, 0, frames)))
+    }
+
+    /// Whether port `out` holds nothing and may send frames of `queue`.
+    #[inline]
+    pub fn is_idle(&self, out: u16, queue: u8) -> bool {
+        let port = &self.ports[usize::from(out)];
+        port.backlog == 0 && port.paused >> queue & 1 == 0
     }
 
     /// Port `out` received a PAUSE or RESUME for data class `class`.
@@ -402,6 +391,53 @@ impl Switch {
             .iter()
             .flat_map(|port| &port.queues)
             .flat_map(|queue| &queue.frames)
+    }
+
+    /// The steps of a departure, once the frame is out of its queue, which still holds `queue_bytes`.
+    #[inline]
+    fn depart(
+        &mut self,
+        now_ns: u64,
+        out: u16,
+        frame: Frame,
+        queue_bytes: u64,
+        frames: &mut impl Frames,
+    ) -> Departure {
+        let departing = if self.view_with_departing {
+            u64::from(frame.bytes)
+        } else {
+            0
+        };
+        let mut resume = None;
+        if frame.queue >= QUEUE_DATA {
+            let class = usize::from(frame.queue - QUEUE_DATA);
+            if self.copies_left.is_empty()
+                || Self::is_last_copy(&mut self.copies_left, frame.handle)
+            {
+                self.buffer.release(frame.in_port, class, frame.bytes);
+            }
+            let port = &mut self.ports[usize::from(out)];
+            port.served = frame.queue;
+            // Whatever shares the data queue: the driver knows what cannot carry a mark.
+            let length = queue_bytes + departing;
+            if length > port.kmin && Self::marks(port, length, frame.handle, frames) {
+                port.counters.ecn_marks += 1;
+            }
+            if self.buffer.take_resume(frame.in_port, class) {
+                self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));
+                resume = Some(frame.in_port);
+            }
+        }
+        if frame.kind == FrameKind::Data {
+            let length = self.ports[usize::from(out)].queued_bytes + departing;
+            self.stamp(now_ns, out, length, frame.handle, frames);
+        }
+        let port = &mut self.ports[usize::from(out)];
+        port.counters.tx_bytes += u64::from(frame.bytes);
+        port.counters.tx_packets += 1;
+        port.last_bytes = frame.bytes;
+        port.last_tx_ns = now_ns;
+        Departure { frame, resume }
     }
 
     #[inline]

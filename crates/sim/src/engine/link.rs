@@ -1,6 +1,6 @@
 //! The wire: a port's transmission, arrivals, PFC, and switches between them.
 
-use raddle_switch::{Frame, FrameKind, Frames};
+use raddle_switch::{Departure, Frame, FrameKind, Frames, Refused};
 use raddle_transport::telemetry::HopRecord;
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 
@@ -121,6 +121,20 @@ struct FrameAccess<'a> {
     record_room: u8,
 }
 
+/// [`FrameAccess`] for a switch, borrowing only what it needs of the engine.
+macro_rules! frame_access {
+    ($engine:ident, $node:expr) => {
+        FrameAccess {
+            packets: &mut $engine.packets,
+            flows: &$engine.flows,
+            chance: &mut $engine.chance,
+            replay: $engine.config.marks.as_deref(),
+            node: $node,
+            record_room: $engine.layout.record_room,
+        }
+    };
+}
+
 impl Frames for FrameAccess<'_> {
     fn mark(&mut self, handle: u32, probability: f64) -> bool {
         let packet = self.packets.get(handle);
@@ -214,18 +228,20 @@ impl Engine<'_> {
             }
             return;
         }
-        let mut frames = FrameAccess {
-            packets: &mut self.packets,
-            flows: &self.flows,
-            chance: &mut self.chance,
-            replay: self.config.marks.as_deref(),
-            node,
-            record_room: self.layout.record_room,
-        };
+        let mut frames = frame_access!(self, node);
         let Some(departure) = self.switches[device].dequeue(self.now.as_ns(), index, &mut frames)
         else {
             return;
         };
+        self.send(port, departure);
+        if self.switches[device].is_ready(index) {
+            self.schedule_free(port);
+        }
+    }
+
+    /// Puts a frame that left its queue on the wire; a RESUME that its departure caused goes first.
+    #[inline]
+    fn send(&mut self, port: PortId, departure: Departure) {
         if let Some(resumed) = departure.resume {
             self.chance.pfc_frame();
             self.switch_transmit(self.port_on(port, resumed));
@@ -242,11 +258,8 @@ impl Engine<'_> {
                 self.transmit(port, bytes, Kind::Pfc, u32::from(class) << 1 | 1);
             }
             FrameKind::Resume(class) => {
-                self.transmit(port, bytes, Kind::Pfc, u32::from(class) << 1)
+                self.transmit(port, bytes, Kind::Pfc, u32::from(class) << 1);
             }
-        }
-        if self.switches[device].is_ready(index) {
-            self.schedule_free(port);
         }
     }
 
@@ -291,16 +304,33 @@ impl Engine<'_> {
             queue,
             kind,
         };
-        match self.switches[device as usize].enqueue(out_index, frame) {
-            Ok(pause) => {
-                if pause {
-                    self.chance.pfc_frame();
-                    self.switch_transmit(port);
-                }
-                self.switch_transmit(out);
+        if !self.ends[out.index()].free_scheduled
+            && self.switches[device as usize].is_idle(out_index, queue)
+            && !self.is_busy(out)
+        {
+            let mut frames = frame_access!(self, node);
+            let now_ns = self.now.as_ns();
+            let switch = &mut self.switches[device as usize];
+            match switch.forward(now_ns, out_index, frame, &mut frames) {
+                Ok(Some(departure)) => self.send(out, departure),
+                Ok(None) => self.pause_and_send(port, out),
+                Err(Refused) => self.drop_packet(handle),
             }
-            Err(_) => self.drop_packet(handle),
+            return;
         }
+        match self.switches[device as usize].enqueue(out_index, frame) {
+            Ok(false) => self.switch_transmit(out),
+            Ok(true) => self.pause_and_send(port, out),
+            Err(Refused) => self.drop_packet(handle),
+        }
+    }
+
+    /// A PAUSE was queued on the port by which a packet came in; both ports have work.
+    #[cold]
+    fn pause_and_send(&mut self, port: PortId, out: PortId) {
+        self.chance.pfc_frame();
+        self.switch_transmit(port);
+        self.switch_transmit(out);
     }
 
     /// A packet is lost; its bytes are accounted for.
