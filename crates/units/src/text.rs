@@ -133,8 +133,10 @@ const RATE: Kind = Kind {
 impl Kind {
     fn parse(&self, text: &str) -> Result<u64, UnitError> {
         let trimmed = text.trim();
-        let not_a_number =
-            || UnitError::NotANumber { text: text.to_owned(), example: self.example };
+        let not_a_number = || UnitError::NotANumber {
+            text: text.to_owned(),
+            example: self.example,
+        };
         let (negative, unsigned) = match trimmed.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, trimmed),
@@ -150,15 +152,26 @@ impl Kind {
             return Err(not_a_number());
         }
         if negative {
-            return Err(UnitError::Negative { text: text.to_owned(), kind: self.name });
+            return Err(UnitError::Negative {
+                text: text.to_owned(),
+                kind: self.name,
+            });
         }
-        let too_large = || UnitError::TooLarge { text: text.to_owned(), kind: self.name };
-        let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| too_large())?;
+        let too_large = || UnitError::TooLarge {
+            text: text.to_owned(),
+            kind: self.name,
+        };
+        let digits: u128 = format!("{whole}{fraction}")
+            .parse()
+            .map_err(|_| too_large())?;
         if unit.is_empty() {
             return if digits == 0 {
                 Ok(0)
             } else {
-                Err(UnitError::NoUnit { text: text.to_owned(), example: self.example })
+                Err(UnitError::NoUnit {
+                    text: text.to_owned(),
+                    example: self.example,
+                })
             };
         }
         let size = self
@@ -170,7 +183,13 @@ impl Kind {
             .ok_or_else(|| UnitError::UnknownUnit {
                 unit: unit.to_owned(),
                 kind: self.name,
-                known: self.units.iter().rev().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+                known: self
+                    .units
+                    .iter()
+                    .rev()
+                    .map(|(name, _)| *name)
+                    .collect::<Vec<_>>()
+                    .join(", "),
             })?;
         let scale = u32::try_from(fraction.len())
             .ok()
@@ -199,7 +218,12 @@ impl Kind {
             }
             if decimal && (value % size).is_multiple_of(size / 1000) {
                 let fraction = format!("{:03}", value % size / (size / 1000));
-                return write!(f, "{}.{}{name}", value / size, fraction.trim_end_matches('0'));
+                return write!(
+                    f,
+                    "{}.{}{name}",
+                    value / size,
+                    fraction.trim_end_matches('0')
+                );
             }
         }
         let smallest = self.units.last().map_or("", |(name, _)| name);
@@ -267,8 +291,18 @@ macro_rules! textual {
     };
 }
 
-textual!(Span, SPAN, "Span", r"^[0-9][0-9_]*(\.[0-9]+)?\s*(ps|ns|us|µs|ms|s|min)$");
-textual!(Bytes, BYTES, "Bytes", r"^[0-9][0-9_]*(\.[0-9]+)?\s*(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$");
+textual!(
+    Span,
+    SPAN,
+    "Span",
+    r"^[0-9][0-9_]*(\.[0-9]+)?\s*(ps|ns|us|µs|ms|s|min)$"
+);
+textual!(
+    Bytes,
+    BYTES,
+    "Bytes",
+    r"^[0-9][0-9_]*(\.[0-9]+)?\s*(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
+);
 textual!(
     BitRate,
     RATE,
@@ -308,7 +342,10 @@ mod tests {
         assert!(matches!("1.2.3us".parse::<Span>(), Err(NotANumber { .. })));
         assert!(matches!("1Gbps".parse::<Bytes>(), Err(UnknownUnit { .. })));
         assert!(matches!("1.5B".parse::<Bytes>(), Err(TooFine { .. })));
-        assert!(matches!("99999999999TiB".parse::<Bytes>(), Err(TooLarge { .. })));
+        assert!(matches!(
+            "99999999999TiB".parse::<Bytes>(),
+            Err(TooLarge { .. })
+        ));
         assert!(matches!("".parse::<Bytes>(), Err(NotANumber { .. })));
     }
 
@@ -320,8 +357,14 @@ mod tests {
     #[test]
     fn transmission_time_rounds_up_once_per_packet() {
         // 1048 B at 100 Gbit/s: 8,384 bits x 10 ps.
-        assert_eq!(BitRate::from_gbps(100).transmission_time(Bytes(1048)), Span(83_840));
-        assert_eq!(BitRate(3).transmission_time(Bytes(1)), Span(2_666_666_666_667));
+        assert_eq!(
+            BitRate::from_gbps(100).transmission_time(Bytes(1048)),
+            Span(83_840)
+        );
+        assert_eq!(
+            BitRate(3).transmission_time(Bytes(1)),
+            Span(2_666_666_666_667)
+        );
         let message = BitRate::from_gbps(100).transmission_time(Bytes(1 << 40));
         assert_eq!(message, Span((1u64 << 40) * 80));
     }
