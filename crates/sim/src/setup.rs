@@ -57,7 +57,7 @@ pub enum SetupError {
     },
     /// A switch cannot reserve its headroom.
     #[error(
-        "buffer {buffer} is too small for {node}: its {ports} ports reserve {reserved} for PFC headroom; use a larger `buffer` or `lossless = false`"
+        "buffer {buffer} is too small for {node}: its {ports} ports reserve {reserved}; use a larger `buffer`"
     )]
     BufferTooSmall {
         /// The switch.

@@ -93,7 +93,9 @@ fn headroom(rate: BitRate, delay: Span, layout: &Layout, semantics: &Semantics) 
     }
     // The PAUSE waits for one packet at this port, then takes its own time and the way; the peer finishes the packet it
     // has begun, and all of it travels the way back. One more packet has crossed the threshold already.
-    rate.bytes_in(delay * 2).0 + 3 * layout.largest_packet() + u64::from(layout.pfc_bytes)
+    // Other classes' PFC frames may be queued before it.
+    let pfc = u64::from(layout.pfc_bytes) * u64::from(layout.data_classes);
+    rate.bytes_in(delay * 2).0 + 3 * layout.largest_packet() + pfc
 }
 
 fn switch(

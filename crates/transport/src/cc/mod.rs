@@ -1,11 +1,11 @@
-//! Congestion control: one file per scheme behind [`CongestionControl`], chosen by name in [`registry`].
+//! Congestion control: one file per scheme behind [`CongestionControl`], chosen by name in `registry.rs`.
 //!
 //! A scheme is plain per-flow state and the parameters of the run. It is told of acknowledgements, losses, timeouts and
 //! its own timers, and answers with a rate, a window and the next timers; it never sees a clock, a packet or a random
 //! source. What it needs from the network (ECN marks, telemetry) it declares in [`Signals`], and a driver that cannot
 //! give a signal refuses the scheme by name instead of running it blind.
 //!
-//! To add a scheme: one file with settings, parameters and per-flow state, and one line in [`registry`].
+//! To add a scheme: one file with settings, parameters and per-flow state, and one line in `registry.rs`.
 
 pub mod dcqcn;
 pub mod dctcp;
