@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use raddle_fabric::{Fabric, NodeKind};
-use raddle_units::{BitRate, LinkId, NodeId, PortId, Span};
+use raddle_units::{BitRate, LinkId, NodeId, PortId, Span, prefetch};
 
 use crate::{LinkState, RoutingError};
 
@@ -96,6 +96,14 @@ impl UnicastTables {
         } as usize;
         let count = self.lists[place].index();
         &self.lists[place + 1..place + 1 + count]
+    }
+
+    /// Hints that [`Self::next_hops`] will be asked the same soon.
+    #[inline]
+    pub fn prefetch(&self, at: NodeId, dst: NodeId) {
+        let class = self.class_of[dst.index()] as usize;
+        let row = self.row_of[at.index()] as usize;
+        prefetch(&self.words[row * self.width + class]);
     }
 
     /// The classes of hosts, ascending by their first host.

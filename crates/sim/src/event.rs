@@ -93,12 +93,13 @@ impl EventQueue {
         self.next
     }
 
-    /// The next events of the open bucket, at most `count`: what will be touched soon.
+    /// At most `count` events of the open bucket from the `skip`-th that was not taken on: what will be touched soon.
     #[inline]
-    pub(crate) fn upcoming(&self, count: usize) -> &[Event] {
+    pub(crate) fn upcoming(&self, skip: usize, count: usize) -> &[Event] {
         let slot = self.current as usize & (self.buckets.len() - 1);
-        let rest = &self.buckets[slot][self.next..];
-        &rest[..rest.len().min(count)]
+        let events = &self.buckets[slot];
+        let start = events.len().min(self.next + skip);
+        &events[start..events.len().min(start + count)]
     }
 
     #[inline]

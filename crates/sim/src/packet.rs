@@ -2,7 +2,7 @@
 
 use raddle_routing::FlowHash;
 use raddle_transport::telemetry::{HopRecord, MAX_HOPS};
-use raddle_units::{NodeId, PortId, Time};
+use raddle_units::{NodeId, PortId, Time, prefetch};
 
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,10 +112,10 @@ impl Packets {
         &records[..usize::from(packet.hops.min(room))]
     }
 
-    /// One of a packet's records, to have them in the cache.
+    /// Hints that a packet and its records will be needed soon.
     #[inline]
-    pub(crate) fn first_record(&self, handle: u32) -> u64 {
-        self.slots[handle as usize].records[0].0
+    pub(crate) fn prefetch(&self, handle: u32) {
+        prefetch(&self.slots[handle as usize]);
     }
 
     /// Routes have changed: what was looked up does not hold any more.

@@ -4,6 +4,8 @@
 //! headroom nor the threshold has room for it. Source: the HPCC simulator's switch MMU, after Broadcom's; the dynamic
 //! threshold is Choudhury and Hahne (1998).
 
+use raddle_units::prefetch;
+
 /// Bytes that every ingress port and class may hold before it uses the shared part.
 pub const RESERVE_BYTES: u64 = 4096;
 
@@ -191,10 +193,10 @@ impl SharedBuffer {
         }
     }
 
-    /// Reads the account of `port`; the value means nothing.
+    /// Hints that the account of `port` will be needed soon.
     #[inline]
-    pub(crate) fn touch(&self, port: u16) -> u64 {
-        u64::from(self.ingress[usize::from(port) * self.classes].stored)
+    pub(crate) fn prefetch(&self, port: u16) {
+        prefetch(&self.ingress[usize::from(port) * self.classes]);
     }
 
     /// Bytes in the buffer.

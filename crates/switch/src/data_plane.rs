@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use raddle_transport::telemetry::{HopRecord, TelemetryUnits};
+use raddle_units::prefetch;
 
 use crate::{
     buffer::{BufferConfig, SharedBuffer},
@@ -350,14 +351,32 @@ impl Switch {
             .map(|frame| frame.handle)
     }
 
-    /// Reads what [`Self::enqueue`] from `in_port` to `queue` of `out` will touch, so that a driver can overlap the cache
-    /// misses of many frames. The value means nothing.
+    /// Hints that a frame will go from `in_port` to `queue` of `out` soon; [`Self::prefetch_frames`] follows when this has had
+    /// time to arrive.
     #[inline]
-    pub fn touch(&self, in_port: u16, out: u16, queue: u8) -> u64 {
+    pub fn prefetch_ports(&self, in_port: u16, out: u16, queue: u8) {
         let port = &self.ports[usize::from(out)];
-        let last = port.queues[usize::from(queue) % QUEUES].frames.back();
-        let last = last.map_or(0, |frame| u64::from(frame.handle));
-        port.queued_bytes ^ last ^ self.buffer.touch(in_port)
+        prefetch(&port.queued_bytes);
+        prefetch(&port.queues[usize::from(queue) % QUEUES]);
+        self.buffer.prefetch(in_port);
+    }
+
+    /// Hints that the ends of `queue` of `out` will be read or written soon.
+    #[inline]
+    pub fn prefetch_frames(&self, out: u16, queue: u8) {
+        let frames = &self.ports[usize::from(out)].queues[usize::from(queue) % QUEUES].frames;
+        if let (Some(front), Some(back)) = (frames.front(), frames.back()) {
+            prefetch(front);
+            prefetch(back);
+        }
+    }
+
+    /// Hints that port `out` will look for a frame soon.
+    #[inline]
+    pub fn prefetch_port(&self, out: u16) {
+        let port = &self.ports[usize::from(out)];
+        prefetch(&port.queued_bytes);
+        prefetch(&port.queues[usize::from(QUEUE_DATA)]);
     }
 
     /// Whether any data class of port `out` is paused.

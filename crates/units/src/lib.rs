@@ -13,9 +13,11 @@
 //! ```
 
 mod ids;
+mod prefetch;
 mod quantity;
 mod text;
 
 pub use ids::{FlowId, LinkId, NodeId, PortId};
+pub use prefetch::prefetch;
 pub use quantity::{BitRate, Bytes, Span, Time};
 pub use text::UnitError;

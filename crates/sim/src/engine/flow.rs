@@ -50,19 +50,6 @@ pub(super) struct Flow {
     pub(super) ideal_fct: Span,
 }
 
-impl Flow {
-    /// Reads from each of a flow's cache lines; the value means nothing.
-    #[inline]
-    pub(super) fn touch(&self) -> u64 {
-        self.sender.size()
-            ^ self.control.rate()
-            ^ self.window
-            ^ self.deadline.0
-            ^ self.tag
-            ^ self.start.0
-    }
-}
-
 /// The receiver's side.
 #[derive(Debug)]
 pub(super) struct Reception {

@@ -165,7 +165,9 @@ impl Engine<'_> {
         let flow = &mut self.flows[index as usize];
         if flow.sender.in_flight() == 0 && flow.deadline != Time::NEVER {
             // Nothing was under way (a long pause): the timer runs from here on.
-            flow.deadline = flow.deadline.max(self.now + self.config.retransmission_timeout);
+            flow.deadline = flow
+                .deadline
+                .max(self.now + self.config.retransmission_timeout);
         }
         let (seq, payload) = flow.sender.take_segment(self.layout.mtu);
         let bytes = payload as u32 + self.layout.header_bytes;

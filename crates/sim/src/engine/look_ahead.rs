@@ -1,88 +1,113 @@
-//! Looking ahead: before some events of a bucket are handled, what they will touch is read once, all of it together.
+//! Looking ahead: what the next events will touch is fetched while the events before them are handled.
 //!
-//! A large fabric does not fit into the cache, and an event's reads depend on each other (event, packet, route, queue): one
-//! after the other they are as many misses in a row. Here each step is taken for all of them before the
-//! next, so that the misses of a step overlap. Nothing is decided here but the packets' next hops, which are kept.
+//! A large fabric does not fit into the cache, and an event's reads depend on each other: event, packet, route, queue, frame.
+//! Taken one after the other they are as many misses in a row. Here each step is taken for a group of events one group
+//! (or one step) ahead of its use. Nothing is decided but the packets' next hops, which are kept.
 
-use std::hint::black_box;
-
-use raddle_units::PortId;
+use raddle_units::{PortId, prefetch};
 
 use super::{Engine, Kind};
-use crate::packet::PacketKind;
+use crate::{event::Event, packet::PacketKind};
 
-/// Events looked at together: enough for their misses to overlap, few enough for what they read to stay in the cache.
+/// Events looked at together: enough for their misses to overlap, few enough for what they fetch to stay in the cache.
 pub(super) const EVENTS: usize = 64;
 
 /// Ports up to which switches and routes stay in the cache by themselves.
 const CACHED_PORTS: usize = 1 << 13;
 
+fn port(event: &Event) -> PortId {
+    PortId((event.what >> 32) as u32 & 0xff_ffff)
+}
+
+fn is(event: &Event, kind: Kind) -> bool {
+    event.what >> 56 == kind as u64
+}
+
 impl Engine<'_> {
-    /// Reads what the next events of the open bucket will need.
+    /// Fetches what the next events of the open bucket will need.
     #[inline]
     pub(super) fn look_ahead(&mut self) {
+        if self.queue.taken() == 0 {
+            self.fetch_packets(0);
+        }
+        self.fetch_packets(EVENTS);
         if self.ends.len() > CACHED_PORTS {
-            self.look_far_ahead();
-            return;
+            self.fetch_routes();
+            self.fetch_ports();
+            self.fetch_frames();
         }
-        let mut read = 0;
-        for event in self.queue.upcoming(EVENTS) {
-            if event.what >> 56 == Kind::Arrive as u64 {
-                read ^= self.packets.get(event.what as u32).bytes;
-            }
-        }
-        black_box(read);
     }
 
-    fn look_far_ahead(&mut self) {
-        let mut read = 0u64;
-        for event in self.queue.upcoming(EVENTS) {
-            let high = (event.what >> 32) as usize & 0xff_ffff;
-            if event.what >> 56 == Kind::Arrive as u64 {
-                let low = event.what as u32;
-                read ^= u64::from(self.packets.get(low).bytes) ^ self.packets.first_record(low);
-                read ^= self.ends[high].busy_until.0;
-            } else if event.what >> 56 == Kind::Free as u64 {
-                let end = &self.ends[high];
+    /// Packets that arrive, and both kinds of ports.
+    #[inline]
+    fn fetch_packets(&self, skip: usize) {
+        for event in self.queue.upcoming(skip, EVENTS) {
+            if is(event, Kind::Arrive) {
+                self.packets.prefetch(event.what as u32);
+                prefetch(&self.ends[port(event).index()]);
+            } else if is(event, Kind::Free) {
+                prefetch(&self.ends[port(event).index()]);
+            }
+        }
+    }
+
+    /// Table entries for the packets that go on, flows for those that do not.
+    fn fetch_routes(&self) {
+        for event in self.queue.upcoming(0, EVENTS) {
+            let end = &self.ends[port(event).index()];
+            if is(event, Kind::Free) && end.is_switch {
+                self.switches[end.device as usize].prefetch_port(end.index);
+            } else if is(event, Kind::Arrive) {
+                let packet = self.packets.get(event.what as u32);
                 if end.is_switch {
-                    read ^= self.switches[end.device as usize]
-                        .peek(end.index)
-                        .map_or(0, u64::from);
+                    self.router.tables.prefetch(end.node, packet.dst);
+                    continue;
+                }
+                prefetch(&self.nics[end.device as usize]);
+                prefetch(&self.flows[packet.flow as usize]);
+                if packet.kind == PacketKind::Data {
+                    prefetch(&self.receptions[packet.flow as usize]);
                 }
             }
         }
-        for event in self.queue.upcoming(EVENTS) {
-            let port = PortId((event.what >> 32) as u32 & 0xff_ffff);
-            let low = event.what as u32;
-            if event.what >> 56 == Kind::Arrive as u64 {
-                let packet = self.packets.get(low);
-                let end = &self.ends[port.index()];
-                if end.is_switch {
-                    let out = self.router.next_hop(end.node, packet.dst, packet.hash);
-                    if let Some(out) = out {
-                        let leaving = &self.ends[out.index()];
-                        read ^= leaving.busy_until.0;
-                        let switch = &self.switches[end.device as usize];
-                        read ^= switch.touch(end.index, leaving.index, packet.queue);
-                        self.packets.get_mut(low).out = Some(out);
-                    }
-                } else if packet.kind == PacketKind::Data {
-                    read ^= self.receptions[packet.flow as usize].size;
-                    read ^= self.nics[end.device as usize].served as u64;
-                } else {
-                    read ^= self.flows[packet.flow as usize].touch();
-                    read ^= self.nics[end.device as usize].served as u64;
+    }
+
+    /// Where the packets go on: ports, queues, accounts.
+    fn fetch_ports(&mut self) {
+        for event in self.queue.upcoming(0, EVENTS) {
+            let end = &self.ends[port(event).index()];
+            if !is(event, Kind::Arrive) || !end.is_switch {
+                continue;
+            }
+            let handle = event.what as u32;
+            let packet = self.packets.get(handle);
+            let Some(out) = self.router.next_hop(end.node, packet.dst, packet.hash) else {
+                continue;
+            };
+            // The ports of a node are numbered one after the other, in the fabric as on the node.
+            let leaving = out.0 + u32::from(end.index) - port(event).0;
+            let switch = &self.switches[end.device as usize];
+            switch.prefetch_ports(end.index, leaving as u16, packet.queue);
+            prefetch(&self.ends[out.index()]);
+            self.packets.get_mut(handle).out = Some(out);
+        }
+    }
+
+    /// The ends of the queues: frames, and the packets at their heads.
+    fn fetch_frames(&self) {
+        for event in self.queue.upcoming(0, EVENTS) {
+            let end = &self.ends[port(event).index()];
+            if is(event, Kind::Free) && end.is_switch {
+                if let Some(handle) = self.switches[end.device as usize].peek(end.index) {
+                    self.packets.prefetch(handle);
                 }
-            } else if event.what >> 56 == Kind::Free as u64 {
-                let end = &self.ends[port.index()];
-                if end.is_switch
-                    && let Some(handle) = self.switches[end.device as usize].peek(end.index)
-                {
-                    read ^= u64::from(self.packets.get(handle).bytes);
-                    read ^= self.packets.first_record(handle);
+            } else if is(event, Kind::Arrive) && end.is_switch {
+                let packet = self.packets.get(event.what as u32);
+                if let Some(out) = packet.out {
+                    let leaving = self.ends[out.index()].index;
+                    self.switches[end.device as usize].prefetch_frames(leaving, packet.queue);
                 }
             }
         }
-        black_box(read);
     }
 }
