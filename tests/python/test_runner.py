@@ -171,8 +171,13 @@ def test_an_interrupted_run_from_python_raises_keyboard_interrupt(
         assert progress.cancelled.wait(10)
 
     core.on_run = press_ctrl_c
-    with pytest.raises(KeyboardInterrupt):
-        raddle.run(experiment, tmp_path / "out", jobs=1)
+    # A parent that runs in the background may have handed down an ignored SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            raddle.run(experiment, tmp_path / "out", jobs=1)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize(
