@@ -312,14 +312,27 @@ def speed_320_compat(folder: Path) -> Outcome:
     return speed(folder, MIX_320 + 'compat = "hpcc-ns3"\n', 5)
 
 
+# The paper's mix for 8,192 hosts at its own density, a tenth of the time: 49,136 flows, 92 M packet-hops.
+MIX_8192_TENTH = """generator = "hpc-mix"
+window = "500us"
+long_flows = 164
+short_flows = 3279
+allreduce_operations = 205
+incast_events = 1321
+broadcast_events = 1321
+alltoall_groups = 44"""
+
+
 @promise("speed, 8,192 hosts, permutation", "raddle run --no-report (HPCC, 1 MB)", ">= 3 M hops/s")
 def speed_8192(folder: Path) -> Outcome:
     return speed(folder, k_ary(32, 'generator = "permutation"\nsize = "1MB"'), 3)
 
 
-@promise("speed, 8,192 hosts, HPC mix", "raddle run --no-report (HPCC)", ">= 3 M hops/s")
+@promise(
+    "speed, 8,192 hosts, HPC mix", "raddle run --no-report (HPCC, a tenth of it)", ">= 3 M hops/s"
+)
 def speed_8192_mix(folder: Path) -> Outcome:
-    return speed(folder, k_ary(32, 'generator = "hpc-mix"'), 3)
+    return speed(folder, k_ary(32, MIX_8192_TENTH), 3)
 
 
 @promise(
