@@ -312,7 +312,7 @@ def speed_320_compat(folder: Path) -> Outcome:
     return speed(folder, MIX_320 + 'compat = "hpcc-ns3"\n', 5)
 
 
-# The paper's mix for 8,192 hosts at its own density, a tenth of the time: 49,136 flows, 92 M packet-hops.
+# The paper's mix for 8,192 hosts at its density in a tenth of the time: 92 M packet-hops.
 MIX_8192_TENTH = """generator = "hpc-mix"
 window = "500us"
 long_flows = 164
