@@ -332,7 +332,7 @@ class SyntheticCore(ModuleType):
         shape = self.shape
         parameters = {
             scheme: [
-                {"key": "min_rate", "value": "1 Gb/s", "source": "specs/2b section 14",
+                {"key": "min_rate", "value": "1 Gb/s", "source": "HPCC simulator, run.py",
                  "warning": None},
                 {"key": "additive_increase", "value": "50 Mb/s", "source": "the experiment",
                  "warning": "outside the range that its paper used (10 to 40 Mb/s)"

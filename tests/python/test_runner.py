@@ -35,7 +35,7 @@ def test_a_run_leaves_a_complete_results_folder(
     assert hpcc["fct_us"]["T_short"]["ci95"]["p99"] > 0
     assert hpcc["score"]["s"]["1"]["mean"] > 1
     assert hpcc["parameters"]["min_rate"] == {
-        "value": "1 Gb/s", "source": "specs/2b section 14",
+        "value": "1 Gb/s", "source": "HPCC simulator, run.py",
     }  # fmt: skip
     assert outcome.summary == summary
 

@@ -12,7 +12,7 @@ use raddle_units::{BitRate, Bytes, Span};
 pub enum LinkTiming {
     /// Picoseconds, rounded up.
     Exact,
-    /// ns-3.17: a double in seconds, made 64.64 fixed point, truncated to whole nanoseconds (specs: links 1 to 5 % too fast).
+    /// ns-3.17: a double in seconds, made 64.64 fixed point, truncated to whole nanoseconds: links are 1 to 5 % too fast.
     TruncatedNs,
 }
 

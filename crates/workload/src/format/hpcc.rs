@@ -156,7 +156,7 @@ fn start_ps(text: &str, times: FlowTimes) -> Result<u64, Problem> {
     if times == FlowTimes::Exact {
         return Ok(exact);
     }
-    // specs/2b section 1: ns(x) = floor(floor(x * 2^64) * 10^9 / 2^64) with x as a double. Scaling by 2^64 is exact.
+    // The reference: ns(x) = floor(floor(x * 2^64) * 10^9 / 2^64) with x as a double. Scaling by 2^64 is exact.
     let seconds: f64 = text.parse().map_err(|_| Problem::NotANumber {
         field: FIELD,
         text: shorten(text),
