@@ -55,7 +55,7 @@ bench: ## Measure packet-hops per second of the engine alone, one core: 320 and 
 	hop=$${CARGO_TARGET_DIR:-target}/release/examples/hop_benchmark
 	$$hop --traffic hpc-mix
 	$$hop --traffic hpc-mix --compat
-	$$hop --hosts 8192 --traffic permutation
+	$$hop --hosts 8192 --traffic permutation --size 256KiB
 	$$hop --hosts 8192 --traffic hpc-mix --flows 60000
 
 accept: setup build ## Measure every promise that has a number: command, limit, measured, pass or fail
