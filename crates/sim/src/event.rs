@@ -5,33 +5,66 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use raddle_units::{Span, Time};
+use raddle_units::{Span, Time, prefetch};
 
 /// Bucket width: 1024 ps.
 const WIDTH_BITS: u32 = 10;
+/// Bits of a key: with the time within a bucket it fills a word.
+pub(crate) const KEY_BITS: u32 = u64::BITS - WIDTH_BITS;
 const MIN_BUCKETS: usize = 1 << 12;
 const MAX_BUCKETS: usize = 1 << 17;
+
+/// How far ahead of its end a bucket's memory is fetched: two cache lines.
+const ENTRIES_AHEAD: usize = 8;
 
 /// One thing that will happen.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Event {
     pub(crate) time: Time,
-    /// Order within the instant.
+    /// Order within the instant, below 2^[`KEY_BITS`].
     pub(crate) key: u64,
     /// What it is: the engine's packed word.
     pub(crate) what: u64,
 }
 
+/// An event in a bucket, which knows the rest of its time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Entry {
+    /// Time within the bucket, then key.
+    rank: u64,
+    pub(crate) what: u64,
+}
+
+impl Entry {
+    #[inline(always)]
+    fn new(event: Event) -> Self {
+        debug_assert!(event.key >> KEY_BITS == 0, "a key of too many bits");
+        Self {
+            rank: event.time.0 << KEY_BITS | event.key,
+            what: event.what,
+        }
+    }
+
+    #[inline(always)]
+    fn event(self, bucket: u64) -> Event {
+        Event {
+            time: Time(bucket << WIDTH_BITS | self.rank >> KEY_BITS),
+            key: self.rank & ((1 << KEY_BITS) - 1),
+            what: self.what,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    buckets: Vec<Vec<Event>>,
+    buckets: Vec<Vec<Entry>>,
     /// One bit per bucket that holds events.
     occupied: Vec<u64>,
     /// Number of the bucket being drained, counted from time 0, and the next event in it.
     current: u64,
     next: usize,
     /// Events that were added to the bucket being drained.
-    late: BinaryHeap<Reverse<Event>>,
+    late: BinaryHeap<Reverse<Entry>>,
     far: BinaryHeap<Reverse<Event>>,
 }
 
@@ -56,7 +89,7 @@ impl EventQueue {
         let bucket = event.time.0 >> WIDTH_BITS;
         let ahead = bucket.wrapping_sub(self.current);
         if ahead == 0 {
-            self.late.push(Reverse(event));
+            self.late.push(Reverse(Entry::new(event)));
         } else if ahead < self.buckets.len() as u64 {
             self.push_near(bucket, event);
         } else {
@@ -68,23 +101,16 @@ impl EventQueue {
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let slot = self.current as usize & (self.buckets.len() - 1);
-        let sorted = self.buckets[slot].get(self.next).copied();
-        if !self.late.is_empty() {
-            return self.pop_earlier(sorted);
+        let sorted = self.buckets[slot].get(self.next);
+        if let Some(Reverse(late)) = self.late.peek()
+            && sorted.is_none_or(|sorted| late < sorted)
+        {
+            let Reverse(late) = self.late.pop()?;
+            return Some(late.event(self.current));
         }
-        self.next += usize::from(sorted.is_some());
-        sorted
-    }
-
-    /// The earlier of the next sorted event and the first late one.
-    fn pop_earlier(&mut self, sorted: Option<Event>) -> Option<Event> {
-        match (sorted, self.late.peek()) {
-            (Some(event), Some(&Reverse(late))) if event < late => {
-                self.next += 1;
-                Some(event)
-            }
-            _ => self.late.pop().map(|Reverse(event)| event),
-        }
+        let event = sorted?.event(self.current);
+        self.next += 1;
+        Some(event)
     }
 
     /// Events of the open bucket that were taken; [`Self::advance`] starts again at 0.
@@ -95,7 +121,7 @@ impl EventQueue {
 
     /// At most `count` events of the open bucket from the `skip`-th that was not taken on: what will be touched soon.
     #[inline]
-    pub(crate) fn upcoming(&self, skip: usize, count: usize) -> &[Event] {
+    pub(crate) fn upcoming(&self, skip: usize, count: usize) -> &[Entry] {
         let slot = self.current as usize & (self.buckets.len() - 1);
         let events = &self.buckets[slot];
         let start = events.len().min(self.next + skip);
@@ -105,7 +131,12 @@ impl EventQueue {
     #[inline]
     fn push_near(&mut self, bucket: u64, event: Event) {
         let slot = bucket as usize & (self.buckets.len() - 1);
-        self.buckets[slot].push(event);
+        let bucket = &mut self.buckets[slot];
+        bucket.push(Entry::new(event));
+        // The bucket grows through memory that was used long ago: fetch what it will grow into.
+        if let Some(next) = bucket.spare_capacity_mut().get(ENTRIES_AHEAD) {
+            prefetch(next);
+        }
         self.occupied[slot / 64] |= 1 << (slot % 64);
     }
 
@@ -155,24 +186,22 @@ impl EventQueue {
     }
 }
 
-/// Sorts a bucket by one comparison of 128 bits per pair. Most buckets hold a handful of events: insertion beats the general
+/// Sorts a bucket by one comparison of a word per pair. Most buckets hold a handful of events: insertion beats the general
 /// sort there. (Equal ranks are equal events: keys are unique within an instant.)
-fn sort(events: &mut [Event]) {
+fn sort(entries: &mut [Entry]) {
     const SMALL: usize = 20;
-    let rank = |event: &Event| u128::from(event.time.0) << 64 | u128::from(event.key);
-    if events.len() > SMALL {
-        events.sort_unstable_by_key(rank);
+    if entries.len() > SMALL {
+        entries.sort_unstable_by_key(|entry| entry.rank);
         return;
     }
-    for sorted in 1..events.len() {
-        let event = events[sorted];
-        let own = rank(&event);
+    for sorted in 1..entries.len() {
+        let entry = entries[sorted];
         let mut at = sorted;
-        while at > 0 && rank(&events[at - 1]) > own {
-            events[at] = events[at - 1];
+        while at > 0 && entries[at - 1].rank > entry.rank {
+            entries[at] = entries[at - 1];
             at -= 1;
         }
-        events[at] = event;
+        entries[at] = entry;
     }
 }
 

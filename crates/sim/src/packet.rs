@@ -1,4 +1,4 @@
-//! Packets in the simulator: headers and lengths only, in an arena, one cache line each.
+//! Packets in the simulator: headers, lengths and telemetry only, in an arena.
 
 use raddle_routing::FlowHash;
 use raddle_transport::telemetry::{HopRecord, MAX_HOPS};
@@ -17,27 +17,20 @@ pub(crate) enum PacketKind {
     Nack,
 }
 
-/// One packet on its way.
+/// No next hop was looked up.
+const UNKNOWN: PortId = PortId(u32::MAX);
+
+/// One packet on its way, in two cache lines: switches touch only the first, up to the fourth hop record.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
+#[repr(C, align(128))]
 pub(crate) struct Packet {
-    /// Slot of its flow, valid while `generation` is the slot's.
-    pub(crate) flow: u32,
-    pub(crate) generation: u16,
-    /// PINT's code.
-    pub(crate) digest: u16,
-    /// Where this packet goes and comes from (an ACK goes to the data's sender).
-    pub(crate) src: NodeId,
+    /// Where this packet goes (an ACK goes to the data's sender).
     pub(crate) dst: NodeId,
-    pub(crate) seq: u64,
-    /// When the data packet left its sender; an ACK echoes it.
-    pub(crate) sent_at: Time,
     pub(crate) hash: FlowHash,
     /// Where it leaves the node at which it is about to arrive, once that was looked up.
-    pub(crate) out: Option<PortId>,
-    /// Bytes on the wire, and of payload.
+    out: PortId,
+    /// Bytes on the wire.
     pub(crate) bytes: u32,
-    pub(crate) payload: u32,
     pub(crate) kind: PacketKind,
     /// Congestion mark of data, echo of an ACK.
     pub(crate) marked: bool,
@@ -45,22 +38,106 @@ pub(crate) struct Packet {
     pub(crate) hops: u8,
     /// Queue in switches.
     pub(crate) queue: u8,
+    /// PINT's code.
+    pub(crate) digest: u16,
+    /// Of the flow's slot when the packet was sent: another one there now means that the flow is over.
+    pub(crate) generation: u16,
+    records: [HopRecord; MAX_HOPS],
+    pub(crate) seq: u64,
+    /// When the data packet left its sender; an ACK echoes it.
+    pub(crate) sent_at: Time,
+    /// Slot of its flow.
+    pub(crate) flow: u32,
+    /// Where this packet comes from.
+    pub(crate) src: NodeId,
+    /// Bytes of payload.
+    pub(crate) payload: u32,
 }
 
-const _: () = assert!(size_of::<Packet>() == 64);
+const LINE_BYTES: usize = 64;
+const _: () = assert!(size_of::<Packet>() == 2 * LINE_BYTES);
+const _: () = assert!(std::mem::offset_of!(Packet, records) == LINE_BYTES / 2);
 
-/// A packet and its hop records, in two adjacent cache lines of one page.
-#[derive(Debug)]
-#[repr(C, align(128))]
-struct Slot {
-    packet: Packet,
-    records: [HopRecord; MAX_HOPS],
+/// What a sender knows of a data packet.
+pub(crate) struct Segment {
+    pub(crate) flow: u32,
+    pub(crate) generation: u16,
+    pub(crate) src: NodeId,
+    pub(crate) dst: NodeId,
+    pub(crate) hash: FlowHash,
+    pub(crate) queue: u8,
+    pub(crate) seq: u64,
+    pub(crate) sent_at: Time,
+    pub(crate) bytes: u32,
+    pub(crate) payload: u32,
+}
+
+impl Packet {
+    /// A data packet as its sender makes it.
+    #[inline]
+    pub(crate) fn data(segment: Segment) -> Self {
+        Self {
+            dst: segment.dst,
+            hash: segment.hash,
+            out: UNKNOWN,
+            bytes: segment.bytes,
+            kind: PacketKind::Data,
+            marked: false,
+            hops: 0,
+            queue: segment.queue,
+            digest: 0,
+            generation: segment.generation,
+            records: [HopRecord::default(); MAX_HOPS],
+            seq: segment.seq,
+            sent_at: segment.sent_at,
+            flow: segment.flow,
+            src: segment.src,
+            payload: segment.payload,
+        }
+    }
+
+    /// Where it leaves the node at which it is about to arrive, if that was looked up.
+    #[inline]
+    pub(crate) fn out(&self) -> Option<PortId> {
+        (self.out != UNKNOWN).then_some(self.out)
+    }
+
+    #[inline]
+    pub(crate) const fn set_out(&mut self, out: PortId) {
+        self.out = out;
+    }
+
+    /// [`Self::out`], which holds for one node only.
+    #[inline]
+    pub(crate) fn take_out(&mut self) -> Option<PortId> {
+        let out = self.out();
+        self.out = UNKNOWN;
+        out
+    }
+
+    /// Appends a hop record; past `room` records the first are overwritten.
+    #[inline]
+    pub(crate) const fn push_record(&mut self, record: HopRecord, room: u8) {
+        let at = if self.hops < room {
+            self.hops
+        } else {
+            self.hops % room
+        };
+        self.hops += 1;
+        self.records[at as usize] = record;
+    }
+
+    /// The hop records, at most `room`.
+    #[inline]
+    pub(crate) fn records(&self, room: u8) -> &[HopRecord] {
+        &self.records[..usize::from(self.hops.min(room))]
+    }
 }
 
 /// All packets of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
-    slots: Vec<Slot>,
+    slots: Vec<Packet>,
     free: Vec<u32>,
 }
 
@@ -68,60 +145,45 @@ impl Packets {
     #[inline]
     pub(crate) fn insert(&mut self, packet: Packet) -> u32 {
         if let Some(handle) = self.free.pop() {
-            self.slots[handle as usize].packet = packet;
+            self.slots[handle as usize] = packet;
             return handle;
         }
-        let records = [HopRecord::default(); MAX_HOPS];
-        self.slots.push(Slot { packet, records });
+        self.slots.push(packet);
         (self.slots.len() - 1) as u32
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, handle: u32) {
-        self.slots[handle as usize].packet.kind = PacketKind::Free;
+        self.slots[handle as usize].kind = PacketKind::Free;
         self.free.push(handle);
     }
 
     #[inline]
     pub(crate) fn get(&self, handle: u32) -> &Packet {
-        &self.slots[handle as usize].packet
+        &self.slots[handle as usize]
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, handle: u32) -> &mut Packet {
-        &mut self.slots[handle as usize].packet
+        &mut self.slots[handle as usize]
     }
 
-    /// Appends a hop record; past `room` records the first are overwritten.
-    #[inline]
-    pub(crate) fn push_record(&mut self, handle: u32, record: HopRecord, room: u8) {
-        let Slot { packet, records } = &mut self.slots[handle as usize];
-        let at = if packet.hops < room {
-            packet.hops
-        } else {
-            packet.hops % room
-        };
-        packet.hops += 1;
-        records[usize::from(at)] = record;
-    }
-
-    /// The hop records of a packet, at most `room`.
-    #[inline]
-    pub(crate) fn records(&self, handle: u32, room: u8) -> &[HopRecord] {
-        let Slot { packet, records } = &self.slots[handle as usize];
-        &records[..usize::from(packet.hops.min(room))]
-    }
-
-    /// Hints that a packet and its records will be needed soon.
+    /// Hints that a switch will need a packet soon.
     #[inline]
     pub(crate) fn prefetch(&self, handle: u32) {
-        prefetch(&self.slots[handle as usize]);
+        prefetch(&self.slots[handle as usize].dst);
+    }
+
+    /// Hints that a host will need what [`Self::prefetch`] leaves out.
+    #[inline]
+    pub(crate) fn prefetch_rest(&self, handle: u32) {
+        prefetch(&self.slots[handle as usize].seq);
     }
 
     /// Routes have changed: what was looked up does not hold any more.
     pub(crate) fn forget_routes(&mut self) {
-        for slot in &mut self.slots {
-            slot.packet.out = None;
+        for packet in &mut self.slots {
+            packet.out = UNKNOWN;
         }
     }
 
@@ -129,7 +191,6 @@ impl Packets {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Packet> {
         self.slots
             .iter()
-            .map(|slot| &slot.packet)
             .filter(|packet| packet.kind != PacketKind::Free)
     }
 }

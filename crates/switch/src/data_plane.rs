@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use raddle_transport::telemetry::{HopRecord, TelemetryUnits};
-use raddle_units::prefetch;
+use raddle_units::{prefetch, prefetch_start};
 
 use crate::{
     buffer::{BufferConfig, SharedBuffer},
@@ -125,7 +125,9 @@ pub struct PortCounters {
     pub drops: u64,
 }
 
+/// One queue, in a cache line of its own.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 struct Queue {
     frames: VecDeque<Frame>,
     bytes: u64,
@@ -136,8 +138,11 @@ struct Queue {
 #[repr(C, align(64))]
 struct Port {
     queued_bytes: u64,
-    counters: PortCounters,
+    tx_bytes: u64,
+    tx_packets: u64,
+    max_queue_bytes: u64,
     kmin: u64,
+    last_tx_ns: u64,
     last_bytes: u32,
     /// Bit per queue: not empty, and paused.
     backlog: u8,
@@ -145,14 +150,17 @@ struct Port {
     /// The queue served last, for the round robin of data classes.
     served: u8,
     rate_code: u8,
-    last_tx_ns: u64,
-    utilisation: f64,
     kmax: u64,
     pmax: f64,
+    ecn_marks: u64,
+    drops: u64,
+    utilisation: f64,
     bytes_per_s: u64,
     /// By queue number; those past the data classes stay empty.
     queues: [Queue; QUEUES],
 }
+
+const _: () = assert!(std::mem::offset_of!(Port, rate_code) < 64 && size_of::<Queue>() == 64);
 
 /// One switch.
 #[derive(Debug)]
@@ -201,7 +209,11 @@ impl Switch {
                 pmax,
                 bytes_per_s: settings.rate / 8,
                 queues: Default::default(),
-                counters: PortCounters::default(),
+                tx_bytes: 0,
+                tx_packets: 0,
+                max_queue_bytes: 0,
+                ecn_marks: 0,
+                drops: 0,
             }
         };
         Self {
@@ -216,7 +228,7 @@ impl Switch {
 
     /// A frame came in by `frame.in_port` and leaves by `out`. `Err`: refused, the driver drops it. `Ok(true)`: a PAUSE was
     /// queued on `frame.in_port`; the driver tries to send there first, then on `out`.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, out: u16, frame: Frame) -> Result<bool, Refused> {
         let pause = self.admit(&frame)?;
         self.append(out, frame);
@@ -241,7 +253,7 @@ impl Switch {
     }
 
     /// Takes the next frame that port `out` may send at `now_ns`, if any.
-    #[inline]
+    #[inline(always)]
     pub fn dequeue(
         &mut self,
         now_ns: u64,
@@ -259,6 +271,8 @@ impl Switch {
         waiting.bytes -= u64::from(frame.bytes);
         let queue_bytes_after = waiting.bytes;
         if waiting.frames.is_empty() {
+            // The next frame goes to the start of the memory again, which is likely to be in the cache.
+            waiting.frames.clear();
             port.backlog &= !(1 << queue);
         }
         port.queued_bytes -= u64::from(frame.bytes);
@@ -267,7 +281,7 @@ impl Switch {
 
     /// [`Self::enqueue`] and [`Self::dequeue`] at once, for a port that is free and idle ([`Self::is_idle`]): the frame does
     /// not pass through the queue. `Ok(None)`: a PAUSE has to be sent first; the frame was queued.
-    #[inline]
+    #[inline(always)]
     pub fn forward(
         &mut self,
         now_ns: u64,
@@ -279,8 +293,8 @@ impl Switch {
             self.append(out, frame);
             return Ok(None);
         }
-        let counters = &mut self.ports[usize::from(out)].counters;
-        counters.max_queue_bytes = counters.max_queue_bytes.max(u64::from(frame.bytes));
+        let port = &mut self.ports[usize::from(out)];
+        port.max_queue_bytes = port.max_queue_bytes.max(u64::from(frame.bytes));
         Ok(Some(self.depart(now_ns, out, frame, 0, frames)))
     }
 
@@ -320,7 +334,7 @@ impl Switch {
                     }
                 }
                 if matches!(frame.kind, FrameKind::Plain | FrameKind::Data) {
-                    self.ports[usize::from(out)].counters.drops += 1;
+                    self.ports[usize::from(out)].drops += 1;
                     lost(frame);
                 }
             }
@@ -339,16 +353,14 @@ impl Switch {
     }
 
     /// The handle of the frame at the head of port `out`'s first queue that is not empty: what [`Self::dequeue`] is likely to
-    /// take.
+    /// take. Hints that its ingress account will be needed soon.
     #[inline]
     pub fn peek(&self, out: u16) -> Option<u32> {
         let port = &self.ports[usize::from(out)];
         let queue = port.backlog.trailing_zeros() as usize;
-        port.queues
-            .get(queue)?
-            .frames
-            .front()
-            .map(|frame| frame.handle)
+        let frame = port.queues.get(queue)?.frames.front()?;
+        self.buffer.prefetch(frame.in_port);
+        Some(frame.handle)
     }
 
     /// Hints that a frame will go from `in_port` to `queue` of `out` soon; [`Self::prefetch_frames`] follows when this has had
@@ -361,13 +373,23 @@ impl Switch {
         self.buffer.prefetch(in_port);
     }
 
-    /// Hints that the ends of `queue` of `out` will be read or written soon.
+    /// Hints that a frame will join `queue` of `out` soon.
     #[inline]
     pub fn prefetch_frames(&self, out: u16, queue: u8) {
         let frames = &self.ports[usize::from(out)].queues[usize::from(queue) % QUEUES].frames;
-        if let (Some(front), Some(back)) = (frames.front(), frames.back()) {
-            prefetch(front);
-            prefetch(back);
+        match frames.back() {
+            Some(back) => prefetch(back),
+            None => prefetch_start(frames.as_slices().0),
+        }
+    }
+
+    /// Hints that the frame at the head of port `out` will be read soon.
+    #[inline]
+    pub fn prefetch_head(&self, out: u16) {
+        let port = &self.ports[usize::from(out)];
+        let queue = port.backlog.trailing_zeros() as usize;
+        if let Some(queue) = port.queues.get(queue) {
+            prefetch_start(queue.frames.as_slices().0);
         }
     }
 
@@ -400,8 +422,15 @@ impl Switch {
     }
 
     /// Counters of port `out`.
-    pub fn counters(&self, out: u16) -> &PortCounters {
-        &self.ports[usize::from(out)].counters
+    pub fn counters(&self, out: u16) -> PortCounters {
+        let port = &self.ports[usize::from(out)];
+        PortCounters {
+            tx_bytes: port.tx_bytes,
+            tx_packets: port.tx_packets,
+            ecn_marks: port.ecn_marks,
+            max_queue_bytes: port.max_queue_bytes,
+            drops: port.drops,
+        }
     }
 
     /// All frames in all queues, for accounting at the end of a run.
@@ -412,8 +441,9 @@ impl Switch {
             .flat_map(|queue| &queue.frames)
     }
 
-    /// The steps of a departure, once the frame is out of its queue, which still holds `queue_bytes`.
-    #[inline]
+    /// The steps of a departure, once the frame is out of its queue, which still holds `queue_bytes`. (Inlined: a frame that
+    /// is handed on through memory waits for every store before it.)
+    #[inline(always)]
     fn depart(
         &mut self,
         now_ns: u64,
@@ -440,7 +470,7 @@ impl Switch {
             // Whatever shares the data queue: the driver knows what cannot carry a mark.
             let length = queue_bytes + departing;
             if length > port.kmin && Self::marks(port, length, frame.handle, frames) {
-                port.counters.ecn_marks += 1;
+                port.ecn_marks += 1;
             }
             if self.buffer.take_resume(frame.in_port, class) {
                 self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));
@@ -452,14 +482,14 @@ impl Switch {
             self.stamp(now_ns, out, length, frame.handle, frames);
         }
         let port = &mut self.ports[usize::from(out)];
-        port.counters.tx_bytes += u64::from(frame.bytes);
-        port.counters.tx_packets += 1;
+        port.tx_bytes += u64::from(frame.bytes);
+        port.tx_packets += 1;
         port.last_bytes = frame.bytes;
         port.last_tx_ns = now_ns;
         Departure { frame, resume }
     }
 
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, frame: &Frame) -> Result<bool, Refused> {
         if frame.queue < QUEUE_DATA {
             return Ok(false);
@@ -472,13 +502,13 @@ impl Switch {
                 Ok(true)
             }
             None => {
-                self.ports[usize::from(frame.in_port)].counters.drops += 1;
+                self.ports[usize::from(frame.in_port)].drops += 1;
                 Err(Refused)
             }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, out: u16, frame: Frame) {
         let port = &mut self.ports[usize::from(out)];
         let queue = &mut port.queues[usize::from(frame.queue) % QUEUES];
@@ -486,7 +516,7 @@ impl Switch {
         queue.frames.push_back(frame);
         port.backlog |= 1 << frame.queue;
         port.queued_bytes += u64::from(frame.bytes);
-        port.counters.max_queue_bytes = port.counters.max_queue_bytes.max(port.queued_bytes);
+        port.max_queue_bytes = port.max_queue_bytes.max(port.queued_bytes);
     }
 
     #[cold]
@@ -553,7 +583,7 @@ impl Switch {
         match &self.stamping {
             Stamping::None => {}
             Stamping::Hops(units) => {
-                let sent = port.counters.tx_bytes;
+                let sent = port.tx_bytes;
                 let record = HopRecord::pack(port.rate_code, now_ns, sent, queue_bytes, units);
                 frames.push_hop(handle, record);
             }

@@ -18,6 +18,6 @@ mod quantity;
 mod text;
 
 pub use ids::{FlowId, LinkId, NodeId, PortId};
-pub use prefetch::prefetch;
+pub use prefetch::{prefetch, prefetch_start};
 pub use quantity::{BitRate, Bytes, Span, Time};
 pub use text::UnitError;

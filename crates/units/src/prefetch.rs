@@ -12,6 +12,12 @@ pub fn prefetch<T>(item: &T) {
     }
 }
 
+/// [`prefetch`] of the first line of a slice, which may be empty (what will be written there is not yet part of it).
+#[inline(always)]
+pub fn prefetch_start<T>(items: &[T]) {
+    prefetch_line(items.as_ptr().cast());
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "the hint has no safe form in stable Rust")]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use raddle_routing::UnicastTables;
-use raddle_units::{LinkId, NodeId, Span, Time};
+use raddle_units::{LinkId, PortId, Span, Time};
 
 use super::{Engine, Kind};
 use crate::setup::LinkFault;
@@ -56,7 +56,7 @@ impl Engine<'_> {
         for index in 0..self.changes.len() {
             let (Change::Down(at, _) | Change::Up(at, _) | Change::Reroute(at)) =
                 self.changes[index];
-            let key = self.keys.next(Kind::Link, NodeId(0), 0, index as u32);
+            let key = self.keys.next(Kind::Link, PortId(0), index as u32);
             self.push(at, key, Kind::Link.pack(0, index as u32));
         }
     }

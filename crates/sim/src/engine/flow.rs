@@ -225,7 +225,9 @@ impl Engine<'_> {
 
     pub(super) fn push_timeout(&mut self, at: Time, index: u32, generation: u16, src: NodeId) {
         self.flows[index as usize].timer_at = at;
-        let key = self.keys.next(Kind::Timeout, src, 0, index);
+        let key = self
+            .keys
+            .next(Kind::Timeout, self.fabric.first_port(src), index);
         self.push(
             at,
             key,

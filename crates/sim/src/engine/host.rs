@@ -7,11 +7,11 @@ use raddle_transport::{
     reliability::{Answer, NackPolicy, Progress},
     telemetry::Echo,
 };
-use raddle_units::{BitRate, Bytes, PortId, Span, Time};
+use raddle_units::{BitRate, Bytes, PortId, Span, Time, prefetch};
 
 use super::{Engine, Kind};
 use crate::{
-    packet::{Packet, PacketKind},
+    packet::{Packet, PacketKind, Segment},
     record::AckRecord,
 };
 
@@ -53,6 +53,24 @@ impl Nic {
             wake_at: Time::NEVER,
             wake_key: 0,
         }
+    }
+
+    /// Hints that the lists of flows and acknowledgements will be read soon.
+    #[inline]
+    pub(super) fn prefetch_lists(&self) {
+        if let Some(flow) = self.flows.get(self.served) {
+            prefetch(flow);
+        }
+        if let Some(ack) = self.acks.front() {
+            prefetch(ack);
+        }
+    }
+
+    /// The flow whose turn it is.
+    #[inline]
+    pub(super) fn likely_next(&self) -> Option<u32> {
+        let next = self.flows.get(self.served + 1).or(self.flows.first())?;
+        Some(*next)
     }
 }
 
@@ -178,32 +196,26 @@ impl Engine<'_> {
             .timing
             .transmission_time(Bytes(u64::from(bytes)), rate);
         flow.next_send = self.now + gap;
-        let packet = Packet {
+        let packet = Packet::data(Segment {
             flow: index,
             generation: flow.generation,
-            digest: 0,
             src: flow.src,
             dst: flow.dst,
+            hash: flow.hash,
+            queue: flow.queue,
             seq,
             sent_at: self.now,
-            hash: flow.hash,
-            out: None,
             bytes,
             payload: payload as u32,
-            kind: PacketKind::Data,
-            marked: false,
-            hops: 0,
-            queue: flow.queue,
-        };
+        });
         self.summary.payload_sent += payload;
         let handle = self.packets.insert(packet);
         self.nic_start(nic_index, bytes, handle);
     }
 
     pub(super) fn schedule_wake(&mut self, nic_index: u32, at: Time) {
-        let node = self.ends[self.nics[nic_index as usize].port.index()].node;
-        let port = self.ends[self.nics[nic_index as usize].port.index()].index;
-        let key = self.keys.next(Kind::Wake, node, port, 0);
+        let port = self.nics[nic_index as usize].port;
+        let key = self.keys.next(Kind::Wake, port, 0);
         let nic = &mut self.nics[nic_index as usize];
         (nic.wake_at, nic.wake_key) = (at, key);
         self.push(at, key, Kind::Wake.pack(0, nic_index));
@@ -298,7 +310,7 @@ impl Engine<'_> {
     }
 
     fn receive_ack(&mut self, handle: u32) {
-        let packet = *self.packets.get(handle);
+        let packet = self.packets.get(handle);
         let index = packet.flow;
         let flow = &mut self.flows[index as usize];
         if !flow.live {
@@ -321,7 +333,7 @@ impl Engine<'_> {
             self.summary.nacks += 1;
         }
         let echo = match self.signals.telemetry {
-            Telemetry::Hops => Echo::Hops(self.packets.records(handle, self.layout.record_room)),
+            Telemetry::Hops => Echo::Hops(packet.records(self.layout.record_room)),
             Telemetry::Digest { .. } => Echo::Digest(packet.digest),
             Telemetry::None | Telemetry::Timestamp => Echo::None,
         };
@@ -350,6 +362,7 @@ impl Engine<'_> {
             .config
             .record_acks
             .then(|| flow.control.inspect(self.now, &ack, parameters));
+        let (seq, marked) = (packet.seq, packet.marked);
         self.packets.remove(handle);
         if complete {
             self.complete_flow(index);
@@ -366,8 +379,8 @@ impl Engine<'_> {
                 dst: flow.dst,
                 sport: flow.sport,
                 nack,
-                seq: packet.seq,
-                ecn: packet.marked,
+                seq,
+                ecn: marked,
                 snd_nxt: flow.sender.next(),
                 rate: flow.rate,
                 reference_rate: inspection.reference_rate,
@@ -417,7 +430,9 @@ impl Engine<'_> {
             if due == Time::NEVER {
                 continue;
             }
-            let key = self.keys.next(Kind::Timer, src, slot as u16, index);
+            let port = self.fabric.first_port(src);
+            let sequence = slot << 20 | (index & 0xf_ffff);
+            let key = self.keys.next(Kind::Timer, port, sequence);
             self.push(due, key, Kind::Timer.pack(generation << 8 | slot, index));
         }
     }

@@ -22,15 +22,13 @@ pub(super) struct LinkEnd {
     pub(super) rate: BitRate,
     delay: Span,
     pub(super) peer: PortId,
-    peer_node: NodeId,
     pub(super) node: NodeId,
     /// Index among switches or NICs.
     pub(super) device: u32,
     /// Picoseconds per byte where that is a whole number (else 0).
     ps_per_byte: u32,
-    /// The port's index on its node, from 0, and that of its peer.
+    /// The port's index on its node, from 0.
     pub(super) index: u16,
-    peer_index: u16,
     /// The end of the transmission is scheduled.
     pub(super) free_scheduled: bool,
     pub(super) is_switch: bool,
@@ -72,7 +70,6 @@ impl LinkEnd {
     pub(super) fn new(network: &crate::Network, port: PortId, device: u32) -> Self {
         let fabric = &network.fabric;
         let own = fabric.port(port);
-        let peer = fabric.port(own.peer);
         let rate = fabric.rate(port);
         let exact = network.semantics.timing == LinkTiming::Exact
             && rate.0 != 0
@@ -92,8 +89,6 @@ impl LinkEnd {
             node: own.node,
             peer: own.peer,
             device,
-            peer_node: peer.node,
-            peer_index: peer.number - 1,
             paused: 0,
             rate,
             delay: fabric.delay(port),
@@ -159,7 +154,9 @@ impl Frames for FrameAccess<'_> {
 
     #[inline]
     fn push_hop(&mut self, handle: u32, record: HopRecord) {
-        self.packets.push_record(handle, record, self.record_room);
+        self.packets
+            .get_mut(handle)
+            .push_record(record, self.record_room);
     }
 
     fn raise_digest(&mut self, handle: u32, code: u16) {
@@ -208,8 +205,8 @@ impl Engine<'_> {
         let end = &mut self.ends[port.index()];
         let done = self.now + end.transmission_time(&self.semantics, bytes);
         end.busy_until = done;
-        end.free_key = self.keys.next(Kind::Free, end.node, end.index, 0);
-        let key = self.keys.next(kind, end.peer_node, end.peer_index, 0);
+        end.free_key = self.keys.next(Kind::Free, port, 0);
+        let key = self.keys.next(kind, end.peer, 0);
         let (arrival, peer) = (done + end.delay, end.peer);
         self.push(arrival, key, kind.pack(peer.0, low));
     }
@@ -240,7 +237,7 @@ impl Engine<'_> {
     }
 
     /// Puts a frame that left its queue on the wire; a RESUME that its departure caused goes first.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, port: PortId, departure: Departure) {
         if let Some(resumed) = departure.resume {
             self.chance.pfc_frame();
@@ -279,7 +276,7 @@ impl Engine<'_> {
             return;
         }
         let packet = self.packets.get_mut(handle);
-        let known = packet.out.take();
+        let known = packet.take_out();
         let (dst, hash, bytes, queue) = (packet.dst, packet.hash, packet.bytes, packet.queue);
         let kind = if packet.kind == PacketKind::Data {
             FrameKind::Data

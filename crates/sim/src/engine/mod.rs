@@ -37,7 +37,7 @@ use self::{
 };
 use crate::{
     chance::Chance,
-    event::{Event, EventQueue},
+    event::{Event, EventQueue, KEY_BITS},
     packet::Packets,
     record::{Progress, Recorder},
     semantics::{Semantics, TieOrder},
@@ -139,16 +139,19 @@ struct Keys {
 
 impl Keys {
     /// Insertion keys of ordinary events start here; earlier ones are for timers, which precede what was scheduled after them.
-    const ORDINARY: u64 = 1 << 63;
+    const ORDINARY: u64 = 1 << (KEY_BITS - 1);
+    /// Bits of `sequence` that count.
+    const SEQUENCE_BITS: u32 = 23;
 
+    /// The key of an event at `port` (ports are numbered node by node; events of a node have its first port, those of the
+    /// whole fabric port 0).
     #[inline]
-    fn next(&mut self, kind: Kind, node: NodeId, port: u16, sequence: u32) -> u64 {
+    fn next(&mut self, kind: Kind, port: PortId, sequence: u32) -> u64 {
         match self.order {
             TieOrder::Canonical => {
-                u64::from(node.0) << 40
-                    | u64::from(port) << 24
-                    | rank(kind) << 20
-                    | u64::from(sequence & 0xf_ffff)
+                u64::from(port.0) << (3 + Self::SEQUENCE_BITS)
+                    | rank(kind) << Self::SEQUENCE_BITS
+                    | u64::from(sequence & ((1 << Self::SEQUENCE_BITS) - 1))
             }
             TieOrder::Insertion => {
                 self.inserted += 1;
@@ -315,7 +318,7 @@ impl Engine<'_> {
             Kind::Timeout => self.retransmission_timer(low),
             Kind::Start => self.start_due_messages(),
             Kind::StartSoon => {
-                let key = self.keys.next(Kind::StartNow, NodeId(0), 0, 0);
+                let key = self.keys.next(Kind::StartNow, PortId(0), 0);
                 self.push(self.now, key, Kind::StartNow.pack(0, low));
             }
             Kind::StartNow => self.start_flow(self.pending[low as usize]),
@@ -377,7 +380,7 @@ impl Engine<'_> {
             && start.max(self.now) < self.next_start
         {
             self.next_start = start.max(self.now);
-            let key = self.keys.next(Kind::Start, NodeId(0), 0, 0);
+            let key = self.keys.next(Kind::Start, PortId(0), 0);
             self.push(self.next_start, key, Kind::Start.pack(0, 0));
         }
     }
@@ -397,7 +400,7 @@ impl Engine<'_> {
                 TieOrder::Canonical => self.start_flow(message),
                 TieOrder::Insertion => {
                     self.pending.push(message);
-                    let key = self.keys.next(Kind::StartSoon, NodeId(0), 0, 0);
+                    let key = self.keys.next(Kind::StartSoon, PortId(0), 0);
                     let index = (self.pending.len() - 1) as u32;
                     self.push(self.now, key, Kind::StartSoon.pack(0, index));
                 }
