@@ -7,7 +7,7 @@ use raddle_units::Span;
 
 use super::{
     document::{Location, Node, Value},
-    error::{ExperimentError, Problem, suggest},
+    error::{InputError as ExperimentError, Problem, suggest},
     fields::{Compat, Experiment, ScoreWeights},
 };
 

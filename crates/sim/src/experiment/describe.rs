@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     document::{self, Node},
-    error::{ExperimentError, Problem, clip},
+    error::{InputError as ExperimentError, Problem, clip},
     files::Files,
     read::read,
     resolve::Resolved,

@@ -1,8 +1,6 @@
 //! Experiments as files: read, checked, resolved to runs with every default explicit, and planned.
 //!
-//! - `files`: where the files that an experiment names come from.
-//! - `document`: the text with its includes as one tree that knows the place of everything.
-//! - `read`, `error`: from the tree to typed values; errors of one screen with a cure.
+//! - [`raddle_files`]: the text with its includes as one tree, from there to typed values, errors of one screen.
 //! - `fields`: the tables of the file, and their JSON Schema.
 //! - `check`: what types cannot say.
 //! - `resolve`, `settings`, `sources`: network, schemes, runs; every setting with its source; maps and files outside.
@@ -30,12 +28,8 @@ mod check;
 mod describe;
 #[cfg(test)]
 mod describe_tests;
-mod document;
-mod error;
 mod fields;
-mod files;
 mod plan;
-mod read;
 mod resolve;
 mod settings;
 mod sources;
@@ -47,12 +41,14 @@ pub use describe::{
     FabricInput, FlowsInput, fabric_summary, fabric_text, load_fabric, traffic_summary,
     write_traffic,
 };
-pub use error::{ExperimentError, Place, Problem};
 pub use fields::{
     Compat, Experiment, Fault, NodeName, Reading, RecordTable, ScoreTable, ScoreWeights,
     SimulationTable, Variance, experiment_schema,
 };
-pub use files::{DiskFiles, Files, MemoryFiles};
 pub use plan::Estimate;
+pub use raddle_files::{
+    DiskFiles, Files, InputError as ExperimentError, MemoryFiles, Place, Problem,
+};
+use raddle_files::{document, error, files, read};
 pub use resolve::{PlannedRun, Resolved, SchemeRun};
 pub use settings::Setting;

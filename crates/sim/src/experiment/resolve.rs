@@ -11,7 +11,7 @@ use raddle_workload::{FlowList, TrafficError, TrafficSource, Workload, has_isola
 use super::{
     check::{check, normalised},
     document::{self, Location, Node, Value},
-    error::{ExperimentError, Problem, clip},
+    error::{InputError as ExperimentError, Problem, clip},
     fields::{Compat, Experiment, Reading, Variance},
     files::Files,
     plan::Estimate,

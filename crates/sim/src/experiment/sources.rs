@@ -2,43 +2,18 @@
 
 use std::fmt;
 
-use raddle_fabric::{Fabric, FabricError, FabricFormat, FabricSource, parse_hpcc_ns3, parse_toml};
+use raddle_fabric::Fabric;
+pub(super) use raddle_files::fabric::build_fabric;
 use raddle_units::{NodeId, Time};
 use raddle_workload::{FlowTimes, TrafficError, TrafficSource, Workload};
 
 use super::{
-    document::{self, Node, Value},
-    error::{ExperimentError, Problem, clip},
+    document::{Node, Value},
+    error::{InputError as ExperimentError, Problem, clip},
     fields::{Fault, NodeName},
     files::Files,
 };
 use crate::{LinkFault, Network, Semantics};
-
-/// The map that a `[fabric]` table describes or names; `root` gives the places.
-pub(super) fn build_fabric(
-    source: &FabricSource,
-    root: &Node,
-    files: &dyn Files,
-) -> Result<Fabric, ExperimentError> {
-    match source {
-        FabricSource::Spec(spec) => spec.build().map_err(|error| {
-            let at = match &error {
-                FabricError::BadParameter { key, .. } => root.locate(&["fabric", key]),
-                _ => root.locate(&["fabric"]),
-            };
-            ExperimentError::at(at, Problem::from(&error))
-        }),
-        FabricSource::File(source) => {
-            let at = root.locate(&["fabric", "file"]);
-            let text = document::read_text(files, &source.file, at)?;
-            match source.format {
-                FabricFormat::Toml => parse_toml(&text, &source.file),
-                FabricFormat::HpccNs3 => parse_hpcc_ns3(&text, &source.file),
-            }
-            .map_err(|error| ExperimentError::in_named_file(at, Problem::from(&error)))
-        }
-    }
-}
 
 /// The messages that a `[traffic]` table describes or names.
 pub(super) fn build_traffic(

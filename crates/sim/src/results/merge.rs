@@ -7,13 +7,13 @@ use std::{
 
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use raddle_fabric::{Fabric, NodeKind};
+use raddle_files::{Cell, TableWriter};
 use raddle_units::{LinkId, NodeId};
 
 use super::{
     ResultsError, RunStats, part_folder,
     run::remove_leftovers,
     tables::{RUN_TABLES, Table},
-    write::{Cell, TableWriter},
 };
 use crate::experiment::{PlannedRun, Resolved};
 
@@ -85,9 +85,10 @@ fn replace(
 ) -> Result<(), ResultsError> {
     remove_leftovers(folder, &format!(".{}.", table.file()))?;
     let open = folder.join(format!(".{}.{}.tmp", table.file(), std::process::id()));
-    let written = TableWriter::create_at(open.clone(), table).and_then(|mut writer| {
+    let created = TableWriter::create(open.clone(), table.schema());
+    let written = created.map_err(ResultsError::from).and_then(|mut writer| {
         fill(&mut writer)?;
-        writer.finish()
+        Ok(writer.finish()?)
     });
     let target = folder.join(table.file());
     let renamed = written.and_then(|open| {

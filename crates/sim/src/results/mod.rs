@@ -1,7 +1,6 @@
 //! Results on disk: one folder per run while an experiment is under way, joined to one file per table at the end.
 //!
 //! - `tables`: the tables, their columns and units.
-//! - `write`: a table as a Parquet file, row by row.
 //! - `record`: the [`crate::Recorder`] that fills the tables of a run.
 //! - `run`: a run from plan to folder; a folder has its final name only when it is whole.
 //! - `merge`: the parts of all runs, joined in the order of the plan.
@@ -12,13 +11,14 @@ mod merge;
 mod record;
 mod run;
 mod tables;
-mod write;
 
 use std::path::{Path, PathBuf};
 
 pub use merge::merge;
 pub use record::RunRecorder;
 pub use run::{RunStats, part_folder, run_planned};
+
+use raddle_files::DiskError;
 
 use crate::{SetupError, experiment::ExperimentError};
 
@@ -82,8 +82,19 @@ pub enum ResultsError {
 
 impl ResultsError {
     pub(crate) fn disk(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Disk {
+        let error = DiskError::at(action, path);
+        move |source| error(source).into()
+    }
+}
+
+impl From<DiskError> for ResultsError {
+    fn from(error: DiskError) -> Self {
+        let DiskError {
+            action,
+            path,
+            source,
+        } = error;
+        Self::Disk {
             action,
             path,
             source,

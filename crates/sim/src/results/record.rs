@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
+use raddle_files::{Cell, TableWriter};
 use raddle_units::Span;
 
-use super::{
-    ResultsError,
-    tables::Table,
-    write::{Cell, TableWriter},
-};
+use super::{ResultsError, tables::Table};
 use crate::record::{AckRecord, FlowRecord, PauseRecord, PortRecord, Recorder, Sample};
 
 /// Writes what a run reports into Parquet files of a folder. The first error stops the run and is told at the end.
@@ -39,7 +36,7 @@ impl RunRecorder {
         classes: &[String],
         acks: bool,
     ) -> Result<Self, ResultsError> {
-        let table = |table| TableWriter::create(folder, table);
+        let table = |table: Table| TableWriter::create(folder.join(table.file()), table.schema());
         Ok(Self {
             scheme: scheme.to_owned(),
             seed,

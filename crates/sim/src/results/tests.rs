@@ -270,16 +270,16 @@ fn what_the_system_refuses_is_told_with_its_path() {
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_an_error_and_not_a_short_file() {
     // /dev/full refuses every write.
-    let mut writer =
-        write::TableWriter::create_at("/dev/full".into(), tables::Table::Pauses).unwrap();
+    let schema = tables::Table::Pauses.schema();
+    let mut writer = raddle_files::TableWriter::create("/dev/full".into(), schema).unwrap();
     for node in 0..200_000 {
         writer.row(&[
-            write::Cell::Text("none"),
-            write::Cell::U64(1),
-            write::Cell::U32(node),
-            write::Cell::U16(1),
-            write::Cell::U64(u64::from(node) * 977),
-            write::Cell::U64(u64::from(node) * 991),
+            raddle_files::Cell::Text("none"),
+            raddle_files::Cell::U64(1),
+            raddle_files::Cell::U32(node),
+            raddle_files::Cell::U16(1),
+            raddle_files::Cell::U64(u64::from(node) * 977),
+            raddle_files::Cell::U64(u64::from(node) * 991),
         ]);
     }
     let error = writer.finish().unwrap_err();

@@ -1,20 +1,20 @@
-//! What is wrong with an experiment, where it stands and how to cure it: one screen per error.
+//! What is wrong with a file, where it stands and how to cure it: one screen per error.
 
 use std::{fmt, sync::Arc};
 
 use raddle_fabric::FabricError;
 use raddle_workload::TrafficError;
 
-use super::document::Location;
+use crate::document::Location;
 
 /// Columns of a line that an error shows.
 const SHOWN_COLUMNS: usize = 96;
 /// Characters of a foreign message that an error shows.
 const SHOWN_MESSAGE: usize = 600;
 
-/// Why an experiment is refused. Its text is the whole message: place, line with a mark, what is wrong, cure.
+/// Why an experiment, a route file or a file that one names is refused. Its text is the whole message: place, line with a mark, what is wrong, cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExperimentError(Box<Report>);
+pub struct InputError(Box<Report>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Report {
@@ -23,7 +23,7 @@ struct Report {
     hint: Option<String>,
 }
 
-/// Where an experiment is wrong.
+/// Where a file is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The experiment as a whole, or another file of it.
@@ -52,7 +52,7 @@ pub enum Place {
     },
 }
 
-/// What is wrong with an experiment.
+/// What is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -105,6 +105,9 @@ pub enum Problem {
         /// What the system said.
         reason: String,
     },
+    /// The groups are refused.
+    #[error("{0}")]
+    Groups(String),
     /// The map is refused.
     #[error("{0}")]
     Fabric(String),
@@ -116,7 +119,7 @@ pub enum Problem {
     Setup(String),
 }
 
-impl ExperimentError {
+impl InputError {
     fn new(place: Place, problem: Problem) -> Self {
         Self(Box::new(Report {
             place,
@@ -126,22 +129,22 @@ impl ExperimentError {
     }
 
     /// An error of a whole file.
-    pub(crate) fn of_file(file: &str, problem: Problem) -> Self {
+    pub fn of_file(file: &str, problem: Problem) -> Self {
         Self::new(Place::File(file.to_owned()), problem)
     }
 
     /// An error whose text says where it is.
-    pub(crate) fn plain(problem: Problem) -> Self {
+    pub fn plain(problem: Problem) -> Self {
         Self::new(Place::Said, problem)
     }
 
     /// An error at a place of a text.
-    pub(crate) fn at(location: &Location, problem: Problem) -> Self {
+    pub fn at(location: &Location, problem: Problem) -> Self {
         Self::new(location.place(), problem)
     }
 
     /// An error in a file that the text names at `location`; the message says where in that file.
-    pub(crate) fn in_named_file(location: &Location, problem: Problem) -> Self {
+    pub fn in_named_file(location: &Location, problem: Problem) -> Self {
         let by = match location.place() {
             Place::Text { file, line, .. } => format!("{file}:{line}"),
             Place::File(by) | Place::Named { by } => by,
@@ -151,7 +154,7 @@ impl ExperimentError {
     }
 
     /// The same with a cure.
-    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
@@ -179,9 +182,9 @@ impl From<&TrafficError> for Problem {
     }
 }
 
-impl std::error::Error for ExperimentError {}
+impl std::error::Error for InputError {}
 
-impl fmt::Display for ExperimentError {
+impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report {
             place,
@@ -221,7 +224,7 @@ impl fmt::Display for ExperimentError {
 
 impl Location {
     /// The place with line, column and excerpt.
-    pub(crate) fn place(&self) -> Place {
+    pub fn place(&self) -> Place {
         let text: &Arc<str> = &self.source.text;
         let start = floor_boundary(text, self.span.start);
         let end = floor_boundary(text, self.span.end.max(start));
@@ -270,7 +273,7 @@ fn floor_boundary(text: &str, at: usize) -> usize {
 }
 
 /// A message that fits on a screen, without control characters other than line breaks.
-pub(crate) fn clip(message: &str) -> String {
+pub fn clip(message: &str) -> String {
     let clean = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
     let mut short: String = message.chars().take(SHOWN_MESSAGE).map(clean).collect();
     if message.chars().nth(SHOWN_MESSAGE).is_some() {
@@ -280,7 +283,7 @@ pub(crate) fn clip(message: &str) -> String {
 }
 
 /// The known word closest to `word`, if one is close enough to be meant.
-pub(crate) fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if word.len() > 64 {
         return None;
     }
@@ -293,7 +296,7 @@ pub(crate) fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// `did you mean ...?`, and what is possible.
-pub(crate) fn suggest(word: &str, known: &[&str]) -> String {
+pub fn suggest(word: &str, known: &[&str]) -> String {
     let list = || known.join(", ");
     match closest(word, known) {
         Some(near) => format!("did you mean `{near}`? possible: {}", list()),

@@ -1,4 +1,4 @@
-//! An experiment's text as a tree in which every key and value knows its place, over all included files.
+//! A TOML text as a tree in which every key and value knows its place, over all included files.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -7,70 +7,88 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{
-    error::{ExperimentError, Problem, clip},
+use crate::{
+    error::{InputError, Problem, clip},
     files::Files,
 };
 
-/// Files that an experiment may be made of.
+/// Files that a text may be made of.
 const MAX_FILES: usize = 100;
-/// Largest experiment file.
+/// Largest file.
 const MAX_FILE_BYTES: usize = 16 << 20;
 
 /// A text and its name.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Source {
-    pub(crate) name: String,
-    pub(crate) text: Arc<str>,
+pub struct Source {
+    /// Its name, for messages.
+    pub name: String,
+    /// The text.
+    pub text: Arc<str>,
 }
 
 /// A place in one of the texts.
 #[derive(Clone, Debug)]
-pub(crate) struct Location {
-    pub(crate) source: Arc<Source>,
-    pub(crate) span: Range<usize>,
+pub struct Location {
+    /// The text.
+    pub source: Arc<Source>,
+    /// Bytes of it.
+    pub span: Range<usize>,
 }
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
-    pub(crate) at: Location,
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Its place.
+    pub at: Location,
 }
 
 /// A TOML value.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// Text.
     String(String),
+    /// A whole number.
     Integer(i64),
+    /// A finite real number.
     Float(f64),
+    /// Yes or no.
     Boolean(bool),
-    /// Dates mean nothing in an experiment; kept as text for the message.
+    /// Dates mean nothing in our files; kept as text for the message.
     Date(String),
+    /// A list.
     Array(Vec<Node>),
+    /// A table.
     Table(Table),
 }
 
 /// The entries of a table in the order of the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) entries: Vec<Entry>,
+pub struct Table {
+    /// Keys are distinct.
+    pub entries: Vec<Entry>,
 }
 
 /// One `key = value`.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_at: Location,
-    pub(crate) node: Node,
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Its place.
+    pub key_at: Location,
+    /// The value with its place.
+    pub node: Node,
 }
 
 impl Table {
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+    /// The entry of a key.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    pub(crate) fn remove(&mut self, key: &str) -> Option<Entry> {
+    /// Takes the entry of a key out.
+    pub fn remove(&mut self, key: &str) -> Option<Entry> {
         let index = self.entries.iter().position(|entry| entry.key == key)?;
         Some(self.entries.remove(index))
     }
@@ -111,7 +129,7 @@ impl Table {
 
 impl Node {
     /// The value at a path of keys.
-    pub(crate) fn find(&self, path: &[&str]) -> Option<&Self> {
+    pub fn find(&self, path: &[&str]) -> Option<&Self> {
         let mut node = self;
         for key in path {
             let Value::Table(table) = &node.value else {
@@ -122,7 +140,8 @@ impl Node {
         Some(node)
     }
 
-    pub(crate) fn find_mut(&mut self, path: &[&str]) -> Option<&mut Self> {
+    /// The same, to change it.
+    pub fn find_mut(&mut self, path: &[&str]) -> Option<&mut Self> {
         let mut node = self;
         for key in path {
             let Value::Table(table) = &mut node.value else {
@@ -138,7 +157,7 @@ impl Node {
     }
 
     /// Where the value at a path stands, or the nearest table around it.
-    pub(crate) fn locate(&self, path: &[&str]) -> &Location {
+    pub fn locate(&self, path: &[&str]) -> &Location {
         (0..=path.len())
             .rev()
             .find_map(|n| self.find(&path[..n]))
@@ -146,8 +165,11 @@ impl Node {
     }
 }
 
-/// Reads `text` and all that it includes into one tree.
-pub(crate) fn load(text: &str, name: &str, files: &dyn Files) -> Result<Node, ExperimentError> {
+/// Reads `text` and all that it includes (`include = [...]`) into one tree.
+///
+/// # Errors
+/// Not TOML, a file that cannot be read, files that include each other, more than 100 files or 16 MiB.
+pub fn load(text: &str, name: &str, files: &dyn Files) -> Result<Node, InputError> {
     let mut loader = Loader {
         files,
         chain: Vec::new(),
@@ -163,7 +185,7 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn load(&mut self, text: &str, name: &str) -> Result<Node, ExperimentError> {
+    fn load(&mut self, text: &str, name: &str) -> Result<Node, InputError> {
         let mut own = parse(text, name)?;
         let Value::Table(table) = &mut own.value else {
             return Ok(own);
@@ -182,8 +204,9 @@ impl Loader<'_> {
                 let problem = Problem::IncludeCycle {
                     chain: clip(&chain.join(" -> ")),
                 };
-                return Err(ExperimentError::at(&at, problem)
-                    .with_hint("remove one of these `include` entries"));
+                return Err(
+                    InputError::at(&at, problem).with_hint("remove one of these `include` entries")
+                );
             }
             self.loaded += 1;
             if self.loaded > MAX_FILES {
@@ -206,13 +229,12 @@ impl Loader<'_> {
 }
 
 /// The file's text, or an error at the place that names it.
-pub(crate) fn read_text(
-    files: &dyn Files,
-    file: &str,
-    at: &Location,
-) -> Result<String, ExperimentError> {
+///
+/// # Errors
+/// The file cannot be read, or is no UTF-8 text.
+pub fn read_text(files: &dyn Files, file: &str, at: &Location) -> Result<String, InputError> {
     let unreadable = |reason| {
-        ExperimentError::at(
+        InputError::at(
             at,
             Problem::Unreadable {
                 file: file.to_owned(),
@@ -226,7 +248,7 @@ pub(crate) fn read_text(
     String::from_utf8(bytes).map_err(|_| unreadable("it is not text (UTF-8)".to_owned()))
 }
 
-fn included(include: &Node) -> Result<Vec<(String, Location)>, ExperimentError> {
+fn included(include: &Node) -> Result<Vec<(String, Location)>, InputError> {
     let wrong = |at: &Location| {
         value_error(
             at,
@@ -243,8 +265,8 @@ fn included(include: &Node) -> Result<Vec<(String, Location)>, ExperimentError> 
     items.iter().map(file).collect()
 }
 
-fn value_error(at: &Location, message: String) -> ExperimentError {
-    ExperimentError::at(
+fn value_error(at: &Location, message: String) -> InputError {
+    InputError::at(
         at,
         Problem::Value {
             key: String::new(),
@@ -254,17 +276,20 @@ fn value_error(at: &Location, message: String) -> ExperimentError {
 }
 
 /// One text as a tree, includes not followed.
-pub(crate) fn parse(text: &str, name: &str) -> Result<Node, ExperimentError> {
+///
+/// # Errors
+/// Not TOML, or larger than 16 MiB.
+pub fn parse(text: &str, name: &str) -> Result<Node, InputError> {
     if text.len() > MAX_FILE_BYTES {
         let message = format!(
-            "larger than {} MiB: is this an experiment?",
+            "larger than {} MiB: is this the right file?",
             MAX_FILE_BYTES >> 20
         );
         let problem = Problem::Value {
             key: String::new(),
             message,
         };
-        return Err(ExperimentError::of_file(name, problem));
+        return Err(InputError::of_file(name, problem));
     }
     let source = Arc::new(Source {
         name: name.to_owned(),
@@ -276,7 +301,7 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Node, ExperimentError> {
     };
     let table = DeTable::parse(text).map_err(|error| {
         let at = locate(error.span().unwrap_or(text.len()..text.len()));
-        ExperimentError::at(&at, Problem::Syntax(clip(error.message())))
+        InputError::at(&at, Problem::Syntax(clip(error.message())))
     })?;
     let value = convert_table(table.into_inner(), &source)?;
     // Errors of the document as a whole point to its first line.
@@ -286,7 +311,7 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Node, ExperimentError> {
     })
 }
 
-fn convert_table(table: DeTable<'_>, source: &Arc<Source>) -> Result<Value, ExperimentError> {
+fn convert_table(table: DeTable<'_>, source: &Arc<Source>) -> Result<Value, InputError> {
     let mut entries = Vec::with_capacity(table.len());
     for (key, value) in table {
         let key_at = Location {
@@ -304,7 +329,7 @@ fn convert_table(table: DeTable<'_>, source: &Arc<Source>) -> Result<Value, Expe
     Ok(Value::Table(Table { entries }))
 }
 
-fn convert(value: Spanned<DeValue<'_>>, source: &Arc<Source>) -> Result<Node, ExperimentError> {
+fn convert(value: Spanned<DeValue<'_>>, source: &Arc<Source>) -> Result<Node, InputError> {
     let at = Location {
         source: source.clone(),
         span: value.span(),

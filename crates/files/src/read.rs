@@ -7,9 +7,9 @@ use serde::de::{
     SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 
-use super::{
+use crate::{
     document::{Entry, Location, Node, Table, Value},
-    error::{ExperimentError, Problem, clip, suggest},
+    error::{InputError, Problem, clip, suggest},
 };
 
 /// Keys that decide how a table is understood.
@@ -18,7 +18,10 @@ const TAGS: [&str; 4] = ["kind", "generator", "file", "format"];
 const SEARCHED_ENTRIES: usize = 256;
 
 /// Reads a `T`; errors point to the key or value that is wrong.
-pub(crate) fn read<T: DeserializeOwned>(node: &Node) -> Result<T, ExperimentError> {
+///
+/// # Errors
+/// An unknown key (with what may have been meant), a missing one, a value of the wrong type.
+pub fn read<T: DeserializeOwned>(node: &Node) -> Result<T, InputError> {
     T::deserialize(Reader(node)).map_err(|mut fault| {
         // Tagged tables are read through a buffer without places: look for the entry that is to blame.
         if !fault.exact {
@@ -86,7 +89,7 @@ impl Fault {
         self
     }
 
-    fn into_error(self, root: &Node) -> ExperimentError {
+    fn into_error(self, root: &Node) -> InputError {
         let at = self.at.unwrap_or_else(|| root.at.clone());
         let named = |path: &[String]| -> Vec<String> {
             path.iter()
@@ -111,7 +114,7 @@ impl Fault {
                     key: clip(&key),
                     within,
                 };
-                ExperimentError::at(&at, problem).with_hint(hint)
+                InputError::at(&at, problem).with_hint(hint)
             }
             Kind::UnknownWord { word, known } => {
                 let what = named(&self.path)
@@ -122,16 +125,16 @@ impl Fault {
                     what: format!("`{what}`"),
                     word: clip(&word),
                 };
-                ExperimentError::at(&at, problem).with_hint(hint)
+                InputError::at(&at, problem).with_hint(hint)
             }
             Kind::Missing { key } => {
                 let within = table(&self.path);
-                ExperimentError::at(&at, Problem::Missing { key, within })
+                InputError::at(&at, Problem::Missing { key, within })
             }
             Kind::Value { message } => {
                 let key = named(&self.path).pop();
                 let key = key.map_or_else(String::new, |key| format!("`{key}`: "));
-                ExperimentError::at(
+                InputError::at(
                     &at,
                     Problem::Value {
                         key,

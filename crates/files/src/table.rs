@@ -10,8 +10,8 @@ use std::{
 use arrow_array::{
     ArrayRef, RecordBatch,
     builder::{
-        BooleanBuilder, Float64Builder, StringBuilder, UInt8Builder, UInt16Builder, UInt32Builder,
-        UInt64Builder,
+        BooleanBuilder, Float64Builder, ListBuilder, StringBuilder, UInt8Builder, UInt16Builder,
+        UInt32Builder, UInt64Builder,
     },
 };
 use arrow_schema::{DataType, SchemaRef};
@@ -21,21 +21,32 @@ use parquet::{
     file::properties::WriterProperties,
 };
 
-use super::{ResultsError, tables::Table};
+use crate::disk::DiskError;
 
 /// Rows of a row group; also the rows that are held in memory.
 const GROUP_ROWS: usize = 65_536;
 
 /// One value of a row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Cell<'a> {
+pub enum Cell<'a> {
+    /// An unsigned number of 8 bits.
     U8(u8),
+    /// An unsigned number of 16 bits.
     U16(u16),
+    /// An unsigned number of 32 bits.
     U32(u32),
+    /// An unsigned number of 64 bits.
     U64(u64),
+    /// A real number.
     F64(f64),
+    /// Yes or no.
     Bool(bool),
+    /// Words.
     Text(&'a str),
+    /// A list of 16-bit numbers.
+    U16s(&'a [u16]),
+    /// A list of 32-bit numbers.
+    U32s(&'a [u32]),
     /// Absent, in a column of numbers.
     Null,
 }
@@ -48,6 +59,8 @@ enum Column {
     F64(Float64Builder),
     Bool(BooleanBuilder),
     Text(StringBuilder),
+    U16s(ListBuilder<UInt16Builder>),
+    U32s(ListBuilder<UInt32Builder>),
 }
 
 impl Column {
@@ -59,6 +72,12 @@ impl Column {
             DataType::Float64 => Self::F64(Float64Builder::new()),
             DataType::Boolean => Self::Bool(BooleanBuilder::new()),
             DataType::Utf8 => Self::Text(StringBuilder::new()),
+            DataType::List(item) if *item.data_type() == DataType::UInt16 => {
+                Self::U16s(ListBuilder::new(UInt16Builder::new()).with_field(Arc::clone(item)))
+            }
+            DataType::List(item) => {
+                Self::U32s(ListBuilder::new(UInt32Builder::new()).with_field(Arc::clone(item)))
+            }
             _ => Self::U64(UInt64Builder::new()),
         }
     }
@@ -69,10 +88,19 @@ impl Column {
             (Self::U16(column), Cell::U16(value)) => column.append_value(value),
             (Self::U32(column), Cell::U32(value)) => column.append_value(value),
             (Self::U64(column), Cell::U64(value)) => column.append_value(value),
+            (Self::U16(column), Cell::Null) => column.append_null(),
             (Self::U64(column), Cell::Null) => column.append_null(),
             (Self::F64(column), Cell::F64(value)) => column.append_value(value),
             (Self::Bool(column), Cell::Bool(value)) => column.append_value(value),
             (Self::Text(column), Cell::Text(value)) => column.append_value(value),
+            (Self::U16s(column), Cell::U16s(values)) => {
+                column.values().append_slice(values);
+                column.append(true);
+            }
+            (Self::U32s(column), Cell::U32s(values)) => {
+                column.values().append_slice(values);
+                column.append(true);
+            }
             (_, cell) => debug_assert!(false, "{cell:?} does not fit its column"),
         }
     }
@@ -86,30 +114,29 @@ impl Column {
             Self::F64(column) => Arc::new(column.finish()),
             Self::Bool(column) => Arc::new(column.finish()),
             Self::Text(column) => Arc::new(column.finish()),
+            Self::U16s(column) => Arc::new(column.finish()),
+            Self::U32s(column) => Arc::new(column.finish()),
         }
     }
 }
 
 /// Writes a table row by row. After an error it takes rows and does nothing; [`TableWriter::finish`] tells.
-pub(crate) struct TableWriter {
+pub struct TableWriter {
     path: PathBuf,
     schema: SchemaRef,
     columns: Vec<Column>,
     rows: usize,
     writer: Option<ArrowWriter<BufWriter<File>>>,
-    error: Option<ResultsError>,
+    error: Option<DiskError>,
 }
 
 impl TableWriter {
-    /// A new file in `folder`.
-    pub(crate) fn create(folder: &Path, table: Table) -> Result<Self, ResultsError> {
-        Self::create_at(folder.join(table.file()), table)
-    }
-
-    /// A new file at `path`.
-    pub(crate) fn create_at(path: PathBuf, table: Table) -> Result<Self, ResultsError> {
-        let file = File::create(&path).map_err(ResultsError::disk("write", &path))?;
-        let schema = table.schema();
+    /// A new file at `path` with the columns of `schema`: numbers, booleans, text, and lists of u16 or u32.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn create(path: PathBuf, schema: SchemaRef) -> Result<Self, DiskError> {
+        let file = File::create(&path).map_err(DiskError::at("write", &path))?;
         let writer = ArrowWriter::try_new(
             BufWriter::new(file),
             Arc::clone(&schema),
@@ -132,7 +159,7 @@ impl TableWriter {
     }
 
     /// Adds a row; `cells` are in the order of the columns.
-    pub(crate) fn row(&mut self, cells: &[Cell<'_>]) {
+    pub fn row(&mut self, cells: &[Cell<'_>]) {
         debug_assert_eq!(cells.len(), self.columns.len(), "{}", self.path.display());
         for (column, &cell) in self.columns.iter_mut().zip(cells) {
             column.push(cell);
@@ -144,7 +171,7 @@ impl TableWriter {
     }
 
     /// Adds whole batches, as they are read from parts.
-    pub(crate) fn batch(&mut self, batch: &RecordBatch) {
+    pub fn batch(&mut self, batch: &RecordBatch) {
         if let Some(writer) = &mut self.writer
             && let Err(error) = writer.write(batch)
         {
@@ -153,12 +180,15 @@ impl TableWriter {
     }
 
     /// Whether something could not be written.
-    pub(crate) fn failed(&self) -> bool {
+    pub fn failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// Writes what is left and closes the file.
-    pub(crate) fn finish(mut self) -> Result<PathBuf, ResultsError> {
+    /// Writes what is left and closes the file; gives its path.
+    ///
+    /// # Errors
+    /// The first thing that could not be written.
+    pub fn finish(mut self) -> Result<PathBuf, DiskError> {
         self.write_rows();
         if let Some(error) = self.error {
             return Err(error);
@@ -170,7 +200,7 @@ impl TableWriter {
                 .map_err(|error| write_error(&self.path, error))?;
             buffer
                 .into_inner()
-                .map_err(|error| ResultsError::disk("write", &self.path)(error.into_error()))?;
+                .map_err(|error| DiskError::at("write", &self.path)(error.into_error()))?;
         }
         Ok(self.path)
     }
@@ -203,7 +233,7 @@ fn properties() -> WriterProperties {
 }
 
 /// The system's own error where there is one.
-fn write_error(path: &Path, error: parquet::errors::ParquetError) -> ResultsError {
+fn write_error(path: &Path, error: parquet::errors::ParquetError) -> DiskError {
     let source = match error {
         parquet::errors::ParquetError::External(inner) => {
             match inner.downcast::<std::io::Error>() {
@@ -213,5 +243,5 @@ fn write_error(path: &Path, error: parquet::errors::ParquetError) -> ResultsErro
         }
         other => std::io::Error::other(other.to_string()),
     };
-    ResultsError::disk("write", path)(source)
+    DiskError::at("write", path)(source)
 }
