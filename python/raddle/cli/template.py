@@ -35,5 +35,5 @@ buffer = "32MiB"            # shared buffer of each switch
 
 # Parameters of a scheme; what is left out has the default of its paper, scaled to this fabric.
 # [schemes.hpcc]
-# eta = 0.95
+# target_utilisation = 0.95
 """

@@ -56,6 +56,51 @@ pub(super) struct Law {
     pub(super) window: u64,
 }
 
+/// What may be set of the rate law.
+pub(super) struct LawSettings<'a> {
+    pub(super) target_utilisation: &'a Option<f64>,
+    pub(super) max_stage: &'a Option<u32>,
+    pub(super) rate_increase: &'a Option<BitRate>,
+    pub(super) fast_react: &'a Option<bool>,
+    pub(super) window: &'a Option<Bytes>,
+}
+
+impl Law {
+    pub(super) fn resolve(
+        settings: &LawSettings<'_>,
+        environment: &Environment,
+        resolver: &mut Resolver,
+    ) -> Self {
+        Self {
+            eta: resolver.value_in(
+                "target_utilisation",
+                settings.target_utilisation,
+                0.95,
+                "HPCC section 5.1",
+                (0.9, 1.0),
+            ),
+            max_stage: resolver.value("max_stage", settings.max_stage, 0, "HPCC simulator"),
+            rate_increase: resolver
+                .value(
+                    "rate_increase",
+                    settings.rate_increase,
+                    environment.scale_rate(BitRate(50_000_000)),
+                    environment.rate_source(),
+                )
+                .0,
+            fast_react: resolver.value(
+                "fast_react",
+                settings.fast_react,
+                true,
+                "HPCC algorithm 1",
+            ),
+            window: resolver
+                .value("window", settings.window, environment.bdp, "largest BDP")
+                .0,
+        }
+    }
+}
+
 /// The rate law's state in one flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LawState {
@@ -117,36 +162,21 @@ impl LawState {
 
 impl Settings {
     pub(super) fn resolve(&self, environment: &Environment, resolver: &mut Resolver) -> Parameters {
-        let eta = resolver.value_in(
-            "target_utilisation",
-            &self.target_utilisation,
-            0.95,
-            "HPCC section 5.1",
-            (0.9, 1.0),
-        );
         let compat = environment.is_hpcc_ns3();
-        Parameters {
-            law: Law {
-                eta,
-                max_stage: resolver.value("max_stage", &self.max_stage, 0, "HPCC simulator"),
-                rate_increase: resolver
-                    .value(
-                        "rate_increase",
-                        &self.rate_increase,
-                        environment.scale_rate(BitRate(50_000_000)),
-                        environment.rate_source(),
-                    )
-                    .0,
-                fast_react: resolver.value(
-                    "fast_react",
-                    &self.fast_react,
-                    true,
-                    "HPCC algorithm 1",
-                ),
-                window: resolver
-                    .value("window", &self.window, environment.bdp, "largest BDP")
-                    .0,
+        let law = Law::resolve(
+            &LawSettings {
+                target_utilisation: &self.target_utilisation,
+                max_stage: &self.max_stage,
+                rate_increase: &self.rate_increase,
+                fast_react: &self.fast_react,
+                window: &self.window,
             },
+            environment,
+            resolver,
+        );
+        let eta = law.eta;
+        Parameters {
+            law,
             base_rtt_ns: resolver
                 .value(
                     "base_rtt",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Ack, CongestionControl, EcnProfile, Environment, FlowLimits, Inspection, Resolver, Signals,
     Telemetry, Timers,
-    hpcc::{Law, LawState},
+    hpcc::{Law, LawSettings, LawState},
     window_for_rate,
 };
 use crate::telemetry::Echo;
@@ -71,33 +71,17 @@ impl Settings {
             (0.0, 1.0),
         );
         Parameters {
-            law: Law {
-                eta: resolver.value_in(
-                    "target_utilisation",
-                    &self.target_utilisation,
-                    0.95,
-                    "HPCC section 5.1",
-                    (0.9, 1.0),
-                ),
-                max_stage: resolver.value("max_stage", &self.max_stage, 0, "HPCC simulator"),
-                rate_increase: resolver
-                    .value(
-                        "rate_increase",
-                        &self.rate_increase,
-                        environment.scale_rate(BitRate(50_000_000)),
-                        environment.rate_source(),
-                    )
-                    .0,
-                fast_react: resolver.value(
-                    "fast_react",
-                    &self.fast_react,
-                    true,
-                    "HPCC algorithm 1",
-                ),
-                window: resolver
-                    .value("window", &self.window, environment.bdp, "largest BDP")
-                    .0,
-            },
+            law: Law::resolve(
+                &LawSettings {
+                    target_utilisation: &self.target_utilisation,
+                    max_stage: &self.max_stage,
+                    rate_increase: &self.rate_increase,
+                    fast_react: &self.fast_react,
+                    window: &self.window,
+                },
+                environment,
+                resolver,
+            ),
             sample_below: (probability.clamp(0.0, 1.0) * 65536.0) as u32,
             utilisation_of_code: (0..CODES)
                 .map(|code| libm::pow(base, code as f64) / UTILISATION_SCALE)
