@@ -16,7 +16,7 @@
 //! - `choice`: [`PathChoice`] and [`DModK`].
 //! - `links`: [`LinkState`], the links that are up; after a change the tables are computed anew.
 //!
-//! Multicast engines will stand beside `unicast`, one file each behind one trait.
+//! - `multicast`: engines for multicast groups, one file each behind one trait, and the tables that they fill.
 //!
 //! Nothing here knows of time or packets: a fabric and a link state go in, tables come out.
 
@@ -26,6 +26,7 @@
 mod choice;
 mod hash;
 mod links;
+pub mod multicast;
 mod unicast;
 
 pub use choice::{DModK, PathChoice};

@@ -1,0 +1,324 @@
+//! What the switches read: for a colour (and an input port) the output ports.
+
+use std::fmt;
+
+use raddle_fabric::Fabric;
+use raddle_units::NodeId;
+
+use super::{Colour, TableMode, Tree};
+
+/// A set of ports of one switch, by their numbers on it (from 1; 0 is InfiniBand's management port).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct PortSet([u64; 4]);
+
+impl PortSet {
+    /// No port.
+    pub const EMPTY: Self = Self([0; 4]);
+    /// The highest number.
+    pub const LAST: u8 = u8::MAX;
+
+    /// Adds a port.
+    #[inline]
+    pub const fn insert(&mut self, number: u8) {
+        self.0[(number >> 6) as usize] |= 1 << (number & 63);
+    }
+
+    /// Takes a port out.
+    #[inline]
+    pub const fn remove(&mut self, number: u8) {
+        self.0[(number >> 6) as usize] &= !(1 << (number & 63));
+    }
+
+    /// The set without one port.
+    #[inline]
+    pub const fn without(mut self, number: u8) -> Self {
+        self.remove(number);
+        self
+    }
+
+    /// Whether a port is in it.
+    #[inline]
+    pub const fn contains(&self, number: u8) -> bool {
+        self.0[(number >> 6) as usize] >> (number & 63) & 1 == 1
+    }
+
+    /// Whether no port is in it.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.0[0] | self.0[1] | self.0[2] | self.0[3] == 0
+    }
+
+    /// How many ports are in it.
+    #[inline]
+    pub const fn len(&self) -> u32 {
+        self.0[0].count_ones()
+            + self.0[1].count_ones()
+            + self.0[2].count_ones()
+            + self.0[3].count_ones()
+    }
+
+    /// What is in either.
+    #[inline]
+    pub const fn union(&self, other: &Self) -> Self {
+        let (a, b) = (&self.0, &other.0);
+        Self([a[0] | b[0], a[1] | b[1], a[2] | b[2], a[3] | b[3]])
+    }
+
+    /// What is in this and not in the other.
+    #[inline]
+    pub const fn minus(&self, other: &Self) -> Self {
+        let (a, b) = (&self.0, &other.0);
+        Self([a[0] & !b[0], a[1] & !b[1], a[2] & !b[2], a[3] & !b[3]])
+    }
+
+    /// Whether a port is in both.
+    #[inline]
+    pub const fn meets(&self, other: &Self) -> bool {
+        let (a, b) = (&self.0, &other.0);
+        a[0] & b[0] | a[1] & b[1] | a[2] & b[2] | a[3] & b[3] != 0
+    }
+
+    /// The four words: bit `n % 64` of word `n / 64` is port `n`. InfiniBand's port masks are their 16-bit parts.
+    #[inline]
+    pub const fn words(&self) -> [u64; 4] {
+        self.0
+    }
+
+    /// The ports, ascending.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = u8> + use<> {
+        let words = self.0;
+        (0..4u8).flat_map(move |index| {
+            let mut word = words[usize::from(index)];
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as u8)?;
+                word &= word - 1;
+                Some(index * 64 + bit)
+            })
+        })
+    }
+}
+
+impl FromIterator<u8> for PortSet {
+    fn from_iter<I: IntoIterator<Item = u8>>(numbers: I) -> Self {
+        let mut set = Self::EMPTY;
+        for number in numbers {
+            set.insert(number);
+        }
+        set
+    }
+}
+
+impl fmt::Debug for PortSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// One table entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableWrite {
+    /// The switch.
+    pub switch: NodeId,
+    /// The input port whose table it is; `None`: the one table of the switch.
+    pub in_port: Option<u8>,
+    /// The number of the entry.
+    pub colour: Colour,
+    /// Where packets leave; empty: the entry is cleared. With one table per switch a packet never leaves by the port
+    /// by which it came, although the set may have it.
+    pub out_ports: PortSet,
+}
+
+/// What one switch does for one tree: all its table entries at once.
+///
+/// A packet that comes from below leaves by all other ports of the branch; one that comes from above leaves by all
+/// ports below. (A branch has one port above, none at the root, and two where a fault-tolerant pair starts.)
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Branch {
+    /// The switch.
+    pub switch: NodeId,
+    /// The colour.
+    pub colour: Colour,
+    /// Ports away from the root.
+    pub down: PortSet,
+    /// Ports towards the root.
+    pub up: PortSet,
+    /// Ports whose entry for the colour is cleared first.
+    pub cleared: PortSet,
+}
+
+impl Branch {
+    /// Where a packet that comes in by a port leaves; empty for a port that is not of the branch.
+    #[inline]
+    pub fn out_ports(&self, in_port: u8) -> PortSet {
+        if self.down.contains(in_port) {
+            self.down.union(&self.up).without(in_port)
+        } else if self.up.contains(in_port) {
+            self.down
+        } else {
+            PortSet::EMPTY
+        }
+    }
+
+    /// The entries one by one; those that are cleared first.
+    pub fn writes(&self, mode: TableMode) -> impl Iterator<Item = TableWrite> + use<> {
+        let branch = *self;
+        let ports = branch.down.union(&branch.up);
+        let write = move |in_port, out_ports| TableWrite {
+            switch: branch.switch,
+            in_port,
+            colour: branch.colour,
+            out_ports,
+        };
+        let per_port = mode == TableMode::PerPort;
+        let (cleared, set) = match per_port {
+            true => (branch.cleared.minus(&ports), ports),
+            false => (PortSet::EMPTY, PortSet::EMPTY),
+        };
+        cleared
+            .iter()
+            .map(move |port| write(Some(port), PortSet::EMPTY))
+            .chain(
+                set.iter()
+                    .map(move |port| write(Some(port), branch.out_ports(port))),
+            )
+            .chain((!per_port).then(|| write(None, ports)))
+    }
+}
+
+/// The multicast tables of all switches.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MulticastTables {
+    mode: TableMode,
+    /// Per node: its entries by (colour, input port), ascending; port 0 stands for all ports. None is empty.
+    rows: Vec<Vec<Entry>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Entry {
+    colour: Colour,
+    in_port: u8,
+    out_ports: PortSet,
+}
+
+impl MulticastTables {
+    /// Empty tables for a fabric.
+    pub fn new(fabric: &Fabric, mode: TableMode) -> Self {
+        Self {
+            mode,
+            rows: vec![Vec::new(); fabric.node_count()],
+        }
+    }
+
+    /// The tables that carry these trees.
+    pub fn of_trees(fabric: &Fabric, mode: TableMode, trees: &[Tree]) -> Self {
+        let mut tables = Self::new(fabric, mode);
+        for branch in trees.iter().flat_map(|tree| tree.branches(fabric)) {
+            for write in branch.writes(mode) {
+                let at = (write.colour, write.in_port.unwrap_or(0));
+                let row = &mut tables.rows[write.switch.index()];
+                // Both trees of a fault-tolerant pair start at one port: its copies go both ways.
+                match row.binary_search_by_key(&at, |entry| (entry.colour, entry.in_port)) {
+                    Ok(index) => {
+                        row[index].out_ports = row[index].out_ports.union(&write.out_ports);
+                    }
+                    Err(_) => tables.write(&write),
+                }
+            }
+        }
+        tables
+    }
+
+    /// One table per input port or per switch.
+    pub fn mode(&self) -> TableMode {
+        self.mode
+    }
+
+    /// Writes one entry. An entry of the other table mode or of a node that is not there is ignored.
+    pub fn write(&mut self, write: &TableWrite) {
+        let Some(row) = self.rows.get_mut(write.switch.index()) else {
+            return;
+        };
+        let in_port = match (self.mode, write.in_port) {
+            (TableMode::PerPort, Some(port)) => port,
+            (TableMode::PerSwitch, None) => 0,
+            _ => return,
+        };
+        let at = (write.colour, in_port);
+        match row.binary_search_by_key(&at, |entry| (entry.colour, entry.in_port)) {
+            Ok(index) if write.out_ports.is_empty() => {
+                row.remove(index);
+            }
+            Ok(index) => row[index].out_ports = write.out_ports,
+            Err(_) if write.out_ports.is_empty() => {}
+            Err(index) => row.insert(
+                index,
+                Entry {
+                    colour: write.colour,
+                    in_port,
+                    out_ports: write.out_ports,
+                },
+            ),
+        }
+    }
+
+    /// Writes all entries of branches, in order.
+    pub fn apply(&mut self, branches: &[Branch]) {
+        for write in branches.iter().flat_map(|branch| branch.writes(self.mode)) {
+            self.write(&write);
+        }
+    }
+
+    /// Where a packet of a colour that comes in by a port leaves; never the port by which it came.
+    #[inline]
+    pub fn out_ports(&self, switch: NodeId, in_port: u8, colour: Colour) -> PortSet {
+        let Some(row) = self.rows.get(switch.index()) else {
+            return PortSet::EMPTY;
+        };
+        let port = match self.mode {
+            TableMode::PerPort => in_port,
+            TableMode::PerSwitch => 0,
+        };
+        match row.binary_search_by_key(&(colour, port), |entry| (entry.colour, entry.in_port)) {
+            Ok(index) => row[index].out_ports.without(in_port),
+            Err(_) => PortSet::EMPTY,
+        }
+    }
+
+    /// The entries of a switch by colour and input port, those that are not empty.
+    pub fn entries(&self, switch: NodeId) -> impl Iterator<Item = TableWrite> + '_ {
+        let per_port = self.mode == TableMode::PerPort;
+        let row = self.rows.get(switch.index()).into_iter().flatten();
+        row.map(move |entry| TableWrite {
+            switch,
+            in_port: per_port.then_some(entry.in_port),
+            colour: entry.colour,
+            out_ports: entry.out_ports,
+        })
+    }
+
+    /// The writes that lead from other tables of the same fabric and mode to these, by switch; what is cleared comes
+    /// first.
+    pub fn writes_since(&self, before: &Self) -> Vec<TableWrite> {
+        let mut writes = Vec::new();
+        let nodes = || (0..).map(NodeId).take(self.rows.len());
+        for switch in nodes() {
+            let gone = before.entries(switch).filter(|old| {
+                !self
+                    .entries(switch)
+                    .any(|new| (new.colour, new.in_port) == (old.colour, old.in_port))
+            });
+            writes.extend(gone.map(|old| TableWrite {
+                out_ports: PortSet::EMPTY,
+                ..old
+            }));
+        }
+        for switch in nodes() {
+            writes.extend(
+                self.entries(switch)
+                    .filter(|new| !before.entries(switch).any(|old| old == *new)),
+            );
+        }
+        writes
+    }
+}
