@@ -21,6 +21,7 @@
 //! - `build`: [`FabricBuilder`] and all checks.
 //! - `builders`: dumbbell, small-20, leaf-spine, fat trees, CN/TN, explicit graphs; one file each.
 //! - `spec`, `keys`, `numbers`, `toml_file`: reading descriptions, with line, column and "did you mean" in errors.
+//! - `cn_tn_map`: which (m, q, p, k, w) fat tree a map is, found from the graph.
 //! - `hpcc`: the reference simulator's topology format, in and out.
 //! - `layout`: places for a drawing.
 //!
@@ -31,6 +32,7 @@
 
 mod build;
 mod builders;
+mod cn_tn_map;
 mod error;
 mod hpcc;
 mod keys;
@@ -45,6 +47,7 @@ pub use builders::{
     CnTn, Dumbbell, FatTree, FatTree320, Graph, HostEntry, KAryFatTree, LeafSpine, LinkEntry,
     Small20, SwitchEntry, dumbbell,
 };
+pub use cn_tn_map::{CnTnMap, CnTnShape, Missing, NotCnTn, Role};
 pub use error::{FabricError, Place};
 pub use hpcc::{parse_hpcc_ns3, write_hpcc_ns3};
 pub use layout::NodePlace;
