@@ -264,7 +264,8 @@ impl MulticastTables {
 
     /// Writes all entries of branches, in order.
     pub fn apply(&mut self, branches: &[Branch]) {
-        for write in branches.iter().flat_map(|branch| branch.writes(self.mode)) {
+        let mode = self.mode;
+        for write in branches.iter().flat_map(|branch| branch.writes(mode)) {
             self.write(&write);
         }
     }
