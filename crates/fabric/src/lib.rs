@@ -23,6 +23,7 @@
 //! - `spec`, `keys`, `numbers`, `toml_file`: reading descriptions, with line, column and "did you mean" in errors.
 //! - `cn_tn_map`: which (m, q, p, k, w) fat tree a map is, found from the graph.
 //! - `hpcc`: the reference simulator's topology format, in and out.
+//! - `import`: InfiniBand fabrics as `ibnetdiscover` and ibsim write them.
 //! - `layout`: places for a drawing.
 //!
 //! This crate opens no file: the caller reads it and passes text and a name for messages.
@@ -35,6 +36,7 @@ mod builders;
 mod cn_tn_map;
 mod error;
 mod hpcc;
+mod import;
 mod keys;
 mod layout;
 mod map;
@@ -50,6 +52,7 @@ pub use builders::{
 pub use cn_tn_map::{CnTnMap, CnTnShape, Missing, NotCnTn, Role};
 pub use error::{FabricError, Place};
 pub use hpcc::{parse_hpcc_ns3, write_hpcc_ns3};
+pub use import::{ibsim_guid, write_ibsim};
 pub use layout::NodePlace;
 pub use map::{Fabric, Link, NodeKind, Port};
 pub use spec::{FabricFile, FabricFormat, FabricSource, FabricSpec};
