@@ -1,0 +1,181 @@
+//! What is wrong with a packet, and where.
+
+use core::fmt;
+
+use thiserror::Error;
+
+/// A protocol layer, as named in errors and in the tables of `docs/wire.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Layer {
+    /// Ethernet II.
+    Ethernet,
+    /// IEEE 802.1Q tag.
+    Vlan,
+    /// IPv4.
+    Ipv4,
+    /// UDP.
+    Udp,
+    /// InfiniBand base transport header.
+    Bth,
+    /// Datagram extended transport header.
+    Deth,
+    /// Acknowledgement extended transport header.
+    Aeth,
+    /// Invariant CRC.
+    Icrc,
+    /// What UCX puts before a message.
+    Ucx,
+    /// The 22-byte MPI header of the compatible layout.
+    Head,
+    /// The 56-byte control payload of the compatible layout.
+    Control,
+    /// The elements of a data packet of the compatible layout.
+    Data,
+    /// The header of our own protocol.
+    Native,
+    /// The control body of our own protocol.
+    Terms,
+}
+
+impl Layer {
+    /// The layer's name, e.g. "BTH".
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ethernet => "Ethernet",
+            Self::Vlan => "VLAN",
+            Self::Ipv4 => "IPv4",
+            Self::Udp => "UDP",
+            Self::Bth => "BTH",
+            Self::Deth => "DETH",
+            Self::Aeth => "AETH",
+            Self::Icrc => "ICRC",
+            Self::Ucx => "UCX",
+            Self::Head => "MPI header",
+            Self::Control => "control payload",
+            Self::Data => "data payload",
+            Self::Native => "Raddle header",
+            Self::Terms => "Raddle terms",
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+/// Why a packet, or the order to build one, is refused: the layer, the field, its place and its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{layer}: {field} at byte {offset}: {problem}")]
+pub struct WireError {
+    /// The layer that is wrong.
+    pub layer: Layer,
+    /// The field, by its name in the tables of `docs/wire.md`; the layer's name where all of it is meant.
+    pub field: &'static str,
+    /// Bytes from the start of what was parsed or built to the first byte of the field.
+    pub offset: usize,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// The packet or the buffer ends too early.
+    #[error("{needed} bytes are needed, {left} are left")]
+    Short {
+        /// Bytes that the field or header takes.
+        needed: usize,
+        /// Bytes that there are from its start.
+        left: usize,
+    },
+    /// The value is not one that this layer may have.
+    #[error("{found} (0x{found:x}) is not {expected}")]
+    Value {
+        /// The value found.
+        found: u64,
+        /// What would be right, e.g. "4".
+        expected: &'static str,
+    },
+    /// The value contradicts another part of the packet.
+    #[error("{found} (0x{found:x}) where {expected} (0x{expected:x}) is right")]
+    Differs {
+        /// The value found.
+        found: u64,
+        /// The value that the rest of the packet asks for.
+        expected: u64,
+    },
+    /// The value does not fit into its field.
+    #[error("{found} (0x{found:x}) does not fit into {bits} bits")]
+    Range {
+        /// The value given.
+        found: u64,
+        /// Width of the field in bits.
+        bits: usize,
+    },
+    /// The tag is not the one that the job's key makes. The right one is not told: it would be a valid tag.
+    #[error("0x{found:016x} was not made with this job's key")]
+    Tag {
+        /// The tag found.
+        found: u64,
+    },
+}
+
+impl WireError {
+    /// `field` of `layer` at `offset` has a value that it may not have.
+    pub(crate) const fn value(
+        layer: Layer,
+        field: &'static str,
+        offset: usize,
+        found: u64,
+        expected: &'static str,
+    ) -> Self {
+        let problem = Problem::Value { found, expected };
+        Self {
+            layer,
+            field,
+            offset,
+            problem,
+        }
+    }
+
+    /// `field` of `layer` at `offset` contradicts the rest of the packet.
+    pub(crate) const fn differs(
+        layer: Layer,
+        field: &'static str,
+        offset: usize,
+        found: u64,
+        expected: u64,
+    ) -> Self {
+        let problem = Problem::Differs { found, expected };
+        Self {
+            layer,
+            field,
+            offset,
+            problem,
+        }
+    }
+
+    /// `needed` bytes of `layer` do not fit from `offset` on; `length` bytes are all there is.
+    #[cold]
+    pub(crate) const fn short(
+        layer: Layer,
+        field: &'static str,
+        offset: usize,
+        needed: usize,
+        length: usize,
+    ) -> Self {
+        let problem = Problem::Short {
+            needed,
+            left: length.saturating_sub(offset),
+        };
+        Self {
+            layer,
+            field,
+            offset,
+            problem,
+        }
+    }
+}

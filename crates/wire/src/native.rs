@@ -1,0 +1,606 @@
+//! Our own protocol, version 1: 32-bit groups, rounds and segments, explicit lengths, and a tag that only members of
+//! the job can make. One message is one UDP payload, or the payload of a RoCEv2 UD packet.
+//!
+//! ```
+//! use raddle_wire::{DataType, Operation, native::{Body, Header, JobKey, Kind, Unverified}};
+//! let key = JobKey::new([7; 16]);
+//! let header = Header {
+//!     group: 9, round: 1, segments: 1, rank: 3, ..Header::of(Kind::Contribution, 42)
+//! }.with_data(Operation::Sum, DataType::Double, 1);
+//! let mut packet = [0; 64];
+//! let length = header.write_message(&mut packet, &1.5_f64.to_be_bytes(), &key).unwrap();
+//! assert_eq!(length, 64);
+//!
+//! // Job and group of a message are known before its key is found; the rest only after it was checked.
+//! let message = Unverified::parse(&packet, 0).unwrap();
+//! assert_eq!((message.job(), message.group()), (42, 9));
+//! let message = message.verify(&key).unwrap();
+//! assert!(matches!(message.body, Body::Data(Some(_), bytes) if bytes == 1.5_f64.to_be_bytes()));
+//! packet[60] ^= 1;
+//! assert!(Unverified::parse(&packet, 0).unwrap().verify(&key).is_err());
+//! ```
+
+use core::{fmt, hash::Hasher, net::Ipv4Addr};
+
+use siphasher::sip::SipHasher24;
+
+use crate::{Bth, DataType, Deth, Extension, Layer, Operation, Path, WireError, field::header};
+
+/// First two bytes of every message: "Ra".
+pub const MAGIC: u16 = 0x5261;
+/// The version written and read.
+pub const VERSION: u8 = 1;
+/// UDP destination port: in the range that no registration covers (IANA: 49152 up) and above what Linux hands out to
+/// clients (60999 and below).
+pub const PORT: u16 = 61347;
+/// Most bytes of a body.
+pub const MAX_BODY: usize = 8192;
+/// Byte of the header where the tag begins.
+const TAG_AT: usize = 48;
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A leader asks to take part; switches on the way write what they support. Body: terms.
+    Query,
+    /// The master answers with what all support; switches set up the group. Body: terms.
+    Notify,
+    /// The group ends. No body.
+    Kill,
+    /// The sender is alive: keep the group. No body.
+    Lease,
+    /// The sender cannot go on or does not know the group; `reason` says why. No body.
+    Refuse,
+    /// The sender leaves offload after `round`, and asks all to. No body.
+    Fallback,
+    /// Values on their way to the root.
+    Contribution,
+    /// The result on its way to the ranks.
+    Result,
+    /// The sender asks for the result of a round and segment again. No body.
+    Ask,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::Query,
+        Self::Notify,
+        Self::Kill,
+        Self::Lease,
+        Self::Refuse,
+        Self::Fallback,
+        Self::Contribution,
+        Self::Result,
+        Self::Ask,
+    ];
+
+    /// The number in the field `kind`: 1..=6 control, 16..=18 data.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Query => 1,
+            Self::Notify => 2,
+            Self::Kill => 3,
+            Self::Lease => 4,
+            Self::Refuse => 5,
+            Self::Fallback => 6,
+            Self::Contribution => 16,
+            Self::Result => 17,
+            Self::Ask => 18,
+        }
+    }
+
+    /// The kind of a number, `None` for others.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1..=6 => Some(Self::ALL[code as usize - 1]),
+            16..=18 => Some(Self::ALL[code as usize - 10]),
+            _ => None,
+        }
+    }
+}
+
+/// The collective that a data message is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Collective {
+    /// Every rank gets the reduction of all values.
+    Allreduce,
+    /// The root gets it.
+    Reduce,
+    /// Nothing but waiting for all.
+    Barrier,
+    /// Every rank gets the root's values.
+    Bcast,
+}
+
+impl Collective {
+    /// All collectives, in the order of their codes.
+    pub const ALL: [Self; 4] = [Self::Allreduce, Self::Reduce, Self::Barrier, Self::Bcast];
+
+    /// The number in the field `collective`, 1..=4.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The collective of a number, `None` for others.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1..=4 => Some(Self::ALL[code as usize - 1]),
+            _ => None,
+        }
+    }
+
+    /// The bit that stands for it in masks of collectives.
+    #[must_use]
+    pub const fn bit(self) -> u16 {
+        1 << (self.code() - 1)
+    }
+}
+
+header! {
+    /// The header of our own protocol, version 1.
+    Header, HeaderView, Native, 56 {
+        /// 0x5261, "Ra"
+        magic: u16 = Big 0:0/16,
+        /// 1
+        version: u8 = Big 2:0/8,
+        /// what the message is: 1 query, 2 notify, 3 kill, 4 lease, 5 refuse, 6 fallback, 16 contribution, 17 result, 18 ask
+        kind: u8 = Big 3:0/8,
+        /// bytes of this header, 56
+        header_length: u8 = Big 4:0/8,
+        /// reserved, 0
+        reserved: u8 = Big 5:0/7,
+        /// sent again: an equal message went before
+        resent: bool = Big 5:7/1,
+        /// bytes of the body, 0..=8192
+        body_length: u16 = Big 6:0/16,
+        /// the job, whose key makes the tag
+        job: u32 = Big 8:0/32,
+        /// the group: one communicator of the job
+        group: u32 = Big 12:0/32,
+        /// round of the group, from 1
+        round: u32 = Big 16:0/32,
+        /// segment of the round, from 0
+        segment: u32 = Big 20:0/32,
+        /// segments of the round, from 1; 0 in control messages
+        segments: u32 = Big 24:0/32,
+        /// rank of the sender in the group; of a switch, the least rank below it
+        rank: u32 = Big 28:0/32,
+        /// root of Reduce and Bcast
+        root: u32 = Big 32:0/32,
+        /// which life of the sending switch; it changes when the switch starts anew; 0 from hosts
+        epoch: u32 = Big 36:0/32,
+        /// 1 Allreduce, 2 Reduce, 3 Barrier, 4 Bcast; 0 in control messages
+        collective: u8 = Big 40:0/8,
+        /// reduction, 1..=12; 0 where nothing is reduced
+        operation: u8 = Big 41:0/8,
+        /// element type, 1..=10 or 32..=36; 0 without elements
+        data_type: u8 = Big 42:0/8,
+        /// why a message refuses; 0 otherwise
+        reason: u8 = Big 43:0/8,
+        /// elements in the body
+        count: u16 = Big 44:0/16,
+        /// slot of the sender's window that the segment uses
+        slot: u16 = Big 46:0/16,
+        /// SipHash-2-4 with the job's key over the bytes before it and the body
+        tag: u64 = Big 48:0/64,
+    }
+}
+
+header! {
+    /// The body of query and notify: what is supported, and the tree.
+    Terms, TermsView, Terms, 48 {
+        /// operations supported, bit code - 1
+        operations: u16 = Big 0:0/16,
+        /// collectives supported, bit code - 1
+        collectives: u16 = Big 2:0/16,
+        /// element types supported: bit code for codes 1..=10, bit code - 16 for 32..=36
+        types: u32 = Big 4:0/32,
+        /// switches passed
+        hops: u8 = Big 8:0/8,
+        /// leaders of a node: 1 in Node mode, sockets of the node in Socket mode
+        leaders: u8 = Big 9:0/8,
+        /// order of additions: 0 host, 1 rank, 2 arrival
+        order: u8 = Big 10:0/8,
+        /// tiers of switches in the tree
+        tiers: u8 = Big 11:0/8,
+        /// most bytes of a segment
+        segment_bytes: u16 = Big 12:0/16,
+        /// segments of a member that may be on their way at once
+        slots: u16 = Big 14:0/16,
+        /// members of the group
+        group_size: u32 = Big 16:0/32,
+        /// members below the receiver's first switch
+        local_size: u32 = Big 20:0/32,
+        /// groups that the root switch still has room for
+        room: u32 = Big 24:0/32,
+        /// milliseconds that state outlives its last sign of life
+        lease_ms: u32 = Big 28:0/32,
+        /// rank that the message is for
+        destination: u32 = Big 32:0/32,
+        /// address of the first switch
+        first_switch: Ipv4Addr = Big 36:0/32,
+        /// address of the root switch
+        root_switch: Ipv4Addr = Big 40:0/32,
+        /// address of the last switch
+        last_switch: Ipv4Addr = Big 44:0/32,
+    }
+}
+
+/// The bit that stands for an element type in [`Terms::types`].
+#[must_use]
+pub const fn type_bit(data_type: DataType) -> u32 {
+    let code = data_type.code();
+    1 << if code < 32 { code } else { code - 16 }
+}
+
+/// The secret of a job, 128 bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct JobKey([u8; 16]);
+
+impl JobKey {
+    /// A key from 16 secret random bytes.
+    #[must_use]
+    pub const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The tag of a message: SipHash-2-4 over its header up to the tag, then its body.
+    fn tag(&self, before: &[u8], body: &[u8]) -> u64 {
+        let mut hash = SipHasher24::new_with_key(&self.0);
+        hash.write(before);
+        hash.write(body);
+        hash.finish()
+    }
+}
+
+impl fmt::Debug for JobKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("JobKey(secret)")
+    }
+}
+
+impl Header {
+    /// The header of a message of a job, with 0 where nothing else is given.
+    #[must_use]
+    pub fn of(kind: Kind, job: u32) -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            kind: kind.code(),
+            header_length: Self::SIZE as u8,
+            job,
+            ..Self::default()
+        }
+    }
+
+    /// The same for an Allreduce of elements.
+    #[must_use]
+    pub const fn with_data(self, operation: Operation, data_type: DataType, count: u16) -> Self {
+        Self {
+            collective: Collective::Allreduce.code(),
+            operation: operation.code(),
+            data_type: data_type.code(),
+            count,
+            ..self
+        }
+    }
+
+    /// Writes header and body at the start of `buffer`, lengths and tag filled in; gives the message's length in bytes.
+    ///
+    /// # Errors
+    /// When the message does not fit into `buffer`, or would not be accepted by [`Unverified::parse`].
+    pub fn write_message(
+        &self,
+        buffer: &mut [u8],
+        body: &[u8],
+        key: &JobKey,
+    ) -> Result<usize, WireError> {
+        let header = self.sealed(body, key)?;
+        let (length, room) = (Self::SIZE + body.len(), buffer.len());
+        let Some(message) = buffer.get_mut(..length) else {
+            return Err(WireError::short(Layer::Native, "message", 0, length, room));
+        };
+        let (before, after) = message.split_at_mut(Self::SIZE);
+        before.copy_from_slice(&header);
+        after.copy_from_slice(body);
+        Ok(length)
+    }
+
+    /// Writes a whole frame; gives its length in bytes.
+    ///
+    /// # Errors
+    /// Those of [`Self::write_message`] and of [`Path::write_udp`] or [`Path::write_roce`].
+    pub fn write_frame(
+        &self,
+        buffer: &mut [u8],
+        path: &Path,
+        carrier: Carrier,
+        body: &[u8],
+        key: &JobKey,
+    ) -> Result<usize, WireError> {
+        let header = self.sealed(body, key)?;
+        match carrier {
+            Carrier::Udp => path.write_udp(buffer, PORT, &[&header, body]),
+            Carrier::RoceUd(bth, deth) => {
+                path.write_roce(buffer, bth, Extension::Deth(deth), &[&header, body])
+            }
+        }
+    }
+
+    /// The header's bytes with lengths and tag filled in.
+    fn sealed(&self, body: &[u8], key: &JobKey) -> Result<[u8; Self::SIZE], WireError> {
+        let Some(body_length) = u16::try_from(body.len())
+            .ok()
+            .filter(|length| usize::from(*length) <= MAX_BODY)
+        else {
+            let found = body.len() as u64;
+            return Err(WireError::value(
+                Layer::Native,
+                "body_length",
+                6,
+                found,
+                "0..=8192",
+            ));
+        };
+        let header = Self {
+            magic: MAGIC,
+            version: VERSION,
+            header_length: Self::SIZE as u8,
+            body_length,
+            tag: 0,
+            ..*self
+        };
+        let mut bytes = [0; Self::SIZE];
+        header.write(&mut bytes, 0)?;
+        Body::check(HeaderView(&bytes), body, 0)?;
+        let tag = key.tag(&bytes[..TAG_AT], body);
+        bytes[TAG_AT..].copy_from_slice(&tag.to_be_bytes());
+        Ok(bytes)
+    }
+}
+
+/// What carries a message on Ethernet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carrier {
+    /// UDP to [`PORT`].
+    Udp,
+    /// A RoCEv2 UD packet.
+    RoceUd(Bth, Deth),
+}
+
+/// A message whose form is right and whose tag has not been checked.
+///
+/// It tells only what is needed to find the key.
+#[derive(Debug, Clone, Copy)]
+pub struct Unverified<'a> {
+    header: HeaderView<'a>,
+    message: Message<'a>,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Unverified<'a> {
+    /// Whether a message of this protocol, of any version, seems to begin at byte `at` of `packet`.
+    #[inline]
+    #[must_use]
+    pub fn is_at(packet: &[u8], at: usize) -> bool {
+        packet
+            .get(at..)
+            .is_some_and(|rest| rest.starts_with(&MAGIC.to_be_bytes()))
+    }
+
+    /// Reads the message that begins at byte `at` of `packet`; bytes behind it are ignored.
+    ///
+    /// # Errors
+    /// When it is cut short, of another version, or its fields contradict each other or its length.
+    #[inline]
+    pub fn parse(packet: &'a [u8], at: usize) -> Result<Self, WireError> {
+        let header = Header::view(packet, at)?;
+        let refuse = |field, byte, found: u64, expected| {
+            Err(WireError::value(
+                Layer::Native,
+                field,
+                at + byte,
+                found,
+                expected,
+            ))
+        };
+        if header.magic() != MAGIC {
+            return refuse("magic", 0, u64::from(header.magic()), "0x5261");
+        }
+        if header.version() != VERSION {
+            return refuse("version", 2, u64::from(header.version()), "1");
+        }
+        if usize::from(header.header_length()) != Header::SIZE {
+            return refuse("header_length", 4, u64::from(header.header_length()), "56");
+        }
+        let length = usize::from(header.body_length());
+        if length > MAX_BODY {
+            return refuse("body_length", 6, length as u64, "0..=8192");
+        }
+        let body_at = at + Header::SIZE;
+        let Some(body) = packet.get(body_at..body_at + length) else {
+            return Err(WireError::short(
+                Layer::Native,
+                "body",
+                body_at,
+                length,
+                packet.len(),
+            ));
+        };
+        let message = Body::check(header, body, at)?;
+        Ok(Self {
+            header,
+            message,
+            bytes: body,
+            at,
+        })
+    }
+
+    /// The job whose key makes the tag.
+    #[must_use]
+    pub fn job(&self) -> u32 {
+        self.header.job()
+    }
+
+    /// The group.
+    #[must_use]
+    pub fn group(&self) -> u32 {
+        self.header.group()
+    }
+
+    /// What it claims to be.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.message.kind
+    }
+
+    /// Bytes of the message.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        Header::SIZE + self.bytes.len()
+    }
+
+    /// Checks the tag and gives the message.
+    ///
+    /// Both tags are compared as one 64-bit word, so that the time does not tell how much was right.
+    ///
+    /// # Errors
+    /// When the tag was not made with this key for these bytes.
+    #[inline]
+    pub fn verify(self, key: &JobKey) -> Result<Message<'a>, WireError> {
+        let found = self.header.tag();
+        if found == key.tag(&self.header.bytes()[..TAG_AT], self.bytes) {
+            return Ok(self.message);
+        }
+        Err(WireError {
+            layer: Layer::Native,
+            field: "tag",
+            offset: self.at + TAG_AT,
+            problem: crate::Problem::Tag { found },
+        })
+    }
+}
+
+/// A message whose tag is the job's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its header.
+    pub header: HeaderView<'a>,
+    /// Its body.
+    pub body: Body<'a>,
+}
+
+/// The body of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// None.
+    Empty,
+    /// What is supported, and the tree.
+    Terms(TermsView<'a>),
+    /// Elements, most significant byte first, and what is to be done with them (nothing in Bcast).
+    Data(Option<Operation>, &'a [u8]),
+}
+
+impl<'a> Body<'a> {
+    /// Checks all fields of a header against each other and against the body; `at` is the header's place.
+    #[inline]
+    fn check(header: HeaderView<'a>, body: &'a [u8], at: usize) -> Result<Message<'a>, WireError> {
+        let refuse = |field, byte, found: u64, expected| {
+            Err(WireError::value(
+                Layer::Native,
+                field,
+                at + byte,
+                found,
+                expected,
+            ))
+        };
+        let Some(kind) = Kind::from_code(header.kind()) else {
+            return refuse("kind", 3, u64::from(header.kind()), "1..=6 or 16..=18");
+        };
+        if header.reserved() != 0 {
+            return refuse("reserved", 5, u64::from(header.reserved()), "0");
+        }
+        let message = |body| Ok(Message { kind, header, body });
+        if kind < Kind::Contribution {
+            let nothing = [
+                ("segments", 24, u64::from(header.segments())),
+                ("collective", 40, u64::from(header.collective())),
+                ("operation", 41, u64::from(header.operation())),
+                ("data_type", 42, u64::from(header.data_type())),
+                ("count", 44, u64::from(header.count())),
+            ];
+            if let Some((field, byte, found)) = nothing.into_iter().find(|(_, _, v)| *v != 0) {
+                return refuse(field, byte, found, "0 in control messages");
+            }
+            if matches!(kind, Kind::Query | Kind::Notify) {
+                if body.len() != Terms::SIZE {
+                    return refuse("body_length", 6, body.len() as u64, "48 with terms");
+                }
+                return message(Self::Terms(Terms::view(body, 0)?));
+            }
+            if !body.is_empty() {
+                return refuse(
+                    "body_length",
+                    6,
+                    body.len() as u64,
+                    "0 in this kind of message",
+                );
+            }
+            return message(Self::Empty);
+        }
+        if header.segment() >= header.segments() {
+            let found = u64::from(header.segment());
+            return refuse("segment", 20, found, "less than the field segments");
+        }
+        if Collective::from_code(header.collective()).is_none() {
+            return refuse("collective", 40, u64::from(header.collective()), "1..=4");
+        }
+        let operation = Operation::from_code(header.operation());
+        if operation.is_none() && header.operation() != 0 {
+            return refuse("operation", 41, u64::from(header.operation()), "0..=12");
+        }
+        let code = header.data_type();
+        let data_type = DataType::from_code(code);
+        if data_type.is_none() && code != 0 {
+            return refuse("data_type", 42, u64::from(code), "0, 1..=10 or 32..=36");
+        }
+        if let (Some(operation), Some(data_type)) = (operation, data_type)
+            && !operation.accepts(data_type)
+        {
+            let found = u64::from(operation.code());
+            return refuse("operation", 41, found, "an operation on this type");
+        }
+        let size = data_type.map_or(0, DataType::size);
+        // A request for a result describes elements and carries none.
+        let expected = if kind == Kind::Ask {
+            0
+        } else {
+            usize::from(header.count()) * size
+        };
+        if body.len() != expected {
+            let (found, expected) = (body.len() as u64, expected as u64);
+            return Err(WireError::differs(
+                Layer::Native,
+                "body_length",
+                at + 6,
+                found,
+                expected,
+            ));
+        }
+        if data_type.is_none() && header.count() != 0 {
+            return refuse("count", 44, u64::from(header.count()), "0 without a type");
+        }
+        if body.is_empty() {
+            return message(Self::Empty);
+        }
+        message(Self::Data(operation, body))
+    }
+}
