@@ -15,6 +15,8 @@
 //! - `hash`: [`ecmp_murmur3`] and [`FlowHash`], the specified hash behind ECMP.
 //! - `choice`: [`PathChoice`] and [`DModK`].
 //! - `links`: [`LinkState`], the links that are up; after a change the tables are computed anew.
+//! - [`groups`]: sets of communicators: grids, random groups, hierarchies, files.
+//! - [`mgid`]: numbers for groups, which decide their trees.
 //!
 //! - `multicast`: engines for multicast groups, one file each behind one trait, and the tables that they fill.
 //!
@@ -24,9 +26,12 @@
 #![warn(clippy::unwrap_used)]
 
 mod choice;
+pub mod groups;
 mod hash;
 mod links;
+pub mod mgid;
 pub mod multicast;
+mod random;
 mod unicast;
 
 pub use choice::{DModK, PathChoice};
