@@ -5,13 +5,24 @@
 //! no switch. Groups that cannot be kept apart are merged: they share one tree, and each hears the others' packets.
 //!
 //! - `types` here: [`Mgid`], [`Colour`], [`Group`], [`TableMode`], and [`MulticastEngine`], the trait of all engines.
+//! - `per_switch`: [`PerSwitch`], C-MR4LMS for tables per switch (InfiniBand).
+//! - `broadcast`, `opensm_like`, `mr4lms`: [`Broadcast`], [`OpenSmLike`], [`Mr4lms`], what the paper compares with.
+//! - `credit_loops`: [`CreditGraph`], whether unicast and multicast tables together can deadlock.
 //! - `tree`: [`Tree`], which links a tree uses.
 //! - `tables`: [`PortSet`], [`Branch`], [`TableWrite`], [`MulticastTables`]: what the switches read.
 //!
 //! Source: Chen et al., C-MR4LMS (JCRD, 10.7544/issn1000-1239.20210582).
 
+mod per_switch;
 mod tables;
 mod tree;
+
+mod broadcast;
+mod credit_loops;
+mod ground;
+mod hops;
+mod mr4lms;
+mod opensm_like;
 
 use std::fmt;
 
@@ -20,6 +31,13 @@ use raddle_units::{LinkId, NodeId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use per_switch::{
+    Change, Entry, Growth, MAX_MLIDS, PerSwitch, PerSwitchError, PerSwitchMeasures,
+};
+pub use broadcast::Broadcast;
+pub use credit_loops::{CreditGraph, CreditGraphTooLarge, CreditLoop};
+pub use mr4lms::{Mr4lms, Mr4lmsSettings, Mr4lmsSteps};
+pub use opensm_like::{OpenSmLike, RootRule};
 pub use tables::{Branch, MulticastTables, PortSet, TableWrite};
 pub use tree::{Tree, UpLink};
 
@@ -298,6 +316,18 @@ pub enum MulticastError {
     OutOfColours {
         /// The group.
         mgid: Mgid,
+        /// The number of colours.
+        colours: u32,
+    },
+    /// The engine gives each group an entry of its own, and there are more groups than entries.
+    #[error(
+        "{without} of {groups} groups find no free entry among {colours}; use more colours or an engine that merges"
+    )]
+    GroupsWithoutEntry {
+        /// Groups without an entry.
+        without: usize,
+        /// Groups in all.
+        groups: usize,
         /// The number of colours.
         colours: u32,
     },
