@@ -13,6 +13,7 @@ use std::{collections::VecDeque, fmt};
 use raddle_fabric::{Fabric, NodeKind};
 use raddle_units::{NodeId, PortId};
 
+use super::{MulticastTables, PortSet, TableMode, Tree};
 use crate::UnicastTables;
 
 /// Most 64-bit words of the graph (1 GiB): a limit that only switches with tens of thousands of switch ports meet.
@@ -148,6 +149,51 @@ impl<'a> CreditGraph<'a> {
         if from != NOT_FACING && to != NOT_FACING {
             let row = self.row_starts[in_port.index()] as usize;
             self.words[row + to as usize / 64] |= 1 << (to % 64);
+        }
+    }
+
+    /// Adds what a multicast tree does at its switches: a packet that comes by one of its ports may leave by any other.
+    ///
+    /// # Panics
+    /// When the tree belongs to another fabric.
+    pub fn add_tree(&mut self, tree: &Tree) {
+        let fabric = self.fabric;
+        let mut ends = Vec::with_capacity(2 * tree.up.len());
+        for up in &tree.up {
+            let above = fabric.port(up.port).peer;
+            ends.push((fabric.port(above).node, above));
+            ends.push((up.node, up.port));
+        }
+        ends.sort_unstable();
+        for ends in ends.chunk_by(|a, b| a.0 == b.0) {
+            for &(_, from) in ends {
+                for &(_, to) in ends.iter().filter(|(_, to)| *to != from) {
+                    self.add(from, to);
+                }
+            }
+        }
+    }
+
+    /// Adds multicast tables as they stand. With one table per switch a packet may come in by each port of an entry.
+    ///
+    /// # Panics
+    /// When the tables name a port that the fabric does not have.
+    pub fn add_multicast(&mut self, tables: &MulticastTables) {
+        for &switch in self.fabric.switches() {
+            let first = self.fabric.first_port(switch).0;
+            let port = |number: u8| PortId(first + u32::from(number) - 1);
+            for entry in tables.entries(switch) {
+                let from = match (tables.mode(), entry.in_port) {
+                    (TableMode::PerPort, Some(number)) => PortSet::from_iter([number]),
+                    _ => entry.out_ports,
+                };
+                for from in from.iter().filter(|number| *number > 0) {
+                    let to = entry.out_ports.without(from);
+                    for to in to.iter().filter(|number| *number > 0) {
+                        self.add(port(from), port(to));
+                    }
+                }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use raddle_fabric::{Fabric, NodeKind};
 use raddle_units::{LinkId, NodeId, PortId};
 
+use super::UpLink;
 use crate::LinkState;
 
 /// Hops to a switch that is not reached.
@@ -122,11 +123,11 @@ impl SwitchGraph {
         hops: &[u16],
         usable: impl Fn(LinkId) -> bool,
         load: impl Fn(LinkId) -> u32,
-    ) -> Result<Vec<(NodeId, PortId)>, NodeId> {
+    ) -> Result<Vec<UpLink>, NodeId> {
         let mut up = Vec::with_capacity(hosts.len() * 2);
         let mut member = vec![false; self.len()];
         let mut by_hops: Vec<Vec<u32>> = Vec::new();
-        let mut join = |switch: u32, member: &mut [bool], by_hops: &mut Vec<Vec<u32>>| {
+        let join = |switch: u32, member: &mut [bool], by_hops: &mut Vec<Vec<u32>>| {
             if !std::mem::replace(&mut member[switch as usize], true) {
                 let hops = usize::from(hops[switch as usize]);
                 if by_hops.len() <= hops {
@@ -148,7 +149,7 @@ impl SwitchGraph {
                 .filter(|((hops, _), ..)| *hops != FAR)
                 .min_by_key(|&(key, id, _)| (key, id))
                 .ok_or(host)?;
-            up.push((host, port));
+            up.push(UpLink { node: host, port });
             join(switch, &mut member, &mut by_hops);
         }
         for at in (1..by_hops.len()).rev() {
@@ -164,7 +165,10 @@ impl SwitchGraph {
                 let Some(edge) = closer else {
                     continue;
                 };
-                up.push((self.node(switch), edge.port));
+                up.push(UpLink {
+                    node: self.node(switch),
+                    port: edge.port,
+                });
                 join(edge.peer, &mut member, &mut by_hops);
             }
         }
@@ -284,21 +288,4 @@ pub(super) fn sum_and_max_at_once(
         }
     }
     (sums, most)
-}
-
-/// The switches that hosts are attached to, ascending, and the hosts of the list on each. Hosts without a working
-/// port are left out.
-pub(super) fn attachments(
-    graph: &SwitchGraph,
-    fabric: &Fabric,
-    links: &LinkState,
-    hosts: &[NodeId],
-) -> Vec<(u32, u32)> {
-    let mut switches: Vec<u32> = hosts
-        .iter()
-        .filter_map(|&host| graph.attachment(fabric, links, host))
-        .collect();
-    switches.sort_unstable();
-    let runs = switches.chunk_by(|a, b| a == b);
-    runs.map(|run| (run[0], run.len() as u32)).collect()
 }

@@ -6,10 +6,12 @@
 //! cost is the number of links between the members and their common ancestors.
 
 use raddle_fabric::Fabric;
-use raddle_units::{LinkId, NodeId, PortId};
 
 use super::{
-    super::hops::{Edge, SwitchGraph},
+    super::{
+        UpLink,
+        hops::{Edge, SwitchGraph},
+    },
     book::{Book, Words, holds, intersect},
 };
 use crate::LinkState;
@@ -146,6 +148,12 @@ impl Climb {
         &self.masks[start..start + self.words]
     }
 
+    /// Whether a switch is above all members of the last climb, which had so many switches.
+    pub(super) fn is_above(&self, switch: u32, bottoms: usize) -> bool {
+        let at = switch as usize;
+        self.stamp[at] == self.now && self.below[at] as usize == bottoms
+    }
+
     /// For each of the first `colours` colours the common ancestor (of the lowest level that has any) whose tree meets
     /// the fewest places where the colour is taken.
     pub(super) fn least_taken(
@@ -203,7 +211,7 @@ impl Climb {
         view: &View<'_>,
         root: u32,
         colour: Option<u16>,
-    ) -> Vec<(NodeId, PortId)> {
+    ) -> Vec<UpLink> {
         let mut up = Vec::new();
         let mut open = vec![root];
         while let Some(switch) = open.pop() {
@@ -222,7 +230,10 @@ impl Climb {
                     .filter(|edge| view.links.is_up(edge.link))
                     .min_by_key(|edge| (taken(edge), view.book.load(edge.link), edge.port));
                 if let Some(edge) = cable {
-                    up.push((graph.node(child), fabric.port(edge.port).peer));
+                    up.push(UpLink {
+                        node: graph.node(child),
+                        port: fabric.port(edge.port).peer,
+                    });
                     open.push(child);
                 }
             }
