@@ -52,7 +52,9 @@ pub use builders::{
 pub use cn_tn_map::{CnTnMap, CnTnShape, Missing, NotCnTn, Role};
 pub use error::{FabricError, Place};
 pub use hpcc::{parse_hpcc_ns3, write_hpcc_ns3};
-pub use import::{ibsim_guid, write_ibsim};
+pub use import::{
+    Found, ImportFormat, ImportNotes, ImportOptions, Imported, ibsim_guid, import, write_ibsim,
+};
 pub use layout::NodePlace;
 pub use map::{Fabric, Link, NodeKind, Port};
 pub use spec::{FabricFile, FabricFormat, FabricSource, FabricSpec};
