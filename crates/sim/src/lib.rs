@@ -9,6 +9,7 @@ mod engine;
 mod event;
 pub mod experiment;
 mod mrg32k3a;
+mod multicast;
 mod packet;
 mod paths;
 pub mod record;
@@ -18,6 +19,7 @@ mod setup;
 
 pub use chance::{MarkReplay, TraceError};
 pub use engine::simulate;
+pub use multicast::{Multicast, MulticastGroup, MulticastUpdate};
 pub use record::{Discard, Progress, Recorder};
 pub use semantics::Semantics;
 pub use setup::{LinkFault, Network, RunConfig, RunSummary, SetupError};

@@ -15,6 +15,20 @@ pub(crate) enum PacketKind {
     Ack,
     /// All bytes below `seq` arrived, what followed did not.
     Nack,
+    /// Data on its way to a group.
+    GroupData,
+    /// [`Self::Ack`] of one member of a group.
+    GroupAck,
+    /// [`Self::Nack`] of one member of a group.
+    GroupNack,
+}
+
+impl PacketKind {
+    /// Whether it carries payload.
+    #[inline]
+    pub(crate) const fn is_data(self) -> bool {
+        matches!(self, Self::Data | Self::GroupData)
+    }
 }
 
 /// No next hop was looked up.
@@ -24,7 +38,7 @@ const UNKNOWN: PortId = PortId(u32::MAX);
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Packet {
-    /// Where this packet goes (an ACK goes to the data's sender).
+    /// Where this packet goes (an ACK goes to the data's sender). Data to a group: the address of its colour.
     pub(crate) dst: NodeId,
     pub(crate) hash: FlowHash,
     /// Where it leaves the node at which it is about to arrive, once that was looked up.
@@ -52,6 +66,8 @@ pub(crate) struct Packet {
     pub(crate) src: NodeId,
     /// Bytes of payload.
     pub(crate) payload: u32,
+    /// The switch's word for a packet of which there are copies ([`raddle_switch::Frames::set_account`]).
+    pub(crate) account: u32,
 }
 
 const LINE_BYTES: usize = 64;
@@ -93,6 +109,7 @@ impl Packet {
             flow: segment.flow,
             src: segment.src,
             payload: segment.payload,
+            account: 0,
         }
     }
 

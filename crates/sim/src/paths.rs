@@ -18,7 +18,7 @@ const ALL_PAIRS_UP_TO: usize = 256;
 const SAMPLED_SOURCES: usize = 64;
 
 /// The links of one path, in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Path {
     pub(crate) hops: Vec<(BitRate, Span)>,
 }
@@ -75,6 +75,20 @@ impl Path {
         header: u64,
         ack: u64,
     ) -> Span {
+        let back: Vec<_> = self.hops.iter().rev().copied().collect();
+        self.ideal_round(&back, semantics, size, mtu, header, ack)
+    }
+
+    /// [`Self::ideal_fct`] where acknowledgements take the way `back`.
+    pub(crate) fn ideal_round(
+        &self,
+        back: &[(BitRate, Span)],
+        semantics: &Semantics,
+        size: Bytes,
+        mtu: Bytes,
+        header: u64,
+        ack: u64,
+    ) -> Span {
         let packets = size.0.div_ceil(mtu.0).max(1);
         if semantics.timing == LinkTiming::TruncatedNs {
             // The reference's "standalone" time: no telemetry bytes, half of the ACK's way.
@@ -101,10 +115,10 @@ impl Path {
         }
         if packets == 1 {
             let ack_time = |hop: &(BitRate, Span)| hop.0.transmission_time(Bytes(ack)) + hop.1;
-            return last_done + self.hops.iter().map(ack_time).sum();
+            return last_done + back.iter().map(ack_time).sum();
         }
         // The same for the acknowledgements on their way back: the last one may wait where the last packet was shorter.
-        for &(rate, delay) in self.hops.iter().rev() {
+        for &(rate, delay) in back {
             let ack_time = rate.transmission_time(Bytes(ack));
             slowest = slowest.max(ack_time);
             full_done += ack_time;

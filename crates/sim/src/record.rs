@@ -9,7 +9,7 @@ use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 pub struct FlowRecord {
     /// Sending host.
     pub src: NodeId,
-    /// Receiving host.
+    /// Receiving host, or the address of the group ([`raddle_workload::GroupId`]).
     pub dst: NodeId,
     /// Source port: 10000 + number of earlier flows of the same pair.
     pub sport: u16,
@@ -17,7 +17,8 @@ pub struct FlowRecord {
     pub size: Bytes,
     /// When the flow started.
     pub start: Time,
-    /// From start until the sender processed the last acknowledgement; `None`: not finished.
+    /// From start until the sender processed the last acknowledgement (of a group: all members have the message); `None`: not
+    /// finished.
     pub fct: Option<Span>,
     /// The same in an idle fabric at line rate (a lower bound in the default mode).
     pub ideal_fct: Span,
@@ -25,6 +26,21 @@ pub struct FlowRecord {
     pub class: u8,
     /// The message's tag.
     pub tag: u64,
+}
+
+/// What became of a message to a group at one of its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberRecord {
+    /// The message's tag.
+    pub tag: u64,
+    /// The member.
+    pub member: NodeId,
+    /// Sending host.
+    pub src: NodeId,
+    /// The group's place in the list.
+    pub group: u32,
+    /// When the member had the whole message; `None`: never.
+    pub delivered: Option<Time>,
 }
 
 /// A port's data class was paused by its peer.
@@ -113,6 +129,8 @@ pub struct PortRecord {
 pub trait Recorder {
     /// A flow ended (in order of completion), or the run did without it (then in order of start).
     fn flow(&mut self, _flow: &FlowRecord) {}
+    /// A member of a group has a message, or will not get it: once per message and member other than its sender.
+    fn member(&mut self, _member: &MemberRecord) {}
     /// A pause ended.
     fn pause(&mut self, _pause: &PauseRecord) {}
     /// An acknowledgement was processed; only when the run records acknowledgements.

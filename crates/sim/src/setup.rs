@@ -5,9 +5,9 @@ use std::sync::Arc;
 use raddle_fabric::Fabric;
 use raddle_routing::{LinkState, PathChoice, RoutingError, UnicastTables};
 use raddle_transport::cc::{Environment, SchemeParameters};
-use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
+use raddle_units::{BitRate, Bytes, LinkId, NodeId, Span, Time};
 
-use crate::{chance::MarkReplay, semantics::Semantics};
+use crate::{chance::MarkReplay, multicast::Multicast, semantics::Semantics};
 
 /// A fabric with its routes and the figures derived from them; shared by all runs of an experiment.
 #[derive(Debug)]
@@ -69,6 +69,26 @@ pub enum SetupError {
         /// Buffer needed before any packet is shared.
         reserved: Bytes,
     },
+    /// Multicast groups that the network cannot carry.
+    #[error("multicast {group}: {problem}")]
+    Group {
+        /// The group's place in the list.
+        group: u32,
+        /// What is wrong, and the way out.
+        problem: String,
+    },
+    /// A message to a group that is not there, or from a host that is not in it.
+    #[error("message {tag} from {src} goes to multicast group {group}, {problem}")]
+    GroupMessage {
+        /// The message.
+        tag: u64,
+        /// Its sender.
+        src: NodeId,
+        /// The group's place in the list.
+        group: u32,
+        /// What is wrong.
+        problem: &'static str,
+    },
 }
 
 /// A link that fails and may return.
@@ -120,6 +140,8 @@ pub struct RunConfig {
     pub record_acks: bool,
     /// ECN marks to replay instead of drawing them.
     pub marks: Option<Arc<MarkReplay>>,
+    /// Groups and multicast tables; without them no message goes to a group.
+    pub multicast: Option<Arc<Multicast>>,
 }
 
 impl RunConfig {
@@ -143,6 +165,7 @@ impl RunConfig {
             watch_from: Bytes(1_000_000),
             record_acks: false,
             marks: None,
+            multicast: None,
         }
     }
 }
@@ -183,9 +206,12 @@ pub struct RunSummary {
     pub flows_finished: u64,
     /// Payload bytes handed to NICs, retransmissions included.
     pub payload_sent: u64,
+    /// Payload bytes of the copies that switches made of packets to groups, beside the packet that came in.
+    pub payload_copied: u64,
     /// Payload bytes accepted in order by receivers.
     pub payload_delivered: u64,
-    /// Payload bytes of dropped packets and of packets that receivers refused (duplicates, gaps).
+    /// Payload bytes of dropped packets and of packets that receivers refused (duplicates, gaps, second copies, packets of
+    /// groups they are not in).
     pub payload_discarded: u64,
     /// Payload bytes in queues and on links when the run ended.
     pub payload_in_flight: u64,
@@ -199,6 +225,17 @@ pub struct RunSummary {
     pub timeouts: u64,
     /// NACKs received.
     pub nacks: u64,
+    /// Members that received a message to their group in full, over all messages.
+    pub members_reached: u64,
+    /// Members that did not: given up by the sender, or not reached when the run ended.
+    pub members_missed: u64,
+    /// Second copies that members dropped (fault tolerance).
+    pub second_copies: u64,
+    /// Packets that reached hosts outside their group, which shares its tree with others.
+    pub foreign_copies: u64,
+    /// Packets to groups that ended in a switch whose table has no port for them: a tree with a stem above its last branch, or
+    /// an entry that is missing. Their payload counts as discarded.
+    pub dead_ends: u64,
     /// Simulated picoseconds until the last event.
     pub end_ps: u64,
     /// The run was cancelled before its end.

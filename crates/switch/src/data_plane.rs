@@ -27,6 +27,9 @@ pub enum FrameKind {
     Plain,
     /// Marked by ECN and stamped with telemetry.
     Data,
+    /// [`Self::Data`] of which there are copies in other ports: the ingress bytes are released with the last one. Made by
+    /// [`Switch::enqueue_copies`].
+    Copy,
     /// PFC: stop sending this data class.
     Pause(u8),
     /// PFC: send this data class again.
@@ -59,6 +62,10 @@ pub trait Frames {
     fn raise_digest(&mut self, handle: u32, code: u16);
     /// 31 random bits.
     fn random(&mut self) -> u32;
+    /// Keeps a word of the switch's with a frame that is one of several copies, for as long as it is in this switch.
+    fn set_account(&mut self, handle: u32, account: u32);
+    /// The word that [`Self::set_account`] kept.
+    fn account(&self, handle: u32) -> u32;
 }
 
 /// A frame that is to be sent now.
@@ -70,8 +77,8 @@ pub struct Departure {
     pub resume: Option<u16>,
 }
 
-/// Output ports of a frame that is replicated.
-pub type Copies<'a> = &'a [u16];
+/// Copies of a frame that is replicated: for each its output port and the driver's name for it.
+pub type Copies<'a> = &'a [(u16, u32)];
 
 /// Settings of one port.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,8 +174,9 @@ const _: () = assert!(std::mem::offset_of!(Port, rate_code) < 64 && size_of::<Qu
 pub struct Switch {
     ports: Box<[Port]>,
     buffer: SharedBuffer,
-    /// Copies left of replicated frames, by handle: the ingress bytes are released with the last.
-    copies_left: Vec<(u32, u16)>,
+    /// Copies left of replicated frames, by account: the ingress bytes are released with the last.
+    copies_left: Vec<u16>,
+    free_accounts: Vec<u32>,
     pfc_frame_bytes: u32,
     view_with_departing: bool,
     stamping: Stamping,
@@ -220,6 +228,7 @@ impl Switch {
             ports: ports.iter().map(port).collect(),
             buffer: SharedBuffer::new(buffer),
             copies_left: Vec::new(),
+            free_accounts: Vec::new(),
             pfc_frame_bytes: config.pfc_frame_bytes,
             view_with_departing: config.queue_view_with_departing,
             stamping: config.stamping,
@@ -235,19 +244,37 @@ impl Switch {
         Ok(pause)
     }
 
-    /// Like [`Self::enqueue`] for a frame that leaves by several ports; its bytes count once, until the last copy leaves.
-    /// An empty list of ports frees the frame at once.
-    pub fn enqueue_copies(&mut self, outs: Copies<'_>, frame: Frame) -> Result<bool, Refused> {
-        let Some((&first, others)) = outs.split_first() else {
+    /// Like [`Self::enqueue`] for a data frame that leaves by several ports; its bytes count once, until the last copy leaves.
+    /// Each copy has a handle of its own (marks and telemetry differ); the handle in `frame` does not matter. An empty list
+    /// of copies takes nothing.
+    pub fn enqueue_copies(
+        &mut self,
+        copies: Copies<'_>,
+        frame: Frame,
+        frames: &mut impl Frames,
+    ) -> Result<bool, Refused> {
+        if copies.is_empty() {
             return Ok(false);
-        };
-        let pause = self.admit(&frame)?;
-        if !others.is_empty() {
-            self.copies_left.push((frame.handle, outs.len() as u16));
         }
-        self.append(first, frame);
-        for &out in others {
-            self.append(out, frame);
+        let pause = self.admit(&frame)?;
+        if let &[(out, handle)] = copies {
+            self.append(out, Frame { handle, ..frame });
+            return Ok(pause);
+        }
+        let kind = if frame.queue >= QUEUE_DATA {
+            FrameKind::Copy
+        } else {
+            frame.kind
+        };
+        let account = self.open_account(copies.len());
+        for &(out, handle) in copies {
+            frames.set_account(handle, account);
+            let copy = Frame {
+                handle,
+                kind,
+                ..frame
+            };
+            self.append(out, copy);
         }
         Ok(pause)
     }
@@ -318,14 +345,19 @@ impl Switch {
 
     /// Port `out` lost its link: all it holds is taken out (and its ingress bytes released), pauses in both directions
     /// are forgotten. `lost` receives each frame; the ports on which a RESUME was queued are returned.
-    pub fn flush(&mut self, out: u16, mut lost: impl FnMut(Frame)) -> Vec<u16> {
+    pub fn flush(
+        &mut self,
+        out: u16,
+        frames: &impl Frames,
+        mut lost: impl FnMut(Frame),
+    ) -> Vec<u16> {
         let mut resumed = Vec::new();
         for queue in 0..QUEUES {
             let held = std::mem::take(&mut self.ports[usize::from(out)].queues[queue]);
             for frame in held.frames {
                 if frame.queue >= QUEUE_DATA {
                     let class = usize::from(frame.queue - QUEUE_DATA);
-                    if Self::is_last_copy(&mut self.copies_left, frame.handle) {
+                    if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
                         self.buffer.release(frame.in_port, class, frame.bytes);
                     }
                     if frame.in_port != out && self.buffer.take_resume(frame.in_port, class) {
@@ -333,7 +365,7 @@ impl Switch {
                         resumed.push(frame.in_port);
                     }
                 }
-                if matches!(frame.kind, FrameKind::Plain | FrameKind::Data) {
+                if !matches!(frame.kind, FrameKind::Pause(_) | FrameKind::Resume(_)) {
                     self.ports[usize::from(out)].drops += 1;
                     lost(frame);
                 }
@@ -460,9 +492,7 @@ impl Switch {
         let mut resume = None;
         if frame.queue >= QUEUE_DATA {
             let class = usize::from(frame.queue - QUEUE_DATA);
-            if self.copies_left.is_empty()
-                || Self::is_last_copy(&mut self.copies_left, frame.handle)
-            {
+            if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
                 self.buffer.release(frame.in_port, class, frame.bytes);
             }
             let port = &mut self.ports[usize::from(out)];
@@ -477,7 +507,7 @@ impl Switch {
                 resume = Some(frame.in_port);
             }
         }
-        if frame.kind == FrameKind::Data {
+        if matches!(frame.kind, FrameKind::Data | FrameKind::Copy) {
             let length = self.ports[usize::from(out)].queued_bytes + departing;
             self.stamp(now_ns, out, length, frame.handle, frames);
         }
@@ -548,14 +578,32 @@ impl Switch {
         }
     }
 
-    fn is_last_copy(copies_left: &mut Vec<(u32, u16)>, handle: u32) -> bool {
-        let Some(at) = copies_left.iter().position(|&(copied, _)| copied == handle) else {
+    fn open_account(&mut self, copies: usize) -> u32 {
+        // A frame has at most one copy per port, and ports are numbered by 16 bits.
+        let copies = u16::try_from(copies).unwrap_or(u16::MAX);
+        if let Some(account) = self.free_accounts.pop() {
+            self.copies_left[account as usize] = copies;
+            return account;
+        }
+        self.copies_left.push(copies);
+        (self.copies_left.len() - 1) as u32
+    }
+
+    /// A copy leaves: whether it is the last of its frame.
+    #[cold]
+    fn is_last_copy(&mut self, handle: u32, frames: &impl Frames) -> bool {
+        let account = frames.account(handle);
+        let Some(left) = self.copies_left.get_mut(account as usize) else {
+            debug_assert!(
+                false,
+                "frame {handle} names account {account}, which there is not"
+            );
             return true;
         };
-        copies_left[at].1 -= 1;
-        let last = copies_left[at].1 == 0;
+        *left -= 1;
+        let last = *left == 0;
         if last {
-            copies_left.swap_remove(at);
+            self.free_accounts.push(account);
         }
         last
     }

@@ -48,6 +48,8 @@ pub use generate::{
 pub use graph::{GraphBuilder, MessageGraph, Step};
 pub use ideal::{IdealNetwork, drive_ideal};
 pub use list::{FlowList, Streamed};
-pub use message::{DATA_PRIORITY, Message, PLAIN_CLASS, TESTED_PREFIX, Workload, is_tested_class};
+pub use message::{
+    DATA_PRIORITY, GroupId, Message, PLAIN_CLASS, TESTED_PREFIX, Workload, is_tested_class,
+};
 pub use spec::{FlowFile, ReadFile, TrafficSource, TrafficSpec, has_isolated_twin};
 pub use stats::{ClassStats, LoadBase, TrafficStats, describe};

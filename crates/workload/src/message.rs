@@ -13,14 +13,38 @@ pub const TESTED_PREFIX: &str = "tested-";
 /// Data priority of the reference flow files; 0 is kept for control traffic there.
 pub const DATA_PRIORITY: u8 = 3;
 
-/// One transfer from a host to another.
+/// A multicast group, by its place in the driver's list of groups.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GroupId(pub u32);
+
+impl GroupId {
+    /// Addresses from here on name groups, as the upper part of the address space does in IP and InfiniBand.
+    const FIRST_ADDRESS: u32 = 1 << 31;
+    /// Groups that addresses can tell apart.
+    pub const LIMIT: u32 = 1 << 31;
+
+    /// What a message to the group has as its [`Message::dst`]. The number is below [`Self::LIMIT`].
+    pub const fn address(self) -> NodeId {
+        NodeId(Self::FIRST_ADDRESS | self.0)
+    }
+
+    /// The group that an address names; `None`: it is a host's.
+    pub const fn of(address: NodeId) -> Option<Self> {
+        if address.0 < Self::FIRST_ADDRESS {
+            return None;
+        }
+        Some(Self(address.0 - Self::FIRST_ADDRESS))
+    }
+}
+
+/// One transfer from a host to another, or to all other members of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Message {
     /// When the sender may begin.
     pub start: Time,
     /// Sending host.
     pub src: NodeId,
-    /// Receiving host, never the sender.
+    /// Receiving host, never the sender; or a group's address ([`GroupId::address`]), of which the sender is a member.
     pub dst: NodeId,
     /// Payload, at least one byte.
     pub size: Bytes,
@@ -47,9 +71,16 @@ pub trait Workload: Send {
     /// That message. Equal times come in the order of the file or of creation.
     fn pop(&mut self) -> Option<Message>;
 
-    /// The receiver of message `tag` has all its bytes at `now`. May make new messages startable, at `now` or later.
+    /// The receiver of message `tag` has all its bytes at `now` (of a group: the last member). May make new messages
+    /// startable, at `now` or later.
     fn on_delivered(&mut self, now: Time, tag: u64) {
         let _ = (now, tag);
+    }
+
+    /// One member of the group that message `tag` went to has all its bytes at `now`; [`on_delivered`](Self::on_delivered)
+    /// follows with the last one.
+    fn on_member_delivered(&mut self, now: Time, tag: u64, member: NodeId) {
+        let _ = (now, tag, member);
     }
 
     /// Whether deliveries matter here; if not, [`on_delivered`](Self::on_delivered) need not be called.
@@ -95,6 +126,9 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
     }
     fn on_delivered(&mut self, now: Time, tag: u64) {
         (**self).on_delivered(now, tag);
+    }
+    fn on_member_delivered(&mut self, now: Time, tag: u64, member: NodeId) {
+        (**self).on_member_delivered(now, tag, member);
     }
     fn has_dependencies(&self) -> bool {
         (**self).has_dependencies()

@@ -18,6 +18,7 @@ use super::{
     Engine, Keys, Layout, fault,
     host::Nic,
     link::{LinkEnd, PortHistory},
+    multicast::Multicasts,
     route::Router,
     sample::Sampler,
 };
@@ -215,6 +216,9 @@ impl<'a> Engine<'a> {
                 switches.push(switch(network, config, &layout, &signals, node)?);
             }
         }
+        let multicast = Multicasts::new(config.multicast.as_deref(), fabric)?;
+        let mut changes = fault::changes(&config.faults, config.reroute_delay);
+        changes.extend(multicast.changes());
         let classes = workload.classes().len();
         let line_rate = network.environment.line_rate.0;
         Ok(Self {
@@ -239,7 +243,7 @@ impl<'a> Engine<'a> {
             router: Router::new(&network.tables, config.path_choice, fabric),
             idle_tables: &network.tables,
             links: LinkState::all_up(fabric),
-            changes: fault::changes(&config.faults, config.reroute_delay),
+            changes,
             history: ends.iter().map(|_| PortHistory::default()).collect(),
             ends,
             switches,
@@ -257,6 +261,7 @@ impl<'a> Engine<'a> {
             pairs: FxHashMap::default(),
             pending: Vec::new(),
             next_start: Time::NEVER,
+            multicast,
             sampler: Sampler::new(config.sample_interval, classes),
             paused_ports: 0,
             summary: RunSummary::default(),

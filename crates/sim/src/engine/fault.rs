@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use raddle_routing::UnicastTables;
 use raddle_units::{LinkId, PortId, Span, Time};
 
-use super::{Engine, Kind};
+use super::{Engine, Kind, link::frame_access, multicast::NO_SEND};
 use crate::setup::LinkFault;
 
 /// Something that happens to a link or to the routes.
@@ -14,6 +14,8 @@ pub(super) enum Change {
     Down(Time, LinkId),
     Up(Time, LinkId),
     Reroute(Time),
+    /// Multicast tables change, by place in the list of updates.
+    Multicast(Time, u32),
 }
 
 pub(super) fn changes(faults: &[LinkFault], reroute_delay: Span) -> Vec<Change> {
@@ -54,8 +56,10 @@ fn merged(faults: &[LinkFault]) -> Vec<LinkFault> {
 impl Engine<'_> {
     pub(super) fn schedule_faults(&mut self) {
         for index in 0..self.changes.len() {
-            let (Change::Down(at, _) | Change::Up(at, _) | Change::Reroute(at)) =
-                self.changes[index];
+            let (Change::Down(at, _)
+            | Change::Up(at, _)
+            | Change::Reroute(at)
+            | Change::Multicast(at, _)) = self.changes[index];
             let key = self.keys.next(Kind::Link, PortId(0), index as u32);
             self.push(at, key, Kind::Link.pack(0, index as u32));
         }
@@ -65,6 +69,7 @@ impl Engine<'_> {
         match self.changes[index] {
             Change::Down(_, link) => self.fail_link(link),
             Change::Up(_, link) => self.restore_link(link),
+            Change::Multicast(_, update) => self.multicast.update(update),
             Change::Reroute(_) => {
                 // The same fabric had tables before: only the set of links differs, so this cannot fail.
                 if let Ok(tables) =
@@ -82,7 +87,7 @@ impl Engine<'_> {
     fn move_flows_to_working_ports(&mut self) {
         for index in 0..self.flows.len() as u32 {
             let flow = &self.flows[index as usize];
-            if !flow.live || self.fabric.ports_of(flow.src).len() == 1 {
+            if !flow.live || flow.send != NO_SEND || self.fabric.ports_of(flow.src).len() == 1 {
                 continue;
             }
             let (src, dst, hash, old) = (flow.src, flow.dst, flow.hash, flow.nic);
@@ -111,13 +116,16 @@ impl Engine<'_> {
             self.history[port.index()].failed_at = self.now;
             let end = &mut self.ends[port.index()];
             let (is_switch, device, index) = (end.is_switch, end.device as usize, end.index);
+            let node = end.node;
             if end.paused != 0 {
                 end.paused = 0;
                 self.end_pause(port);
             }
             let mut lost = Vec::new();
             if is_switch {
-                let resumed = self.switches[device].flush(index, |frame| lost.push(frame.handle));
+                let frames = frame_access!(self, node);
+                let resumed =
+                    self.switches[device].flush(index, &frames, |frame| lost.push(frame.handle));
                 for other in resumed {
                     self.switch_transmit(self.port_on(port, other));
                 }

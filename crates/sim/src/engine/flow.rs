@@ -6,15 +6,26 @@ use raddle_transport::{
     reliability::{Receiver, Sender},
 };
 use raddle_units::{Bytes, NodeId, Span, Time};
-use raddle_workload::Message;
+use raddle_workload::{GroupId, Message};
 
-use super::{Engine, Kind};
+use super::{Engine, Kind, multicast::NO_SEND};
 use crate::{paths::Path, record::FlowRecord};
+
+/// What differs between a flow to a host and one to a group when it starts.
+pub(super) struct Opening {
+    pub(super) sport: u16,
+    pub(super) hash: FlowHash,
+    /// Hash of its acknowledgements.
+    pub(super) reverse: FlowHash,
+    pub(super) nic: u32,
+    pub(super) ideal_fct: Span,
+    pub(super) send: u32,
+}
 
 /// First source port of a pair of hosts.
 const FIRST_SPORT: u16 = 10_000;
 /// Destination port of all flows, as in the reference's flow files.
-const DPORT: u32 = 100;
+pub(super) const DPORT: u32 = 100;
 
 /// The sender's side.
 #[derive(Debug)]
@@ -48,6 +59,8 @@ pub(super) struct Flow {
     pub(super) start: Time,
     pub(super) tag: u64,
     pub(super) ideal_fct: Span,
+    /// Place among the messages to groups, [`NO_SEND`] for a flow to a host.
+    pub(super) send: u32,
 }
 
 /// The receiver's side.
@@ -64,7 +77,7 @@ pub(super) struct Reception {
 }
 
 /// A host's address in the reference: 11.0.0.1 plus its number in the two middle bytes.
-fn address(host: NodeId) -> u32 {
+pub(super) fn address(host: NodeId) -> u32 {
     0x0b00_0001u32
         .wrapping_add((host.0 / 256) << 16)
         .wrapping_add((host.0 % 256) << 8)
@@ -72,18 +85,12 @@ fn address(host: NodeId) -> u32 {
 
 impl Engine<'_> {
     pub(super) fn start_flow(&mut self, message: Message) {
-        let Message {
-            src,
-            dst,
-            size,
-            class,
-            priority,
-            tag,
-            ..
-        } = message;
-        let used = self.pairs.entry((src, dst)).or_insert(0);
-        let sport = FIRST_SPORT.wrapping_add(*used);
-        *used = used.wrapping_add(1);
+        let Message { src, dst, size, .. } = message;
+        if let Some(group) = GroupId::of(dst) {
+            self.start_group_flow(message, group);
+            return;
+        }
+        let sport = self.next_sport(src, dst);
         let ports = u32::from(sport) | DPORT << 16;
         let hash = FlowHash::new(address(src), address(dst), ports);
         let reverse = FlowHash::new(address(dst), address(src), ports.rotate_left(16));
@@ -102,6 +109,43 @@ impl Engine<'_> {
                 u64::from(self.layout.ack_bytes),
             )
         });
+        let opening = Opening {
+            sport,
+            hash,
+            reverse,
+            nic,
+            ideal_fct,
+            send: NO_SEND,
+        };
+        self.open_flow(message, opening);
+    }
+
+    /// Source port of the next flow of a pair.
+    pub(super) fn next_sport(&mut self, src: NodeId, dst: NodeId) -> u16 {
+        let used = self.pairs.entry((src, dst)).or_insert(0);
+        let sport = FIRST_SPORT.wrapping_add(*used);
+        *used = used.wrapping_add(1);
+        sport
+    }
+
+    pub(super) fn open_flow(&mut self, message: Message, opening: Opening) {
+        let Message {
+            src,
+            dst,
+            size,
+            class,
+            priority,
+            tag,
+            ..
+        } = message;
+        let Opening {
+            sport,
+            hash,
+            reverse,
+            nic,
+            ideal_fct,
+            send,
+        } = opening;
         let data_class = if self.layout.data_classes == 1 {
             0
         } else {
@@ -137,6 +181,7 @@ impl Engine<'_> {
             start: self.now,
             tag,
             ideal_fct,
+            send,
         };
         let watched = self
             .sampler
@@ -195,6 +240,10 @@ impl Engine<'_> {
         // From here on packets and timers of the flow are recognised as stale.
         let flow = &mut self.flows[index as usize];
         flow.generation = flow.generation.wrapping_add(1);
+        let send = std::mem::replace(&mut flow.send, NO_SEND);
+        if send != NO_SEND {
+            self.multicast.free(send);
+        }
         self.free_flows.push(index);
     }
 

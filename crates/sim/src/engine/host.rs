@@ -9,14 +9,14 @@ use raddle_transport::{
 };
 use raddle_units::{BitRate, Bytes, PortId, Span, Time, prefetch};
 
-use super::{Engine, Kind};
+use super::{Engine, Kind, multicast::NO_SEND};
 use crate::{
     packet::{Packet, PacketKind, Segment},
     record::AckRecord,
 };
 
 /// Least time between two NACKs for the same byte (the reference's nack interval).
-const NACK_INTERVAL: Span = Span::from_us(500);
+pub(super) const NACK_INTERVAL: Span = Span::from_us(500);
 
 /// A host's network card: one per port.
 #[derive(Debug)]
@@ -69,7 +69,10 @@ impl Nic {
     /// The flow whose turn it is.
     #[inline]
     pub(super) fn likely_next(&self) -> Option<u32> {
-        let next = self.flows.get(self.served + 1).or(self.flows.first())?;
+        let next = self
+            .flows
+            .get(self.served + 1)
+            .or_else(|| self.flows.first())?;
         Some(*next)
     }
 }
@@ -108,7 +111,7 @@ impl Engine<'_> {
         }
     }
 
-    fn nic_start(&mut self, nic_index: u32, bytes: u32, handle: u32) {
+    pub(super) fn nic_start(&mut self, nic_index: u32, bytes: u32, handle: u32) {
         let port = self.nics[nic_index as usize].port;
         self.transmit(port, bytes, Kind::Arrive, handle);
         let history = &mut self.history[port.index()];
@@ -196,7 +199,8 @@ impl Engine<'_> {
             .timing
             .transmission_time(Bytes(u64::from(bytes)), rate);
         flow.next_send = self.now + gap;
-        let packet = Packet::data(Segment {
+        let send = flow.send;
+        let mut packet = Packet::data(Segment {
             flow: index,
             generation: flow.generation,
             src: flow.src,
@@ -208,6 +212,10 @@ impl Engine<'_> {
             bytes,
             payload: payload as u32,
         });
+        if send != NO_SEND {
+            packet.kind = PacketKind::GroupData;
+            packet.dst = self.multicast.address(send);
+        }
         self.summary.payload_sent += payload;
         let handle = self.packets.insert(packet);
         self.nic_start(nic_index, bytes, handle);
@@ -231,7 +239,7 @@ impl Engine<'_> {
         let packet = self.packets.get(handle);
         if packet.generation != self.flows[packet.flow as usize].generation {
             // The flow is over and forgotten; this is a late duplicate or its acknowledgement.
-            if packet.kind == PacketKind::Data {
+            if packet.kind.is_data() {
                 self.summary.payload_discarded += u64::from(packet.payload);
             }
             self.packets.remove(handle);
@@ -240,6 +248,8 @@ impl Engine<'_> {
         match packet.kind {
             PacketKind::Data => self.receive_data(nic_index, handle),
             PacketKind::Ack | PacketKind::Nack => self.receive_ack(handle),
+            PacketKind::GroupData => self.receive_group_data(port, nic_index, handle),
+            PacketKind::GroupAck | PacketKind::GroupNack => self.receive_group_ack(handle),
             PacketKind::Free => debug_assert!(false, "a free packet arrived at {port}"),
         }
     }
@@ -392,7 +402,7 @@ impl Engine<'_> {
     }
 
     /// Takes over what congestion control decided: rate, window, timers.
-    fn apply_control(&mut self, index: u32) {
+    pub(super) fn apply_control(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         let rate = flow.control.rate();
         if rate != flow.rate {
@@ -466,14 +476,17 @@ impl Engine<'_> {
         let nic = &self.nics[flow.nic as usize];
         // A flow that cannot even send, behind a failed link or a pause, gives up too: else the run never ended.
         if waits || nic.paused != 0 || !self.ends[nic.port.index()].up {
-            if u32::from(flow.timeouts) >= self.config.max_timeouts.min(255) {
-                self.abandon_flow(index);
+            if u32::from(flow.timeouts) >= self.patience(index) {
+                if self.flows[index as usize].send == NO_SEND || !self.leave_slowest(index) {
+                    self.abandon_flow(index);
+                }
                 return;
             }
-            flow.timeouts += 1;
+            self.flows[index as usize].timeouts += 1;
         }
         if waits {
             self.summary.timeouts += 1;
+            let flow = &mut self.flows[index as usize];
             flow.sender.on_timeout();
             flow.next_send = self.now;
             flow.control

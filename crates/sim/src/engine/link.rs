@@ -107,19 +107,19 @@ impl LinkEnd {
 }
 
 /// The engine's packets as a switch sees them.
-struct FrameAccess<'a> {
-    packets: &'a mut Packets,
-    flows: &'a [Flow],
-    chance: &'a mut Chance,
-    replay: Option<&'a MarkReplay>,
-    node: NodeId,
-    record_room: u8,
+pub(super) struct FrameAccess<'a> {
+    pub(super) packets: &'a mut Packets,
+    pub(super) flows: &'a [Flow],
+    pub(super) chance: &'a mut Chance,
+    pub(super) replay: Option<&'a MarkReplay>,
+    pub(super) node: NodeId,
+    pub(super) record_room: u8,
 }
 
 /// [`FrameAccess`] for a switch, borrowing only what it needs of the engine.
 macro_rules! frame_access {
     ($engine:ident, $node:expr) => {
-        FrameAccess {
+        $crate::engine::link::FrameAccess {
             packets: &mut $engine.packets,
             flows: &$engine.flows,
             chance: &mut $engine.chance,
@@ -129,11 +129,12 @@ macro_rules! frame_access {
         }
     };
 }
+pub(super) use frame_access;
 
 impl Frames for FrameAccess<'_> {
     fn mark(&mut self, handle: u32, probability: f64) -> bool {
         let packet = self.packets.get(handle);
-        if packet.kind != PacketKind::Data {
+        if !packet.kind.is_data() {
             // An acknowledgement in the data queue: the reference decides about its mark too, and nobody reads it.
             if probability < 1.0 {
                 self.chance.happens(self.node, probability);
@@ -166,6 +167,14 @@ impl Frames for FrameAccess<'_> {
 
     fn random(&mut self) -> u32 {
         self.chance.bits(self.node)
+    }
+
+    fn set_account(&mut self, handle: u32, account: u32) {
+        self.packets.get_mut(handle).account = account;
+    }
+
+    fn account(&self, handle: u32) -> u32 {
+        self.packets.get(handle).account
     }
 }
 
@@ -250,7 +259,9 @@ impl Engine<'_> {
             ..
         } = departure.frame;
         match kind {
-            FrameKind::Plain | FrameKind::Data => self.transmit(port, bytes, Kind::Arrive, handle),
+            FrameKind::Plain | FrameKind::Data | FrameKind::Copy => {
+                self.transmit(port, bytes, Kind::Arrive, handle);
+            }
             FrameKind::Pause(class) => {
                 self.transmit(port, bytes, Kind::Pfc, u32::from(class) << 1 | 1);
             }
@@ -276,13 +287,13 @@ impl Engine<'_> {
             return;
         }
         let packet = self.packets.get_mut(handle);
+        let kind = match packet.kind {
+            PacketKind::Data => FrameKind::Data,
+            PacketKind::GroupData => return self.replicate(port, handle),
+            _ => FrameKind::Plain,
+        };
         let known = packet.take_out();
         let (dst, hash, bytes, queue) = (packet.dst, packet.hash, packet.bytes, packet.queue);
-        let kind = if packet.kind == PacketKind::Data {
-            FrameKind::Data
-        } else {
-            FrameKind::Plain
-        };
         let Some(out) = known.or_else(|| self.router.next_hop(node, dst, hash)) else {
             self.history[port.index()].lost += 1;
             self.drop_packet(handle);
@@ -333,7 +344,7 @@ impl Engine<'_> {
     /// A packet is lost; its bytes are accounted for.
     pub(super) fn drop_packet(&mut self, handle: u32) {
         let packet = self.packets.get(handle);
-        if packet.kind == PacketKind::Data {
+        if packet.kind.is_data() {
             self.summary.payload_discarded += u64::from(packet.payload);
         }
         self.summary.drops += 1;

@@ -68,7 +68,9 @@ impl Engine<'_> {
             match (end.is_switch, arrives) {
                 (true, true) => {
                     let packet = self.packets.get(event.what as u32);
-                    self.router.tables.prefetch(end.node, packet.dst);
+                    if packet.kind != PacketKind::GroupData {
+                        self.router.tables.prefetch(end.node, packet.dst);
+                    }
                 }
                 (true, false) => self.switches[end.device as usize].prefetch_port(end.index),
                 (false, false) => prefetch(&self.nics[end.device as usize]),
@@ -77,7 +79,7 @@ impl Engine<'_> {
                     self.packets.prefetch_rest(event.what as u32);
                     let packet = self.packets.get(event.what as u32);
                     prefetch(&self.flows[packet.flow as usize]);
-                    if packet.kind == PacketKind::Data {
+                    if packet.kind.is_data() {
                         prefetch(&self.receptions[packet.flow as usize]);
                     }
                 }
@@ -102,6 +104,9 @@ impl Engine<'_> {
             }
             let handle = event.what as u32;
             let packet = self.packets.get(handle);
+            if packet.kind == PacketKind::GroupData {
+                continue;
+            }
             let Some(out) = self.router.next_hop(end.node, packet.dst, packet.hash) else {
                 continue;
             };

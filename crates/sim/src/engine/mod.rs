@@ -5,6 +5,7 @@
 //! | `link.rs` | the wire: transmission, arrival, PFC, switches |
 //! | `host.rs` | the NIC: which flow sends next, receivers, acknowledgements, timers |
 //! | `flow.rs` | a flow's state from message to record |
+//! | `multicast.rs` | messages to groups: copies in switches, members, the sender's progress |
 //! | `build.rs` | switches and ports from network and settings |
 //! | `route.rs` | the next hop |
 //! | `look_ahead.rs` | the cache: what the next events will touch |
@@ -17,6 +18,7 @@ mod flow;
 mod host;
 mod link;
 mod look_ahead;
+mod multicast;
 mod route;
 mod sample;
 
@@ -32,6 +34,7 @@ use self::{
     flow::{Flow, Reception},
     host::Nic,
     link::{LinkEnd, PortHistory},
+    multicast::Multicasts,
     route::Router,
     sample::Sampler,
 };
@@ -50,7 +53,8 @@ const CHECK_EVERY: u64 = 1 << 16;
 /// Runs a workload on a network to its end.
 ///
 /// # Errors
-/// [`SetupError`] when the settings do not fit the network; nothing has been simulated then.
+/// [`SetupError`] when the settings do not fit the network (nothing has been simulated then), or a message to a group does
+/// not fit the groups (the run ends there).
 pub fn simulate(
     network: &Network,
     config: &RunConfig,
@@ -60,7 +64,10 @@ pub fn simulate(
 ) -> Result<RunSummary, SetupError> {
     let mut engine = Engine::new(network, config, workload, recorder)?;
     engine.run(progress);
-    Ok(engine.finish())
+    match engine.multicast.fault.take() {
+        Some(fault) => Err(fault),
+        None => Ok(engine.finish()),
+    }
 }
 
 /// The kinds of events, packed with what they concern into [`Event::what`].
@@ -222,6 +229,7 @@ struct Engine<'a> {
     pending: Vec<Message>,
     next_start: Time,
 
+    multicast: Multicasts<'a>,
     sampler: Sampler,
     paused_ports: u64,
     summary: RunSummary,
@@ -280,6 +288,9 @@ impl Engine<'_> {
     fn pass_checkpoint(&mut self, event: &Event, end: Time) -> bool {
         if self.is_stale(event) {
             return true;
+        }
+        if self.multicast.fault.is_some() {
+            return false;
         }
         if event.time >= end {
             self.sample_until(end);
@@ -366,10 +377,7 @@ impl Engine<'_> {
 
     fn finish(mut self) -> RunSummary {
         self.record_rest();
-        let in_flight = self
-            .packets
-            .iter()
-            .filter(|packet| packet.kind == crate::packet::PacketKind::Data);
+        let in_flight = self.packets.iter().filter(|packet| packet.kind.is_data());
         self.summary.payload_in_flight = in_flight.map(|packet| u64::from(packet.payload)).sum();
         self.summary.end_ps = self.now.0;
         self.summary

@@ -117,6 +117,7 @@ impl Engine<'_> {
             (flow.start, flow.src, flow.dst, flow.sport)
         });
         for index in open {
+            self.record_missing(index);
             self.record_flow(index, None);
         }
         for (end, history) in self.ends.iter().zip(&self.history) {

@@ -259,6 +259,7 @@ impl Resolver<'_> {
                 self.at(&["simulation", "schemes"])
             }
             SetupError::Routing(_) | SetupError::TooFewHosts { .. } => self.at(&["fabric"]),
+            SetupError::Group { .. } | SetupError::GroupMessage { .. } => self.at(&["traffic"]),
         };
         ExperimentError::at(at, Problem::Setup(clip(&error.to_string())))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use raddle_fabric::{Fabric, FabricBuilder};
 use raddle_sim::{
     Network, Progress, Recorder, RunConfig, RunSummary, Semantics, SetupError,
-    record::{AckRecord, FlowRecord, PauseRecord, PortRecord, Sample},
+    record::{AckRecord, FlowRecord, MemberRecord, PauseRecord, PortRecord, Sample},
     simulate,
 };
 use raddle_transport::cc::{SchemeParameters, SchemeSettings};
@@ -35,6 +35,7 @@ pub(crate) struct Snapshot {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Log {
     pub(crate) flows: Vec<FlowRecord>,
+    pub(crate) members: Vec<MemberRecord>,
     pub(crate) pauses: Vec<PauseRecord>,
     pub(crate) acks: Vec<AckRecord>,
     pub(crate) samples: Vec<Snapshot>,
@@ -44,6 +45,9 @@ pub(crate) struct Log {
 impl Recorder for Log {
     fn flow(&mut self, flow: &FlowRecord) {
         self.flows.push(*flow);
+    }
+    fn member(&mut self, member: &MemberRecord) {
+        self.members.push(*member);
     }
     fn pause(&mut self, pause: &PauseRecord) {
         self.pauses.push(*pause);
@@ -160,9 +164,9 @@ impl Lab {
 /// Queues cannot be negative unnoticed: all counters are unsigned and tests run with overflow checks.
 fn check_accounts(summary: &RunSummary, log: &Log) {
     assert_eq!(
-        summary.payload_sent,
+        summary.payload_sent + summary.payload_copied,
         summary.payload_delivered + summary.payload_discarded + summary.payload_in_flight,
-        "bytes sent = delivered + discarded + in flight: {summary:?}"
+        "bytes sent and copied = delivered + discarded + in flight: {summary:?}"
     );
     assert_eq!(
         log.flows.len() as u64,
@@ -177,6 +181,21 @@ fn check_accounts(summary: &RunSummary, log: &Log) {
     assert_eq!(tags.len(), log.flows.len(), "a flow is recorded once");
     let dropped: u64 = log.ports.iter().map(|port| port.drops).sum();
     assert_eq!(dropped, summary.drops, "every drop happened at a port");
+    let mut members: Vec<_> = log.members.iter().map(|it| (it.tag, it.member)).collect();
+    members.sort_unstable();
+    members.dedup();
+    assert_eq!(
+        members.len(),
+        log.members.len(),
+        "a member is recorded once per message"
+    );
+    let reached = log
+        .members
+        .iter()
+        .filter(|it| it.delivered.is_some())
+        .count() as u64;
+    assert_eq!(reached, summary.members_reached);
+    assert_eq!(members.len() as u64 - reached, summary.members_missed);
     for pause in &log.pauses {
         assert!(
             pause.start <= pause.end && pause.end.0 <= summary.end_ps,

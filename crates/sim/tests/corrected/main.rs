@@ -11,5 +11,8 @@ mod control;
 mod determinism;
 mod faults;
 mod graphs;
+mod look_ahead;
 mod loss;
+mod multicast;
+mod multicast_faults;
 mod rails;

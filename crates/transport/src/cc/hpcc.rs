@@ -88,12 +88,7 @@ impl Law {
                     environment.rate_source(),
                 )
                 .0,
-            fast_react: resolver.value(
-                "fast_react",
-                settings.fast_react,
-                true,
-                "HPCC algorithm 1",
-            ),
+            fast_react: resolver.value("fast_react", settings.fast_react, true, "HPCC algorithm 1"),
             window: resolver
                 .value("window", settings.window, environment.bdp, "largest BDP")
                 .0,
@@ -293,6 +288,10 @@ impl CongestionControl for Flow {
 
     fn on_timeout(&mut self, _now: Time, _parameters: &Parameters, limits: &FlowLimits) {
         self.law.halve(limits);
+    }
+
+    fn on_path_change(&mut self) {
+        self.hops = 0;
     }
 
     #[inline]

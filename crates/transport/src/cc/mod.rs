@@ -229,6 +229,10 @@ pub trait CongestionControl: Sized {
     ) {
     }
 
+    /// From the next acknowledgement on, telemetry and times are those of another path (a group's acker changed): what was
+    /// measured on the old one must not be compared with them.
+    fn on_path_change(&mut self) {}
+
     /// Sending rate in bit/s.
     fn rate(&self) -> u64;
 

@@ -108,6 +108,11 @@ macro_rules! registry {
                 }
             }
 
+            /// See [`CongestionControl::on_path_change`].
+            pub fn on_path_change(&mut self) {
+                match self { $(Self::$variant(flow) => flow.on_path_change(),)+ }
+            }
+
             /// Sending rate in bit/s.
             #[inline]
             pub fn rate(&self) -> u64 {

@@ -194,6 +194,11 @@ impl CongestionControl for Flow {
         self.on_loss(now, parameters, limits);
     }
 
+    fn on_path_change(&mut self) {
+        // The next RTT is remembered and not compared; the smoothed difference goes on.
+        self.update_after = 0;
+    }
+
     #[inline]
     fn rate(&self) -> u64 {
         self.rate

@@ -1,0 +1,1 @@
+//! Links that fail under messages to groups.
