@@ -16,7 +16,8 @@
 //! - `choice`: [`PathChoice`] and [`DModK`].
 //! - `links`: [`LinkState`], the links that are up; after a change the tables are computed anew.
 //! - [`groups`]: sets of communicators: grids, random groups, hierarchies, files.
-//! - [`mgid`]: numbers for groups, which decide their trees.
+//! - [`mgid`]: numbers for groups, which decide their trees; [`capacity`]: how many groups fit.
+//! - [`placement`]: jobs on terminals, so that they share no link.
 //!
 //! - `multicast`: engines for multicast groups, one file each behind one trait, and the tables that they fill.
 //!
@@ -25,12 +26,14 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
 
+pub mod capacity;
 mod choice;
 pub mod groups;
 mod hash;
 mod links;
 pub mod mgid;
 pub mod multicast;
+pub mod placement;
 mod random;
 mod unicast;
 
