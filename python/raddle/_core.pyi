@@ -10,10 +10,17 @@ from typing import final
 
 __all__ = [
     "Progress",
+    "RouteProgress",
     "experiment_schema",
     "fabric_build",
     "fabric_check",
+    "fabric_export",
+    "fabric_import",
     "merge",
+    "mgid",
+    "route",
+    "route_check",
+    "route_schema",
     "run",
     "traffic_describe",
     "traffic_write",
@@ -39,6 +46,19 @@ class Progress:
         """Expected flows; 0 while unknown or for open-ended traffic."""
     def cancel(self) -> None:
         """Ask the run to stop; it ends with `RunCancelled` within about 50 ms."""
+
+@final
+class RouteProgress:
+    """How far `route` is, safe to read from another thread while it is under way."""
+
+    def __new__(cls) -> RouteProgress: ...
+    @property
+    def phase(self) -> str:
+        """The engine at work, or words."""
+    @property
+    def engines_done(self) -> int: ...
+    def cancel(self) -> None:
+        """Ask the run to stop after the engine at work; it ends with `RunCancelled`."""
 
 def version() -> str:
     """Version of the compiled core, e.g. "0.1.0"."""
@@ -67,9 +87,20 @@ def fabric_build(spec_text: str, path: str, format: str) -> str:
     """Map text in `format` ("toml" or "hpcc-ns3") from a fabric TOML or a whole experiment."""
 
 def fabric_check(path: str, format: str, graph: bool) -> str:
-    """Check a map (`format`: "auto", "toml", "experiment", "hpcc-ns3"); JSON description.
+    """Check a map; JSON description. With `graph` also the nodes and links as columns.
 
-    With `graph` the JSON also carries the nodes and links as columns.
+    `format` is "auto", "toml", "experiment", "hpcc-ns3", "ibnetdiscover" or "ibsim".
+    """
+
+def fabric_export(path: str, format: str, out_format: str) -> str:
+    """Text in `out_format` ("ibsim", "toml", "hpcc-ns3") of a map (`format` as for `fabric_check`)."""
+
+def fabric_import(
+    path: str, format: str, rate: str | None, delay: str | None, split_ports: bool
+) -> tuple[str, str]:
+    """Map of an InfiniBand fabric (`format`: "auto", "ibnetdiscover", "ibsim"): JSON, TOML.
+
+    The JSON holds what `fabric_check` gives, `notes`, and `tree` (shape and what is missing) or `no_tree`.
     """
 
 def traffic_write(
@@ -83,3 +114,18 @@ def traffic_write(
 
 def traffic_describe(path: str, format: str, seed: int) -> str:
     """JSON: flows, bytes, first and last start, and the same per class."""
+
+def route_schema() -> str:
+    """JSON Schema of a route file."""
+
+def route_check(text: str, path: str) -> str:
+    """Judge route TOML `text` (files are relative to the folder of `path`); JSON description."""
+
+def route(text: str, path: str, out_dir: str, progress: RouteProgress) -> str:
+    """Route with all engines, write tables and `summary.json` to `out_dir`; gives the summary.
+
+    Every file is replaced whole, the summary last. Releases the GIL.
+    """
+
+def mgid(text: str, path: str) -> str:
+    """MGIDs of the groups of route TOML `text`; JSON with a row per group."""

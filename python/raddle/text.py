@@ -5,6 +5,7 @@ from collections.abc import Iterable
 __all__ = [
     "count",
     "duration_s",
+    "elapsed_s",
     "fixed",
     "join_words",
     "memory",
@@ -85,6 +86,11 @@ def duration_s(seconds: float) -> str:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
+
+
+def elapsed_s(seconds: float) -> str:
+    """Time that work took, in ms below a second: "12.3 ms", else as `duration_s`."""
+    return f"{significant(1e3 * seconds)} ms" if seconds < 1 else duration_s(seconds)
 
 
 def join_words(words: Iterable[str], last: str = "and") -> str:

@@ -5,6 +5,7 @@ use pyo3::{
     prelude::*,
     types::PyString,
 };
+use raddle_plan::PlanError;
 use raddle_sim::{experiment::ExperimentError, results::ResultsError};
 
 /// What a call may fail with.
@@ -14,6 +15,8 @@ pub(crate) enum Failure {
     Experiment(ExperimentError),
     /// A run or its results.
     Results(ResultsError),
+    /// Routing.
+    Plan(PlanError),
     /// A file that cannot be opened.
     Disk(std::io::Error, String),
     /// Text that did not come from this package.
@@ -32,10 +35,22 @@ impl From<ResultsError> for Failure {
     }
 }
 
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(error)
+    }
+}
+
 /// The Python exception for a failure.
 pub(crate) fn raise(py: Python<'_>, failure: Failure) -> PyErr {
     match failure {
         Failure::Experiment(error) => ours(py, "ExperimentError", &error.to_string()),
+        Failure::Plan(error) => match error {
+            PlanError::Input(error) => ours(py, "ExperimentError", &error.to_string()),
+            PlanError::Disk(error) => system(&error.source, error.path.display().to_string()),
+            PlanError::Cancelled => ours(py, "RunCancelled", &error.to_string()),
+            other => ours(py, "RunFailed", &other.to_string()),
+        },
         Failure::Disk(error, path) => system(&error, path),
         Failure::NotAPlan(message) => ours(py, "RaddleError", &message),
         Failure::Results(error) => match error {

@@ -4,7 +4,9 @@
 //! `raddle.errors.ExperimentError`, a cancelled run `RunCancelled`, a disk that refuses `OSError`.
 
 mod error;
+mod fabrics;
 mod plans;
+mod routes;
 
 use std::{
     path::{Path, PathBuf},
@@ -147,16 +149,10 @@ fn fabric_build(py: Python<'_>, spec_text: &str, path: &str, format: &str) -> Py
     .map_err(|error| raise(py, error))
 }
 
-/// Check a map (`format`: "auto", "toml", "experiment", "hpcc-ns3"); JSON description, with `graph` also all nodes.
+/// Check a map (`format`: "auto", "toml", "experiment", "hpcc-ns3", "ibnetdiscover", "ibsim"); JSON description, with `graph` also all nodes.
 #[pyfunction]
 fn fabric_check(py: Python<'_>, path: &str, format: &str, graph: bool) -> PyResult<String> {
-    let input = match format {
-        "auto" => FabricInput::Auto,
-        "toml" => FabricInput::Toml,
-        "experiment" => FabricInput::Experiment,
-        "hpcc-ns3" => FabricInput::HpccNs3,
-        other => return Err(unknown_format(other, "auto, toml, experiment, hpcc-ns3")),
-    };
+    let input = fabrics::input(format)?;
     py.detach(|| {
         let text = plans::read_text(path)?;
         let fabric = load_fabric(&text, path, input, &DiskFiles)?;
@@ -222,6 +218,11 @@ fn unknown_format(name: &str, known: &str) -> PyErr {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Progress>()?;
+    module.add_class::<routes::RouteProgress>()?;
+    module.add_function(wrap_pyfunction!(routes::route_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(routes::route_check, module)?)?;
+    module.add_function(wrap_pyfunction!(routes::route, module)?)?;
+    module.add_function(wrap_pyfunction!(routes::mgid, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(experiment_schema, module)?)?;
@@ -229,6 +230,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(merge, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_build, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_check, module)?)?;
+    module.add_function(wrap_pyfunction!(fabrics::fabric_import, module)?)?;
+    module.add_function(wrap_pyfunction!(fabrics::fabric_export, module)?)?;
     module.add_function(wrap_pyfunction!(traffic_write, module)?)?;
     module.add_function(wrap_pyfunction!(traffic_describe, module)?)
 }

@@ -1,12 +1,14 @@
 """The commands. Each one checks its words, calls one function of the package, and prints."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from raddle.cli import fabric, traffic
+from raddle.cli.route import route
 from raddle.cli.talk import EXIT_INTERRUPTED, guarded, print_json, print_table, progress_wanted, say
 from raddle.errors import ExperimentError
 
@@ -51,6 +53,14 @@ app = typer.Typer(
 )
 app.add_typer(fabric.app, name="fabric")
 app.add_typer(traffic.app, name="traffic")
+app.command(
+    name="route",
+    epilog=_examples(
+        "raddle route experiments/multicast-grid-64x32x16.toml",
+        "raddle route my.toml --out out/first --json | jq '.engines[].max_efi'",
+        "raddle route my.toml --dry-run   check the file, count the groups",
+    ),
+)(route)
 
 
 def _version(value: bool) -> None:
@@ -331,13 +341,27 @@ def init(
         say(f"wrote {file}; next: raddle run {file}")
 
 
-@app.command(epilog=_examples("raddle schema > experiment.schema.json"))
+class SchemaOf(StrEnum):
+    """Files that have a schema."""
+
+    EXPERIMENT = "experiment"
+    ROUTE = "route"
+
+
+@app.command(
+    epilog=_examples(
+        "raddle schema > experiment.schema.json", "raddle schema route > route.schema.json"
+    )
+)
 @guarded
-def schema(as_json: AsJson = False) -> None:
-    """Print the JSON Schema of an experiment file, for editors."""
+def schema(
+    of: Annotated[SchemaOf, typer.Argument(help="Which kind of file.")] = SchemaOf.EXPERIMENT,
+    as_json: AsJson = False,
+) -> None:
+    """Print the JSON Schema of an experiment or a route file, for editors."""
     from raddle import _core
 
-    print(_core.experiment_schema())
+    print(_core.route_schema() if of is SchemaOf.ROUTE else _core.experiment_schema())
 
 
 @app.command(epilog=_examples("raddle doctor", "raddle doctor --json"))

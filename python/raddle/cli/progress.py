@@ -1,4 +1,4 @@
-"""The progress display of `raddle run`: simulated time, packet-hops a second, time left."""
+"""Progress displays: of `raddle run` with packet-hops a second and time left, of `raddle route`."""
 
 import time
 from collections.abc import Sequence
@@ -6,12 +6,12 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from raddle.runner import RunState
 from raddle.text import count, duration_s, span_us
 
-__all__ = ["RunProgress"]
+__all__ = ["RouteBar", "RunProgress"]
 
 REFRESH_PER_S = 8
 
@@ -91,3 +91,36 @@ class RunProgress:
             self._tasks[name] = self._bars.add_task(name, total=1.0, talk="")
         self._bars.update(self._tasks[name], completed=fraction, talk="  ".join(words))
         return fraction, hops
+
+
+class RouteBar:
+    """A line with the engine at work and the time since it began."""
+
+    def __init__(self, engines: Sequence[str]) -> None:
+        self._engines = len(engines)
+        self._bars = Progress(
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            refresh_per_second=REFRESH_PER_S,
+            transient=True,
+        )
+        self._task = self._bars.add_task("", total=max(1, self._engines))
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def show(self, phase: str, done: int) -> None:
+        """Bring the display up to date: what is at work, and engines done."""
+        words = f"{phase} ({min(done + 1, self._engines)} of {self._engines})"
+        self._bars.update(self._task, description=words, completed=done)

@@ -7,7 +7,7 @@ from typing import Any
 from raddle.files import write_text
 from raddle.results import load
 
-__all__ = ["write_report", "write_sweep"]
+__all__ = ["write_report", "write_route_report", "write_sweep"]
 
 
 def write_report(folder: str | Path) -> Path:
@@ -23,6 +23,15 @@ def write_report(folder: str | Path) -> Path:
     results = load(folder)
     file = results.path / "report.html"
     write_text(file, render(results))
+    return file
+
+
+def write_route_report(folder: Path) -> Path:
+    """Write `folder`/report.html of what `raddle route` left there, and return its path."""
+    from raddle.report.routes import render_routes
+
+    file = folder / "report.html"
+    write_text(file, render_routes(folder))
     return file
 
 

@@ -7,9 +7,11 @@ links between two groups and has the load of the busiest of them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from raddle.columns import Floats, Integers, floats, integers, select
@@ -18,7 +20,17 @@ from raddle.results import Results
 from raddle.text import span_us
 from raddle.verdict import label_of
 
-__all__ = ["BusyLink", "busiest_links", "fabric_chart", "link_loads"]
+__all__ = [
+    "BusyLink",
+    "Drawing",
+    "between_groups",
+    "broken_lines",
+    "busiest_links",
+    "draw_groups",
+    "fabric_chart",
+    "level_axes",
+    "link_loads",
+]
 
 MOST_LINKS = 3000
 MOST_GROUPS = 80
@@ -45,7 +57,7 @@ class BusyLink:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawing:
+class Drawing:
     """Groups of nodes with their places, and the group of each node."""
 
     group_of: Mapping[int, int]
@@ -78,7 +90,7 @@ def fabric_chart(results: Results, simulated_ps: Mapping[str, float]) -> Chart |
     """One view per scheme."""
     if results.links.num_rows == 0 or results.nodes.num_rows == 0:
         return None
-    drawing = _draw(results)
+    drawing = draw_groups(results.nodes, results.links)
     loads = {
         s: link_loads(results, s, simulated_ps.get(s) or 0.0)
         for s in results.schemes
@@ -143,19 +155,13 @@ def busiest_links(
 
 def _map(
     results: Results,
-    drawing: _Drawing,
+    drawing: Drawing,
     loads: Floats,
     top: float,
     levels: list[float],
     scheme: str,
 ) -> go.Figure:
-    a = np.asarray([drawing.group_of[n] for n in integers(results.links, "node_a").tolist()])
-    b = np.asarray([drawing.group_of[n] for n in integers(results.links, "node_b").tolist()])
-    pair = np.minimum(a, b) * len(drawing.x) + np.maximum(a, b)
-    values, inverse = np.unique(pair, return_inverse=True)
-    peak = np.zeros(values.size)
-    np.maximum.at(peak, inverse, loads)
-    left, right = values // len(drawing.x), values % len(drawing.x)
+    left, right, peak = between_groups(drawing, results.links, loads)
     traces: list[go.Scatter] = []
     low = 0.0
     for share, colour, width, opacity in CLASSES:
@@ -165,8 +171,8 @@ def _map(
         ys = np.column_stack([drawing.y[left[rows]], drawing.y[right[rows]]])
         traces.append(
             go.Scatter(
-                x=_broken(xs),
-                y=_broken(ys),
+                x=broken_lines(xs),
+                y=broken_lines(ys),
                 mode="lines",
                 name=f"{low:.0%}–{high:.0%}" if top > 0.05 else f"{low:.1%}–{high:.1%}",
                 opacity=opacity,
@@ -200,24 +206,40 @@ def _map(
             meta="nodes",
         )
     )
-    names = ["hosts" if v == 0 else f"level {v:.0f}" for v in levels]
-    return figure(
-        traces,
-        x={"visible": False, "range": [-0.01, 1.01], "fixedrange": True},
-        y={
+    return figure(traces, **level_axes(levels))
+
+
+def level_axes(levels: list[float]) -> dict[str, Any]:
+    """Axes and margins of a map: levels named at the left."""
+    return {
+        "x": {"visible": False, "range": [-0.01, 1.01], "fixedrange": True},
+        "y": {
             "tickvals": levels,
-            "ticktext": names,
+            "ticktext": ["hosts" if v == 0 else f"level {v:.0f}" for v in levels],
             "range": [levels[0] - 0.2, levels[-1] + 0.2],
             "showgrid": False,
             "zeroline": False,
             "fixedrange": True,
         },
-        margin={"l": 58, "r": 12, "t": 8, "b": 8},
-    )
+        "margin": {"l": 58, "r": 12, "t": 8, "b": 8},
+    }
 
 
-def _draw(results: Results) -> _Drawing:
-    nodes, links = results.nodes, results.links
+def between_groups(
+    drawing: Drawing, links: pa.Table, values: Floats
+) -> tuple[Integers, Integers, Floats]:
+    """The pairs of groups that links join, and the largest value of each pair's links."""
+    a = np.asarray([drawing.group_of[n] for n in integers(links, "node_a").tolist()], np.int64)
+    b = np.asarray([drawing.group_of[n] for n in integers(links, "node_b").tolist()], np.int64)
+    pair = np.minimum(a, b) * len(drawing.x) + np.maximum(a, b)
+    pairs, inverse = np.unique(pair, return_inverse=True)
+    peak = np.zeros(pairs.size)
+    np.maximum.at(peak, inverse, values)
+    return pairs // len(drawing.x), pairs % len(drawing.x), peak
+
+
+def draw_groups(nodes: pa.Table, links: pa.Table) -> Drawing:
+    """Places of all nodes (node, level, name); with many links (node_a, node_b) in groups."""
     ids, level = integers(nodes, "node"), integers(nodes, "level")
     names = [str(n) for n in nodes["name"].to_pylist()]
     many = links.num_rows > MOST_LINKS
@@ -245,7 +267,7 @@ def _draw(results: Results) -> _Drawing:
             host.append(value == 0)
             first, last = names[part[0]], names[part[-1]]
             text.append(first if part.size == 1 else f"{first} to {last} ({part.size} nodes)")
-    return _Drawing(group_of, np.asarray(xs), np.asarray(ys), text, np.asarray(host))
+    return Drawing(group_of, np.asarray(xs), np.asarray(ys), text, np.asarray(host))
 
 
 def _limit(parts: list[Integers]) -> list[Integers]:
@@ -265,7 +287,7 @@ def _switch_above(ids: Integers, level: Integers, a: Integers, b: Integers) -> d
     return above
 
 
-def _paused_us(results: Results, scheme: str, drawing: _Drawing) -> Floats:
+def _paused_us(results: Results, scheme: str, drawing: Drawing) -> Floats:
     ports = select(results.ports, scheme=scheme)
     total = np.zeros(len(drawing.x))
     seeds = max(1, len(set(integers(ports, "seed").tolist())))
@@ -275,7 +297,7 @@ def _paused_us(results: Results, scheme: str, drawing: _Drawing) -> Floats:
     return total
 
 
-def _broken(pairs: Floats) -> Floats:
+def broken_lines(pairs: Floats) -> Floats:
     """Pairs of coordinates as one line with a gap after each pair."""
     return np.column_stack([pairs, np.full(len(pairs), np.nan)]).ravel().astype(np.float32)
 

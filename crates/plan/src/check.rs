@@ -1,0 +1,166 @@
+//! What the types of a route file cannot say: ranges, doubles, keys that belong to another pattern.
+
+use raddle_files::{
+    InputError, Problem,
+    document::{Location, Node, Value},
+    error::suggest,
+};
+
+use crate::{
+    fields::{GroupsTable, Pattern, RouteFile},
+    registry,
+};
+
+/// Most colours: their numbers have 16 bits.
+const MAX_COLOURS: u32 = 65_535;
+
+/// An error at the value of `path`, named by its last key.
+pub(crate) fn value_error(root: &Node, path: &[&str], message: impl Into<String>) -> InputError {
+    let key = path
+        .last()
+        .map_or_else(String::new, |key| format!("`{key}`: "));
+    let problem = Problem::Value {
+        key,
+        message: message.into(),
+    };
+    InputError::at(root.locate(path), problem)
+}
+
+/// Checks a route file whose keys and types are right. `root` gives the places.
+pub(crate) fn check(file: &RouteFile, root: &Node) -> Result<(), InputError> {
+    if file.schema != 1 {
+        let message = format!("version {} is unknown", file.schema);
+        return Err(value_error(root, &["schema"], message).with_hint("write schema = 1"));
+    }
+    if file.name.as_ref().is_some_and(|name| {
+        name.trim().is_empty() || name.len() > 120 || name.contains(char::is_control)
+    }) {
+        return Err(value_error(
+            root,
+            &["name"],
+            "a name is one line of 1 to 120 characters",
+        ));
+    }
+    groups(&file.groups, root)?;
+    multicast(file, root)
+}
+
+fn groups(groups: &GroupsTable, root: &Node) -> Result<(), InputError> {
+    use Pattern::{File, Grid, Hierarchy, Random};
+    // Each key with the patterns that have it, and those that cannot do without.
+    let keys: [(&str, bool, &[Pattern], &[Pattern]); 9] = [
+        (
+            "dims",
+            groups.dims.is_some(),
+            &[Grid, Hierarchy],
+            &[Grid, Hierarchy],
+        ),
+        (
+            "processes_per_terminal",
+            groups.processes_per_terminal.is_some(),
+            &[Grid, Hierarchy, Random],
+            &[],
+        ),
+        ("count", groups.count.is_some(), &[Random], &[Random]),
+        (
+            "members_per_group",
+            groups.members_per_group.is_some(),
+            &[Random],
+            &[],
+        ),
+        ("seed", groups.seed.is_some(), &[Random], &[]),
+        ("layers", groups.layers.is_some(), &[Grid], &[]),
+        (
+            "leaders_only",
+            groups.leaders_only.is_some(),
+            &[Hierarchy],
+            &[],
+        ),
+        ("file", groups.file.is_some(), &[File], &[File]),
+        ("pattern", true, &[Grid, Random, Hierarchy, File], &[]),
+    ];
+    let pattern = groups.pattern;
+    let name = pattern.name();
+    let own = || {
+        let own = keys.iter().filter(|(_, _, of, _)| of.contains(&pattern));
+        own.map(|(key, ..)| *key).collect::<Vec<_>>().join(", ")
+    };
+    for (key, given, of, _) in &keys {
+        if *given && !of.contains(&pattern) {
+            let message = format!("pattern = \"{name}\" does not use it");
+            return Err(value_error(root, &["groups", key], message)
+                .with_hint(format!("remove it; its keys are {}", own())));
+        }
+    }
+    for (key, given, _, needed) in &keys {
+        if !given && needed.contains(&pattern) {
+            let problem = Problem::Missing {
+                key: (*key).to_owned(),
+                within: format!(" in [groups] with pattern = \"{name}\""),
+            };
+            let hint = match (*key, pattern) {
+                ("dims", Grid) => "write the grid's lengths, x first, like dims = [64, 32, 16]",
+                ("dims", _) => {
+                    "write processes per block, lowest level first, like dims = [16, 256]"
+                }
+                ("count", _) => "write the number of groups, like count = 1000",
+                _ => "name a file with groups, like file = \"groups.csv\"",
+            };
+            return Err(InputError::at(root.locate(&["groups"]), problem).with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
+fn multicast(file: &RouteFile, root: &Node) -> Result<(), InputError> {
+    let table = &file.multicast;
+    let at = ["multicast", "engines"];
+    let known = registry::names();
+    if table.engines.as_ref().is_some_and(Vec::is_empty) {
+        return Err(value_error(root, &at, "the list is empty")
+            .with_hint(format!("name at least one of {}", known.join(", "))));
+    }
+    let engines = table.engines.as_deref().unwrap_or(&[]);
+    for (index, engine) in engines.iter().enumerate() {
+        if !known.contains(&engine.as_str()) {
+            let problem = Problem::UnknownWord {
+                what: "engine".to_owned(),
+                word: engine.chars().take(60).collect(),
+            };
+            return Err(
+                InputError::at(&item(root, &at, index), problem).with_hint(suggest(engine, &known))
+            );
+        }
+        if engines[..index].contains(engine) {
+            let problem = Problem::Value {
+                key: "`engines`: ".to_owned(),
+                message: format!("{engine} stands twice"),
+            };
+            return Err(
+                InputError::at(&item(root, &at, index), problem).with_hint("remove one of them")
+            );
+        }
+    }
+    match table.colours {
+        Some(0) => Err(value_error(
+            root,
+            &["multicast", "colours"],
+            "without colours there are no trees",
+        )
+        .with_hint("write the table entries of a port or switch, like colours = 32")),
+        Some(colours) if colours > MAX_COLOURS => {
+            let message = format!("{colours} is more than {MAX_COLOURS}");
+            Err(value_error(root, &["multicast", "colours"], message)
+                .with_hint("InfiniBand has at most 16384 multicast LIDs"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The place of an item of a list.
+pub(crate) fn item(root: &Node, path: &[&str], index: usize) -> Location {
+    match root.find(path).map(|node| &node.value) {
+        Some(Value::Array(items)) if index < items.len() => items[index].at.clone(),
+        _ => root.locate(path).clone(),
+    }
+}

@@ -1,0 +1,30 @@
+//! Multicast routes from files: a route file in, trees, tables and measures out.
+//!
+//! A route file names a fabric, groups and engines ([`RouteFile`]). [`Resolved`] makes and checks all of it, gives the
+//! groups their MGIDs, and [`run`] routes them with each engine and writes a folder: `summary.json`, `trees.parquet`,
+//! `tables.parquet`, `links.parquet`, `merges.parquet`, `nodes.parquet`, `drawn.json`. Nothing is simulated here.
+//!
+//! - `fields`, `check`: the tables of the file and their JSON Schema; what types cannot say.
+//! - `resolve`: fabric, groups, MGIDs.
+//! - [`registry`]: the engines by name.
+//! - `run`, `measure`, `tables`: routing, figures, files.
+//! - `numbers`, `jobs`: `raddle mgid` and `raddle place`.
+
+mod check;
+mod fields;
+mod measure;
+mod numbers;
+mod reason;
+pub mod registry;
+mod resolve;
+mod run;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use fields::{
+    GroupsTable, Layers, MulticastTable, Pattern, RouteFile, TableKind, route_schema,
+};
+pub use numbers::number_groups;
+pub use resolve::{DEFAULT_COLOURS, Resolved, group_format};
+pub use run::{PlanError, Progress, describe, run};

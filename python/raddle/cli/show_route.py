@@ -1,0 +1,75 @@
+"""What `raddle route` prints."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from raddle.cli.talk import print_table, say
+from raddle.route import headline
+from raddle.text import elapsed_s, fixed, memory
+
+__all__ = ["say_results", "show_check", "show_summary"]
+
+Json = Mapping[str, Any]
+HEADER = (
+    "engine", "groups", "max EFI", "mean EFI", "max TFI", "mean TFI", "trees", "merges", "entries",
+    "time", "memory",
+)  # fmt: skip
+
+
+def show_check(checked: Json) -> None:
+    """The fabric and the groups of a route file."""
+    print(f"{checked['name']}: {', '.join(checked['engines'])}")
+    _describe(checked)
+
+
+def show_summary(summary: Json) -> None:
+    """A table of the engines side by side."""
+    print(headline(summary))
+    _describe(summary)
+    print()
+    rows = []
+    for name, row in summary["engines"].items():
+        rows.append(
+            (
+                name,
+                *(_whole(row[key]) for key in ("groups", "max_efi")),
+                fixed(row["mean_efi"]),
+                _whole(row["max_tfi"]),
+                fixed(row["mean_tfi"]),
+                *(_whole(row[key]) for key in ("trees_left", "merges", "table_entries_max")),
+                "–" if row["route_s"] is None else elapsed_s(row["route_s"]),
+                "–" if row["memory_bytes"] is None else memory(row["memory_bytes"]),
+            )
+        )
+    print_table(HEADER, rows)
+    for name, row in summary["engines"].items():
+        if row["error"] is not None:
+            print(f"{name}: {row['error']}")
+
+
+def say_results(folder: Path, *, report: bool) -> None:
+    """Where things are."""
+    say(f"\ntrees     {folder / 'trees.parquet'}")
+    say(f"tables    {folder / 'tables.parquet'}")
+    if report:
+        say(f"report    {folder / 'report.html'}")
+
+
+def _describe(found: Json) -> None:
+    fabric, groups, multicast = found["fabric"], found["groups"], found["multicast"]
+    print(
+        f"fabric    {fabric['hosts']:,} hosts, {fabric['switches']:,} switches, "
+        f"{fabric['links']:,} links"
+    )
+    layers = f" in {groups['layers']:,} layers" if groups["layers"] > 1 else ""
+    print(
+        f"groups    {groups['count']:,}{layers}, {groups['smallest']:,} to {groups['largest']:,} "
+        "members"
+    )
+    two = ", two trees per group" if multicast["fault_tolerant"] else ""
+    print(f"tables    {multicast['colours']:,} colours, {multicast['table']}{two}")
+
+
+def _whole(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
