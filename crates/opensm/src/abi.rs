@@ -380,7 +380,6 @@ mod export {
     }
 
     #[unsafe(no_mangle)]
-    #[expect(non_upper_case_globals, reason = "OpenSM's name")]
     static osm_event_plugin: EventPlugin = EventPlugin {
         version: &raw const raddle_osm_version,
         create: raddle_osm_create,
