@@ -36,6 +36,22 @@ class MapFormat(StrEnum):
     HPCC_NS3 = "hpcc-ns3"
 
 
+class ExportFormat(StrEnum):
+    """Formats that maps are written in for other programs."""
+
+    IBSIM = "ibsim"
+    TOML = "toml"
+    HPCC_NS3 = "hpcc-ns3"
+
+
+class ImportFormat(StrEnum):
+    """Formats of InfiniBand tools that maps are read from."""
+
+    AUTO = "auto"
+    IBNETDISCOVER = "ibnetdiscover"
+    IBSIM = "ibsim"
+
+
 class MapSource(StrEnum):
     """Formats that maps are read from."""
 
@@ -43,6 +59,8 @@ class MapSource(StrEnum):
     TOML = "toml"
     EXPERIMENT = "experiment"
     HPCC_NS3 = "hpcc-ns3"
+    IBNETDISCOVER = "ibnetdiscover"
+    IBSIM = "ibsim"
 
 
 @app.command(
@@ -133,6 +151,93 @@ def show(
             say(f"wrote {out}")
 
 
+@app.command(
+    name="import",
+    epilog="[bold]Examples[/bold]\n\nibnetdiscover > dump.txt\n\n"
+    "raddle fabric import dump.txt --out map.toml\n\n"
+    "raddle fabric import cluster.net --format ibsim --rate 200Gbps --out map.toml",
+)
+@guarded
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(help="Output of ibnetdiscover, or a net file of ibsim.", show_default=False),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where to write the map (TOML).", show_default=False),
+    ] = None,
+    format: Annotated[ImportFormat, typer.Option("--format", "-f")] = ImportFormat.AUTO,
+    rate: Annotated[
+        str | None,
+        typer.Option(help="Rate of links for which the file gives none.", show_default="8Gbps"),
+    ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(help="Propagation delay of every link.", show_default="1us"),
+    ] = None,
+    whole_adapters: Annotated[
+        bool,
+        typer.Option(
+            "--whole-adapters",
+            help="An adapter with several links is one host, not a host per port.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read the map of an InfiniBand fabric; say what it is, what is missing and what is odd."""
+    from raddle import _core
+    from raddle.files import write_text
+
+    read(file)  # a file that cannot be read is bad usage
+    text, toml = _core.fabric_import(str(file), format.value, rate, delay, not whole_adapters)
+    found: dict[str, Any] = json.loads(text)
+    if out is not None:
+        write_text(out, toml)
+    if as_json:
+        print_json({**found, "file": None if out is None else str(out)})
+        return
+    _describe(found)
+    _describe_tree(found)
+    _describe_notes(found["notes"])
+    if out is not None:
+        say(f"wrote {out}")
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\nraddle fabric export map.toml --format ibsim --out map.net\n\n"
+    "ibsim -s map.net"
+)
+@guarded
+def export(
+    file: MapFile,
+    format: Annotated[ExportFormat, typer.Option("--format", "-f")] = ExportFormat.IBSIM,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to write it.", show_default="-")
+    ] = None,
+    source: Annotated[
+        MapSource, typer.Option("--from", help="Format of the map.")
+    ] = MapSource.AUTO,
+    as_json: AsJson = False,
+) -> None:
+    """Write a map for another program: as a net file of ibsim, on which OpenSM can run."""
+    from raddle import _core
+    from raddle.files import write_text
+
+    read(file)
+    text = _core.fabric_export(str(file), source.value, format.value)
+    if out is not None:
+        write_text(out, text)
+        if as_json:
+            print_json({"file": str(out), "format": format.value})
+        else:
+            say(f"wrote {out}")
+    elif as_json:
+        print_json({"format": format.value, "map": text})
+    else:
+        print(text, end="")
+
+
 def read(file: Path) -> str:
     """Text of `file`, or an error that names it."""
     try:
@@ -166,3 +271,62 @@ def _describe(found: dict[str, Any]) -> None:
         (row["rate"], row["delay"], f"{row['links']:,}") for row in found.get("link_kinds", [])
     ]
     print_table(("rate", "delay", "links"), rates, left=0)
+
+
+def _describe_tree(found: dict[str, Any]) -> None:
+    tree = found.get("tree")
+    if tree is None:
+        print(found.get("no_tree", ""))
+        return
+    shape = ", ".join(f"{name} = {tree[name]}" for name in ("m", "q", "p", "k", "w"))
+    kinds = {1: "one switch", 2: "two levels", 3: "three levels", 4: "four levels"}
+    print(
+        f"fat tree of {kinds[tree['levels']]}: {shape}; {_count(tree['cns'], 'CN')}, "
+        f"{tree['terminals_per_l0']} hosts per L0"
+    )
+    missing = {name: count for name, count in tree["missing"].items() if count}
+    words = {
+        "l0": "L0 switches",
+        "l1": "L1 switches",
+        "l2": "L2 switches",
+        "l3": "L3 switches",
+        "cns": "CNs",
+        "links": "links between switches",
+        "short_of_hosts": "L0 with fewer hosts than others",
+    }
+    if not missing:
+        print("complete")
+    for name, count in missing.items():
+        examples = tree["missing_links"] if name == "links" else []
+        lead = "" if name == "short_of_hosts" else "missing: "
+        _found(f"{lead}{count:,} {words[name]}", count, examples)
+
+
+def _describe_notes(notes: dict[str, Any]) -> None:
+    words = {
+        "slow": "links slower than the others of their kind",
+        "from_one_end": "links that only one of the two nodes lists",
+        "without_rate": "links without a rate in the file (see --rate)",
+        "strange_rates": "rates that nobody knows",
+        "split": "adapters with several links, now a host per port (see --whole-adapters)",
+        "without_links": "nodes without links, left out",
+        "aggregation_nodes": "aggregation nodes of switches, left out",
+        "routers": "routers, left out",
+        "ignored_lines": "lines that say nothing about the map",
+    }
+    for name, what in words.items():
+        entry = notes[name]
+        if entry["count"]:
+            _found(f"{entry['count']:,} {what}", entry["count"], entry["first"])
+
+
+def _found(headline: str, count: int, first: list[str]) -> None:
+    print(headline + (":" if first else ""))
+    for example in first:
+        print(f"  {example}")
+    if first and count > len(first):
+        print(f"  and {count - len(first):,} more")
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")

@@ -8,7 +8,8 @@ use std::{
 
 use indexmap::IndexMap;
 use raddle_fabric::{
-    Fabric, FabricSource, NodeKind, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_toml,
+    CnTnMap, Fabric, FabricError, FabricSource, ImportFormat, ImportOptions, Imported, NodeKind,
+    Place, import, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_ibsim, write_toml,
 };
 use raddle_units::{Bytes, NodeId, Time};
 use raddle_workload::{
@@ -41,6 +42,10 @@ pub enum FabricInput {
     Experiment,
     /// The topology file of the HPCC repository's simulator.
     HpccNs3,
+    /// Output of `ibnetdiscover`.
+    Ibnetdiscover,
+    /// A net file of ibsim.
+    Ibsim,
 }
 
 /// What kind of file flows are read from.
@@ -69,9 +74,17 @@ pub fn load_fabric(
         given => given,
     };
     // These errors name file and line themselves.
-    let plain = |error: &raddle_fabric::FabricError| ExperimentError::plain(Problem::from(error));
+    let plain = |error: &FabricError| ExperimentError::plain(Problem::from(error));
     match input {
         FabricInput::HpccNs3 => parse_hpcc_ns3(text, path).map_err(|error| plain(&error)),
+        FabricInput::Ibnetdiscover | FabricInput::Ibsim => {
+            let options = ImportOptions {
+                format: import_format(input),
+                ..ImportOptions::default()
+            };
+            let imported = import(text, path, &options).map_err(|error| plain(&error))?;
+            Ok(imported.fabric)
+        }
         FabricInput::Experiment => {
             let mut root = document::load(text, path, files)?;
             rebase_files(&mut root, files);
@@ -100,6 +113,9 @@ fn recognise(text: &str) -> FabricInput {
     if first.starts_with(|c: char| c.is_ascii_digit()) {
         return FabricInput::HpccNs3;
     }
+    if let Some(input) = recognise_infiniband(text) {
+        return input;
+    }
     let has_fabric = |node: Node| node.find(&["fabric"]).is_some();
     match document::parse(text, "") {
         Ok(node) if has_fabric(node.clone()) || node.find(&["include"]).is_some() => {
@@ -107,6 +123,118 @@ fn recognise(text: &str) -> FabricInput {
         }
         _ => FabricInput::Toml,
     }
+}
+
+/// `Switch 36 "id"` and `Ca 1 "id"` lines are no TOML.
+fn recognise_infiniband(text: &str) -> Option<FabricInput> {
+    let is_node = |line: &str| {
+        let mut words = line.split_whitespace();
+        matches!(words.next(), Some("Switch" | "Ca" | "Hca" | "Rt"))
+            && words.next().is_some_and(|word| word.parse::<u16>().is_ok())
+            && words.next().is_some_and(|word| word.starts_with('"'))
+    };
+    let mut lines = text.lines().take_while(|line| !line.starts_with('['));
+    lines.any(is_node).then(|| {
+        let ours = |line: &str| line.starts_with("vendid=") || line.starts_with("sysimgguid=");
+        if text.lines().any(ours) {
+            FabricInput::Ibnetdiscover
+        } else {
+            FabricInput::Ibsim
+        }
+    })
+}
+
+fn import_format(input: FabricInput) -> ImportFormat {
+    match input {
+        FabricInput::Ibnetdiscover => ImportFormat::Ibnetdiscover,
+        FabricInput::Ibsim => ImportFormat::Ibsim,
+        _ => ImportFormat::Auto,
+    }
+}
+
+/// How a file of another program becomes a map.
+#[derive(Clone, Copy, Debug)]
+pub struct ImportRequest<'a> {
+    /// `Ibnetdiscover`, `Ibsim`, or anything else for "by its contents".
+    pub input: FabricInput,
+    /// Rate of links for which the file gives none, as `100Gbps`.
+    pub rate: Option<&'a str>,
+    /// Propagation delay of all links, as `1us`.
+    pub delay: Option<&'a str>,
+    /// Whether an adapter with several links becomes a host per port.
+    pub split_ports: bool,
+}
+
+/// The map of an InfiniBand fabric and a description of what was found: what [`fabric_summary`] says, notes on what
+/// was odd or left out, the CN/TN fat tree that it is (shape, what is missing) or why it is none.
+///
+/// # Errors
+/// What is wrong with the text, the map or the options, with its place.
+pub fn import_map(
+    text: &str,
+    path: &str,
+    request: &ImportRequest<'_>,
+) -> Result<(Fabric, Json), ExperimentError> {
+    let plain = |error: &FabricError| ExperimentError::plain(Problem::from(error));
+    let wrong = |key, value: &str, cure: &dyn std::fmt::Display| {
+        let at = Place {
+            source: "command line".to_owned(),
+            line: None,
+        };
+        plain(&FabricError::BadParameter {
+            at,
+            key,
+            value: value.to_owned(),
+            cure: cure.to_string(),
+        })
+    };
+    let mut options = ImportOptions {
+        format: import_format(request.input),
+        split_ports: request.split_ports,
+        ..ImportOptions::default()
+    };
+    if let Some(rate) = request.rate {
+        options.rate = Some(rate.parse().map_err(|error| wrong("rate", rate, &error))?);
+    }
+    if let Some(delay) = request.delay {
+        let parsed = delay.parse();
+        options.delay = parsed.map_err(|error| wrong("delay", delay, &error))?;
+    }
+    let Imported {
+        fabric,
+        notes,
+        tree,
+    } = import(text, path, &options).map_err(|error| plain(&error))?;
+    let mut found = fabric_summary(&fabric, false);
+    found["notes"] = json!(notes);
+    match tree {
+        Ok(map) => found["tree"] = tree_summary(&fabric, &map),
+        Err(error) => found["no_tree"] = json!(error.to_string()),
+    }
+    Ok((fabric, found))
+}
+
+/// Missing links that are listed.
+const LISTED_LINKS: usize = 5;
+
+fn tree_summary(fabric: &Fabric, map: &CnTnMap) -> Json {
+    let links: Vec<String> = map
+        .missing_links()
+        .take(LISTED_LINKS)
+        .map(|(lower, upper)| format!("{} - {}", fabric.node_name(lower), fabric.node_name(upper)))
+        .collect();
+    let mut tree = json!(map.shape());
+    tree["missing"] = json!(map.missing());
+    tree["missing_links"] = json!(links);
+    tree
+}
+
+/// A map as a net file of ibsim.
+///
+/// # Errors
+/// A node with more ports than InfiniBand has.
+pub fn fabric_net(fabric: &Fabric) -> Result<String, ExperimentError> {
+    write_ibsim(fabric).map_err(|error| ExperimentError::plain(Problem::from(&error)))
 }
 
 /// A map as text, node by node.

@@ -38,8 +38,8 @@ mod stamp;
 mod tests;
 
 pub use describe::{
-    FabricInput, FlowsInput, fabric_summary, fabric_text, load_fabric, traffic_summary,
-    write_traffic,
+    FabricInput, FlowsInput, ImportRequest, fabric_net, fabric_summary, fabric_text, import_map,
+    load_fabric, traffic_summary, write_traffic,
 };
 pub use fields::{
     Compat, Experiment, Fault, NodeName, Reading, RecordTable, ScoreTable, ScoreWeights,
