@@ -5,6 +5,8 @@
 //! no switch. Groups that cannot be kept apart are merged: they share one tree, and each hears the others' packets.
 //!
 //! - `types` here: [`Mgid`], [`Colour`], [`Group`], [`TableMode`], and [`MulticastEngine`], the trait of all engines.
+//! - `cmr4lms`: [`CMr4lms`], the engine for tables per input port, with fixed or dynamic roots.
+//! - `measures`: [`Measures`], EFI, TFI and table entries; `flood`: [`Flood`], packets walk through the tables.
 //! - `per_switch`: [`PerSwitch`], C-MR4LMS for tables per switch (InfiniBand).
 //! - `broadcast`, `opensm_like`, `mr4lms`: [`Broadcast`], [`OpenSmLike`], [`Mr4lms`], what the paper compares with.
 //! - `credit_loops`: [`CreditGraph`], whether unicast and multicast tables together can deadlock.
@@ -13,6 +15,9 @@
 //!
 //! Source: Chen et al., C-MR4LMS (JCRD, 10.7544/issn1000-1239.20210582).
 
+mod cmr4lms;
+mod flood;
+mod measures;
 mod per_switch;
 mod tables;
 mod tree;
@@ -31,6 +36,11 @@ use raddle_units::{LinkId, NodeId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use cmr4lms::{
+    CMr4lms, CMr4lmsSettings, MAX_COLOURS, Merge, RootChoice, SpanningTreeName, TerminalConflict,
+};
+pub use flood::{Flood, FloodReport, Senders};
+pub use measures::Measures;
 pub use per_switch::{
     Change, Entry, Growth, MAX_MLIDS, PerSwitch, PerSwitchError, PerSwitchMeasures,
 };
@@ -287,6 +297,9 @@ pub enum MulticastError {
         /// The most that are possible.
         limit: u32,
     },
+    /// The engine needs a fat tree.
+    #[error("{0}; C-MR4LMS needs a fat tree, choose another engine for this fabric")]
+    NotCnTn(raddle_fabric::NotCnTn),
     /// Fault tolerance needs two L1 switches per CN.
     #[error("fault tolerance needs m >= 2 L1 switches in each CN (m is {m}); turn it off")]
     NoSecondTree {

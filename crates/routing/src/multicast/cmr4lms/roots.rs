@@ -1,0 +1,322 @@
+//! Dynamic roots (section 2.6): which L3 switch of its TN a group takes.
+//!
+//! Groups of one tree that share a link below L2 must take one L3 switch; such groups are a *bundle*. Bundles that
+//! meet at an L2 switch are kept apart as long as there are free L3 switches. Where there is none, a bundle joins
+//! those it disturbs least; they then are on one spanning tree and share its links, so nothing more can be wrong:
+//! merging needs no second round.
+
+use super::{
+    CMr4lms,
+    ledger::Planes,
+    wiring::{Class, NO_UP, NONE, Plane},
+};
+use crate::multicast::PortSet;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scratch {
+    /// L2 switches of a group and the CNs below each.
+    below: Vec<(u32, PortSet)>,
+    classes: Vec<Class>,
+    /// By CN: stamp and the item that has it.
+    owners: Vec<(u32, u32)>,
+    stamp: u32,
+    parents: Vec<u32>,
+}
+
+/// Groups of one tree that share links below L2.
+#[derive(Clone, Debug)]
+struct Bundle {
+    /// Those rooted in an L3 switch, by MGID.
+    tall: Vec<u32>,
+    /// Their L2 switches.
+    l2: PortSet,
+    j: u16,
+    /// Whether the group asked for is among them.
+    asked: bool,
+}
+
+impl CMr4lms {
+    pub(super) fn place_dynamic(&mut self, group: u32, tree: u32) {
+        let height = self.groups[group as usize].height;
+        if height < 2 {
+            return self.book(group, tree, 0);
+        }
+        self.measure(group);
+        let mut met: Option<u16> = None;
+        let mut several = false;
+        let mut at = PortSet::EMPTY;
+        let mut top = PortSet::EMPTY;
+        for index in 0..self.scratch.below.len() {
+            let (i2, cns) = self.scratch.below[index];
+            top.insert(i2 as u8);
+            self.ledger.classes(tree, 2, i2, &mut self.scratch.classes);
+            for class in &self.scratch.classes {
+                if class.up != NO_UP && class.down.meets(&cns) {
+                    several |= met.is_some_and(|j| j != class.up);
+                    met = Some(class.up);
+                    at.insert(i2 as u8);
+                }
+            }
+        }
+        let (planes, count) = self.numbering.planes(tree);
+        let simple = match met {
+            _ if several => None,
+            _ if height == 2 => Some(0),
+            // It joins a bundle without disturbing another.
+            Some(j) => {
+                let (mut own, mut used) = (PortSet::EMPTY, PortSet::EMPTY);
+                self.ledger
+                    .classes(tree, 3, u32::from(j), &mut self.scratch.classes);
+                for class in &self.scratch.classes {
+                    used = used.union(&class.down);
+                    if class.down.meets(&at) {
+                        own = own.union(&class.down);
+                    }
+                }
+                let alone = !used.minus(&own).meets(&top);
+                (alone && !self.has_dead_root(&planes[..count], &top, j)).then_some(j)
+            }
+            None => self.free_root(tree, &planes[..count], &top),
+        };
+        match simple {
+            Some(j) => self.book(group, tree, j),
+            None => self.place_with_bundle(group, tree),
+        }
+    }
+
+    /// L2 switches of a group and the CNs below each, into `scratch.below`.
+    fn measure(&mut self, group: u32) {
+        let (below, wiring) = (&mut self.scratch.below, &self.wiring);
+        below.clear();
+        for &spot in &self.groups[group as usize].spots {
+            let cn = spot / wiring.t / wiring.q;
+            let (i2, place) = (wiring.l2_index(cn), (cn % wiring.w) as u8);
+            match below.last_mut() {
+                Some(last) if last.0 == i2 => last.1.insert(place),
+                _ => below.push((i2, PortSet::from_iter([place]))),
+            }
+        }
+    }
+
+    fn has_dead_root(&self, planes: &[Plane], l2: &PortSet, j: u16) -> bool {
+        self.dead_roots(planes, l2, j) > 0
+    }
+
+    /// How many links between these L2 switches and an L3 switch are dead.
+    fn dead_roots(&self, planes: &[Plane], l2: &PortSet, j: u16) -> usize {
+        let planes = planes.iter();
+        planes
+            .filter(|plane| !self.wiring.l3_links_are_whole(**plane))
+            .map(|&plane| {
+                let l2 = l2.iter();
+                l2.filter(|i| self.wiring.l3_link_is_dead(plane, (*i).into(), j))
+                    .count()
+            })
+            .sum()
+    }
+
+    /// The least loaded L3 switch whose links to these L2 switches work and are free.
+    fn free_root(&mut self, tree: u32, planes: &[Plane], l2: &PortSet) -> Option<u16> {
+        let mut best: Option<(u32, u16)> = None;
+        for j in 0..self.wiring.w as u16 {
+            let load = *self.load(tree, j);
+            if best.is_some_and(|best| best.0 <= load) || self.has_dead_root(planes, l2, j) {
+                continue;
+            }
+            self.ledger
+                .classes(tree, 3, u32::from(j), &mut self.scratch.classes);
+            if !self.scratch.classes.iter().any(|c| c.down.meets(l2)) {
+                best = Some((load, j));
+            }
+        }
+        best.map(|(_, j)| j)
+    }
+
+    /// Finds the L3 switch for the bundle that a new group belongs to, moves the bundle there and books the group.
+    fn place_with_bundle(&mut self, group: u32, tree: u32) {
+        let bundles = self.bundles(tree, Some(group));
+        let Some(own) = bundles.iter().position(|bundle| bundle.asked) else {
+            return self.book(group, tree, 0);
+        };
+        let j = self.best_root(tree, &bundles, own);
+        let bundle = &bundles[own];
+        self.move_bundle(tree, &bundle.tall, j, Some(group));
+        self.book(group, tree, j);
+        self.dirty.push(tree);
+    }
+
+    fn move_bundle(&mut self, tree: u32, tall: &[u32], j: u16, but: Option<u32>) {
+        let movers = |this: &Self| -> Vec<u32> {
+            let tall = tall.iter().copied();
+            tall.filter(|g| Some(*g) != but && this.groups[*g as usize].j != j)
+                .collect()
+        };
+        let movers = movers(self);
+        for &group in &movers {
+            self.unbook(group);
+        }
+        for &group in &movers {
+            self.book(group, tree, j);
+        }
+    }
+
+    /// The best L3 switch for a bundle: dead links are worst, then groups that it would be merged with, then leaving
+    /// the switch it has, then load.
+    fn best_root(&mut self, tree: u32, bundles: &[Bundle], own: usize) -> u16 {
+        let (planes, count) = self.numbering.planes(tree);
+        let bundle = &bundles[own];
+        let key = |this: &mut Self, j: u16| {
+            let others = bundles.iter().enumerate();
+            let disturbed: usize = others
+                .filter(|(index, other)| {
+                    *index != own && other.j == j && other.l2.meets(&bundle.l2)
+                })
+                .map(|(_, other)| other.tall.len())
+                .sum();
+            (
+                this.dead_roots(&planes[..count], &bundle.l2, j),
+                disturbed,
+                j != bundle.j,
+                *this.load(tree, j),
+                j,
+            )
+        };
+        let roots = 0..self.wiring.w as u16;
+        roots.min_by_key(|j| key(self, *j)).unwrap_or(0)
+    }
+
+    /// The bundles of a tree that have groups rooted in L3 switches, by lowest MGID; `with` is looked at as if it were
+    /// there.
+    fn bundles(&mut self, tree: u32, with: Option<u32>) -> Vec<Bundle> {
+        let booked = self.ledger.tree(tree).map_or(&[][..], |tree| &tree.groups);
+        let items = booked.iter().copied().chain(with);
+        let mut items: Vec<u32> = items
+            .filter(|group| self.groups[*group as usize].height >= 2)
+            .collect();
+        items.sort_unstable_by_key(|group| self.groups[*group as usize].mgid);
+        let (scratch, wiring) = (&mut self.scratch, &self.wiring);
+        scratch.owners.resize(wiring.cns as usize, (0, 0));
+        scratch.stamp += 1;
+        scratch.parents.clear();
+        for (item, &group) in (0..).zip(&items) {
+            scratch.parents.push(item);
+            let mut last = NONE;
+            for &spot in &self.groups[group as usize].spots {
+                let cn = spot / wiring.t / wiring.q;
+                if cn == last {
+                    continue;
+                }
+                last = cn;
+                let owner = &mut scratch.owners[cn as usize];
+                if owner.0 == scratch.stamp {
+                    let (a, b) = (
+                        find(&mut scratch.parents, owner.1),
+                        find(&mut scratch.parents, item),
+                    );
+                    scratch.parents[a.max(b) as usize] = a.min(b);
+                } else {
+                    *owner = (scratch.stamp, item);
+                }
+            }
+        }
+        let mut bundle_of = vec![NONE; items.len()];
+        let mut bundles: Vec<Bundle> = Vec::new();
+        for (item, &group) in items.iter().enumerate() {
+            let state = &self.groups[group as usize];
+            let root = find(&mut self.scratch.parents, item as u32) as usize;
+            if bundle_of[root] == NONE {
+                bundle_of[root] = bundles.len() as u32;
+                bundles.push(Bundle {
+                    tall: Vec::new(),
+                    l2: PortSet::EMPTY,
+                    j: NO_UP,
+                    asked: false,
+                });
+            }
+            let bundle = &mut bundles[bundle_of[root] as usize];
+            let is_new = Some(group) == with;
+            bundle.asked |= is_new;
+            if state.height < 3 {
+                continue;
+            }
+            bundle.tall.push(group);
+            if !is_new && bundle.j == NO_UP {
+                bundle.j = state.j;
+            }
+            let mut last = NONE;
+            for &spot in &state.spots {
+                let i2 = self.wiring.l2_index(spot / self.wiring.t / self.wiring.q);
+                if i2 != last {
+                    last = i2;
+                    bundle.l2.insert(i2 as u8);
+                }
+            }
+        }
+        bundles.retain(|bundle| !bundle.tall.is_empty());
+        bundles
+    }
+
+    /// Keeps bundles apart that were merged and now find a free L3 switch. Every move takes one bundle out of a
+    /// conflict and makes none, so it ends.
+    pub(super) fn separate_dirty(&mut self) {
+        while let Some(tree) = self.dirty.pop() {
+            self.dirty.retain(|other| *other != tree);
+            let mut bundles = self.bundles(tree, None);
+            let (planes, count) = self.numbering.planes(tree);
+            let mut again = bundles.len() > 1;
+            while again {
+                again = false;
+                for own in 0..bundles.len() {
+                    let disturbed = |bundles: &[Bundle], j: u16| {
+                        let others = bundles.iter().enumerate();
+                        let mut others = others.filter(|(index, _)| *index != own);
+                        others.any(|(_, b)| b.j == j && b.l2.meets(&bundles[own].l2))
+                    };
+                    if !disturbed(&bundles, bundles[own].j) {
+                        continue;
+                    }
+                    let j = self.best_root(tree, &bundles, own);
+                    let dead =
+                        |this: &Self, j| this.dead_roots(&planes[..count], &bundles[own].l2, j);
+                    if disturbed(&bundles, j) || dead(self, j) > dead(self, bundles[own].j) {
+                        continue;
+                    }
+                    self.move_bundle(tree, &bundles[own].tall, j, None);
+                    bundles[own].j = j;
+                    again = true;
+                }
+            }
+            self.dirty.retain(|other| *other != tree);
+        }
+    }
+
+    /// Bundles on dead links to L3 switches look for other ones.
+    pub(super) fn leave_dead_roots(&mut self) {
+        for tree in 0..self.numbering.trees() as u32 {
+            let (planes, count) = self.numbering.planes(tree);
+            let planes = &planes[..count];
+            let whole = |this: &Self| planes.iter().all(|p| this.wiring.l3_links_are_whole(*p));
+            if !self.wiring.has_l3 || self.ledger.tree(tree).is_none() || whole(self) {
+                continue;
+            }
+            let mut bundles = self.bundles(tree, None);
+            for own in 0..bundles.len() {
+                if self.has_dead_root(planes, &bundles[own].l2, bundles[own].j) {
+                    let j = self.best_root(tree, &bundles, own);
+                    self.move_bundle(tree, &bundles[own].tall, j, None);
+                    bundles[own].j = j;
+                }
+            }
+        }
+    }
+}
+
+/// The representative of an item (union-find with path halving).
+pub(super) fn find(parents: &mut [u32], mut item: u32) -> u32 {
+    while parents[item as usize] != item {
+        let above = parents[parents[item as usize] as usize];
+        parents[item as usize] = above;
+        item = above;
+    }
+    item
+}
