@@ -3,7 +3,8 @@
 
 #![allow(dead_code, reason = "each user takes some of the functions")]
 
-use raddle_fabric::{parse_hpcc_ns3, parse_toml, write_hpcc_ns3};
+use raddle_fabric::{dumbbell, parse_hpcc_ns3, parse_toml, write_hpcc_ns3};
+use raddle_routing::groups::{GroupFormat, read_groups, write_groups};
 use raddle_sim::experiment::{Experiment, MemoryFiles, Resolved};
 use raddle_workload::{FlowFormat, FlowTimes, ReadOptions, read_flows, write_csv};
 
@@ -80,6 +81,40 @@ pub(crate) fn flows_csv(bytes: &[u8]) {
             let again = read_flows(&written, FlowFormat::Csv, &options)
                 .expect("what was written can be read");
             assert_eq!(again.messages(), flows.messages());
+        }
+    }
+}
+
+/// Multicast groups as TOML.
+pub(crate) fn groups_toml(bytes: &[u8]) {
+    groups(bytes, GroupFormat::Toml);
+}
+
+/// Multicast groups as CSV.
+pub(crate) fn groups_csv(bytes: &[u8]) {
+    groups(bytes, GroupFormat::Csv);
+}
+
+/// What is accepted is written and read again, in both formats.
+fn groups(bytes: &[u8], format: GroupFormat) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let fabric = dumbbell(4).expect("a small map");
+    match read_groups(text, format, "fuzz.txt", &fabric) {
+        Err(error) => judge(&error.to_string(), &["fuzz.txt"]),
+        Ok(file) => {
+            for format in [GroupFormat::Toml, GroupFormat::Csv] {
+                let written = write_groups(&file, format, &fabric);
+                let again = read_groups(&written, format, "again", &fabric)
+                    .expect("what was written can be read");
+                // CSV has no space at the ends of a name.
+                let trimmed = file
+                    .groups
+                    .iter()
+                    .all(|group| group.name.trim() == group.name);
+                assert!(again == file || (format == GroupFormat::Csv && !trimmed));
+            }
         }
     }
 }

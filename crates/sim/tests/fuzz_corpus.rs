@@ -118,3 +118,9 @@ fn reference_flow_files() {
 fn csv_flow_files() {
     replay("flows_csv", parsers::flows_csv);
 }
+
+#[test]
+fn group_files() {
+    replay("groups_toml", parsers::groups_toml);
+    replay("groups_csv", parsers::groups_csv);
+}

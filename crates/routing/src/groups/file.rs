@@ -43,7 +43,7 @@ pub enum GroupFormat {
 /// A group as its file gives it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileGroup {
-    /// Its name, at most 100 bytes without control characters, different from the others'.
+    /// Its name, at most 100 bytes without control characters and without space at its ends, different from the others'.
     pub name: String,
     /// Its number where the file gives one: 0 to [`MAX_MGID`], different from the others'.
     pub mgid: Option<u64>,
@@ -154,7 +154,9 @@ pub enum GroupProblem {
         expected: usize,
     },
     /// A name that cannot be used.
-    #[error("`{field}` is `{name}`: a name has 1 to 100 bytes and no control characters")]
+    #[error(
+        "`{field}` is `{name}`: a name has 1 to 100 bytes, no control characters and no space at its ends"
+    )]
     BadName {
         /// `name` or `group`.
         field: &'static str,
@@ -661,7 +663,7 @@ impl Reader<'_> {
         let mut groups: Vec<FileGroup> = Vec::with_capacity(raw.len());
         for (index, group) in raw.iter().enumerate() {
             let name = &group.name;
-            if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+            if !is_name(name) {
                 return Err(self.fail(
                     group.at,
                     GroupProblem::BadName {
@@ -800,6 +802,12 @@ fn describe(value: &DeValue<'_>) -> String {
 /// A TOML integer that is not negative.
 fn integer_of(digits: &str, radix: u32) -> Option<u64> {
     u64::from_str_radix(digits, radix).ok()
+}
+
+/// What can be written in both formats and in one line of a message.
+fn is_name(name: &str) -> bool {
+    let length = 1..=LONGEST_NAME;
+    length.contains(&name.len()) && name.trim() == name && !name.chars().any(char::is_control)
 }
 
 /// Digits only: no sign, no space.
