@@ -186,8 +186,8 @@ header! {
         count: u16 = Big 44:0/16,
         /// slot of the sender's window that the segment uses
         slot: u16 = Big 46:0/16,
-        /// SipHash-2-4 with the job's key over the bytes before it and the body
-        tag: u64 = Big 48:0/64,
+        /// SipHash-2-4 with the job's key over the bytes before it and the body, in SipHash's own byte order
+        tag: u64 = Little 48:0/64,
     }
 }
 
@@ -359,7 +359,7 @@ impl Header {
         header.write(&mut bytes, 0)?;
         Body::check(HeaderView(&bytes), body, 0)?;
         let tag = key.tag(&bytes[..TAG_AT], body);
-        bytes[TAG_AT..].copy_from_slice(&tag.to_be_bytes());
+        bytes[TAG_AT..].copy_from_slice(&tag.to_le_bytes());
         Ok(bytes)
     }
 }
