@@ -1,16 +1,16 @@
 //! MGIDs: Theorem 3 and equations (1) to (4) exhaustively on small sizes, cycle colourings against brute force, the
 //! general allocator by properties, and the published figures.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use proptest::{prelude::*, test_runner::FileFailurePersistence};
 use raddle_fabric::{CnTn, CnTnMap};
 use raddle_routing::groups::{Grid, GroupError, GroupSet, Hierarchy, Layering, RandomGroups};
 use raddle_routing::mgid::{
-    MgidError, Overlap, Places, SpanningTrees, allocate_general, allocate_layered, cycle_colour,
-    cycle_colours, find_clash, share_colours, share_trees,
+    Allocation, MgidError, Overlap, Places, SpanningTrees, allocate_general, allocate_layered,
+    cycle_colour, cycle_colours, find_clash, share_colours, share_trees,
 };
-use raddle_routing::multicast::Mgid;
+use raddle_routing::multicast::{CMr4lms, CMr4lmsSettings, Mgid, MulticastEngine, RootChoice};
 
 fn grid(dims: &[u32], processes_per_terminal: u32, layering: Layering) -> Grid {
     Grid {
@@ -542,6 +542,58 @@ fn the_general_allocator_does_as_well_as_the_layers_on_grids() {
     }
 }
 
+/// Trees of the engine with fixed roots, as sets of groups.
+fn trees_of_engine(
+    cn_tn: &CnTn,
+    set: &GroupSet,
+    mgids: &[Mgid],
+    trees: &SpanningTrees,
+) -> BTreeSet<Vec<Mgid>> {
+    let fabric = Arc::new(cn_tn.build().unwrap());
+    let settings = CMr4lmsSettings {
+        colours: trees.colours(),
+        roots: RootChoice::Fixed,
+        fault_tolerant: trees.fault_tolerant(),
+    };
+    let mut engine = CMr4lms::new(Arc::clone(&fabric), settings).unwrap();
+    let allocation = Allocation {
+        mgids: mgids.to_vec(),
+        layers: Vec::new(),
+    };
+    engine
+        .route(&allocation.groups(set, fabric.hosts()).unwrap())
+        .unwrap();
+    engine.trees().into_iter().map(|tree| tree.groups).collect()
+}
+
+fn trees_of_sharing(mgids: &[Mgid], tree_of: &[usize]) -> BTreeSet<Vec<Mgid>> {
+    let mut groups = vec![Vec::new(); mgids.len()];
+    for (&mgid, &tree) in mgids.iter().zip(tree_of) {
+        groups[tree].push(mgid);
+    }
+    groups.iter_mut().for_each(|groups| groups.sort_unstable());
+    groups
+        .into_iter()
+        .filter(|groups| !groups.is_empty())
+        .collect()
+}
+
+#[test]
+fn the_engine_shares_trees_as_foreseen_on_the_paper_s_fabric() {
+    let mut cn_tn = CnTn::new(16, 32, 6, 32, 16);
+    cn_tn.cns = Some(64);
+    for (dims, per_terminal, max_tfi) in [([64, 32, 16], 1, 7), ([100, 50, 26], 4, 20)] {
+        let set = grid(&dims, per_terminal, Layering::Tight)
+            .groups(32_768)
+            .unwrap();
+        let mgids = allocate_layered(&set, &paper_trees()).unwrap().mgids;
+        let sharing = share_trees(&set, &mgids, &paper_trees(), &paper_places()).unwrap();
+        let routed = trees_of_engine(&cn_tn, &set, &mgids, &paper_trees());
+        assert_eq!(routed.iter().map(Vec::len).max(), Some(max_tfi));
+        assert_eq!(routed, trees_of_sharing(&mgids, &sharing.tree_of));
+    }
+}
+
 /// Random communicators over the terminals of a small fabric.
 fn communicators() -> impl Strategy<Value = Vec<Vec<u32>>> {
     prop::collection::vec(prop::collection::vec(0u32..48, 1..12), 1..40)
@@ -612,6 +664,27 @@ proptest! {
     }
 
     #[test]
+    fn the_engine_shares_trees_as_foreseen(
+        members in communicators(),
+        (m, q, p, k, w) in (1u32..4, 1u32..4, 1u32..3, 1u32..4, 1u32..4),
+        colours in 1u32..24,
+        pairs in any::<bool>(),
+    ) {
+        let mut cn_tn = CnTn::new(m, q, p, k, w);
+        cn_tn.terminals_per_l0 = Some(48u32.div_ceil(q * k * w));
+        let set = set_of(members);
+        let trees = SpanningTrees::new(colours, m, p, pairs && m > 1).unwrap();
+        let fabric = cn_tn.build().unwrap();
+        let places = Places::of_map(&fabric, &CnTnMap::recognise(&fabric).unwrap());
+        let allocation = allocate_general(&set, &trees, Some(&places), Overlap::Share).unwrap();
+        let sharing = share_trees(&set, &allocation.mgids, &trees, &places).unwrap();
+        prop_assert_eq!(
+            trees_of_engine(&cn_tn, &set, &allocation.mgids, &trees),
+            trees_of_sharing(&allocation.mgids, &sharing.tree_of)
+        );
+    }
+
+    #[test]
     fn sharing_is_the_closure_of_common_links(
         members in communicators(),
         numbers in prop::collection::vec(0u64..6, 40),
@@ -655,4 +728,46 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+#[ignore = "scale: 262,144 terminals, about 10 s"]
+fn the_full_fabric_is_numbered_in_seconds() {
+    let places = Places::regular(512, 32, 16, 16);
+    let trees = paper_trees();
+    let random = RandomGroups {
+        count: 100_000,
+        seed: 1,
+        processes_per_terminal: 7,
+        members_per_group: Some(16),
+    };
+    let layered = random.groups(262_144).unwrap();
+    let allocation = allocate_layered(&layered, &trees).unwrap();
+    assert_eq!(find_clash(&layered, &allocation.mgids, &trees), None);
+    let sharing = share_trees(&layered, &allocation.mgids, &trees, &places).unwrap();
+    eprintln!(
+        "layered: max TFI {}, {} trees left",
+        sharing.max_tfi, sharing.trees_left
+    );
+    let groups = layered.communicators.iter();
+    let set =
+        GroupSet::unlayered(262_144, groups.map(|c| (c.name.clone(), c.members.clone()))).unwrap();
+    let allocation = allocate_general(&set, &trees, Some(&places), Overlap::Refuse).unwrap();
+    assert_eq!(find_clash(&set, &allocation.mgids, &trees), None);
+    let sharing = share_trees(&set, &allocation.mgids, &trees, &places).unwrap();
+    eprintln!(
+        "general: max TFI {}, {} trees left, {} layers",
+        sharing.max_tfi,
+        sharing.trees_left,
+        allocation.layers.len()
+    );
+    let set = grid(&[128, 64, 32], 1, Layering::Tight)
+        .groups(262_144)
+        .unwrap();
+    let allocation = allocate_layered(&set, &trees).unwrap();
+    let sharing = share_trees(&set, &allocation.mgids, &trees, &places).unwrap();
+    eprintln!(
+        "128x64x32: max TFI {}, {} trees left",
+        sharing.max_tfi, sharing.trees_left
+    );
 }
