@@ -35,8 +35,8 @@ pub struct Multicast {
     pub tables: MulticastTables,
     /// Changes of both, in any order.
     pub updates: Vec<MulticastUpdate>,
-    /// Senders send again what members miss, and give up a member after `max_timeouts`. False: nothing is sent again, and a
-    /// member that misses a packet has lost the message (after one timeout).
+    /// Senders send again what members miss, and give up a member after `max_timeouts`. False: nothing is sent again; a member
+    /// that misses a packet has lost the message, which shows one timeout after the last packet.
     pub retransmit: bool,
 }
 

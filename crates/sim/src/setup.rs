@@ -233,6 +233,9 @@ pub struct RunSummary {
     pub second_copies: u64,
     /// Packets that reached hosts outside their group, which shares its tree with others.
     pub foreign_copies: u64,
+    /// Packets to groups that came after their message was over: second copies, and packets on their way to hosts outside the
+    /// group.
+    pub late_copies: u64,
     /// Packets to groups that ended in a switch whose table has no port for them: a tree with a stem above its last branch, or
     /// an entry that is missing. Their payload counts as discarded.
     pub dead_ends: u64,

@@ -241,6 +241,7 @@ impl Engine<'_> {
             // The flow is over and forgotten; this is a late duplicate or its acknowledgement.
             if packet.kind.is_data() {
                 self.summary.payload_discarded += u64::from(packet.payload);
+                self.summary.late_copies += u64::from(packet.kind == PacketKind::GroupData);
             }
             self.packets.remove(handle);
             return;

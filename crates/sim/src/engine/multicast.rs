@@ -690,21 +690,32 @@ impl Engine<'_> {
         self.config.max_timeouts.min(255)
     }
 
-    /// The sender gives up the members that are furthest behind and goes on with the others; false: there are none.
+    /// The sender has waited long enough for the members that are furthest behind, and goes on without them; false: there are
+    /// no others.
     pub(super) fn leave_slowest(&mut self, index: u32) -> bool {
         let flow = &self.flows[index as usize];
         let send = &mut self.multicast.sends[flow.send as usize];
-        let gone = send.progress.leave_slowest();
-        for &place in &gone {
-            send.acker.forget(place as u32);
+        if self.multicast.plan.is_some_and(|plan| plan.retransmit) {
+            let gone = send.progress.leave_slowest();
+            for &place in &gone {
+                send.acker.forget(place as u32);
+            }
+            self.miss(index, &gone);
+        } else {
+            // Nothing is sent again: what was sent has arrived or never will. Members may hear of the rest all the same.
+            for place in 0..send.members.len() {
+                send.progress.on_ack(place, flow.sender.next());
+            }
+            if flow.sender.next() == flow.sender.size() {
+                self.record_missing(index);
+            }
         }
-        let least = send.progress.least();
-        self.miss(index, &gone);
+        let flow = &mut self.flows[index as usize];
+        let least = self.multicast.sends[flow.send as usize].progress.least();
         if least == u64::MAX {
             // Nobody is left but members that have it all.
             return false;
         }
-        let flow = &mut self.flows[index as usize];
         flow.timeouts = 0;
         let complete = flow.sender.on_ack(least) == Progress::Complete;
         let nic = flow.nic;
