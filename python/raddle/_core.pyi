@@ -18,6 +18,7 @@ __all__ = [
     "fabric_import",
     "merge",
     "mgid",
+    "place",
     "route",
     "route_check",
     "route_schema",
@@ -129,3 +130,6 @@ def route(text: str, path: str, out_dir: str, progress: RouteProgress) -> str:
 
 def mgid(text: str, path: str) -> str:
     """MGIDs of the groups of route TOML `text`; JSON with a row per group."""
+
+def place(text: str, path: str, backfill: bool, widen: bool) -> str:
+    """Place the jobs of job TOML `text` by the seven rules; JSON with a row per job."""

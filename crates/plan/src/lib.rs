@@ -12,6 +12,7 @@
 
 mod check;
 mod fields;
+mod jobs;
 mod measure;
 mod numbers;
 mod reason;
@@ -25,6 +26,7 @@ mod tests;
 pub use fields::{
     GroupsTable, Layers, MulticastTable, Pattern, RouteFile, TableKind, route_schema,
 };
+pub use jobs::{HostName, JobFile, PlacementTable, RunningJob, WaitingJob, place_jobs};
 pub use numbers::number_groups;
 pub use resolve::{DEFAULT_COLOURS, Resolved, group_format};
 pub use run::{PlanError, Progress, describe, run};

@@ -496,3 +496,66 @@ fn tables_of_one_switch_are_counted_per_port_or_as_a_whole() {
         assert_eq!(figures.table_entries_max, 1, "{mode:?}");
     }
 }
+
+const JOBS: &str = "schema = 1\n[fabric]\nkind = \"cn-tn\"\nm = 2\nq = 2\np = 1\nk = 2\nw = 2\ncns = 4\n\
+                    [[running]]\nname = \"old\"\nhosts = [0, \"h1\", 2]\n\
+                    [[job]]\nname = \"one\"\nterminals = 1\n\
+                    [[job]]\nname = \"cn\"\nterminals = 4\n\
+                    [[job]]\nname = \"most\"\nterminals = 13\n\
+                    [[job]]\nname = \"last\"\nterminals = 2\n";
+
+fn place(text: &str, backfill: bool) -> Result<Json, String> {
+    place_jobs(text, "in/jobs.toml", &files(), backfill, false).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_queue_is_placed_in_order_and_a_refusal_names_its_rule() {
+    // 16 terminals: 4 CNs of 2 L0 switches of 2; `old` has three of the first CN.
+    let states = |answer: &Json| -> Vec<String> {
+        let jobs = answer["jobs"].as_array().unwrap().iter();
+        jobs.map(|job| job["state"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let answer = place(JOBS, false).unwrap();
+    assert_eq!(states(&answer), ["placed", "placed", "refused", "behind"]);
+    let jobs = answer["jobs"].as_array().unwrap();
+    assert_eq!(jobs[0]["class"], "T0");
+    assert_eq!(jobs[0]["hosts"], serde_json::json!(["h3"]));
+    assert_eq!(jobs[1]["cns"].as_array().unwrap().len(), 1);
+    assert!(
+        jobs[2]["reason"].as_str().unwrap().contains("rule"),
+        "{answer}"
+    );
+    assert!(jobs[3]["reason"].as_str().unwrap().contains("most"));
+    assert_eq!(states(&place(JOBS, true).unwrap())[3], "placed");
+}
+
+#[test]
+fn bad_job_files_are_refused_with_their_place() {
+    for (old, new, words) in [
+        ("\"h1\"", "\"s16\"", ["jobs.toml", "no host `s16`"]),
+        ("\"h1\"", "0", ["jobs.toml", "0"]),
+        (
+            "terminals = 1\n",
+            "terminals = 0\n",
+            ["jobs.toml:13", "at least 1"],
+        ),
+        ("\"one\"", "\"old\"", ["jobs.toml:13", "its own name"]),
+        (
+            "terminals = 4",
+            "terminal = 4",
+            ["jobs.toml:18:1", "did you mean `terminals`"],
+        ),
+        (
+            "m = 2\nq = 2\np = 1\nk = 2\nw = 2\ncns = 4",
+            "",
+            ["jobs.toml:2", "m"],
+        ),
+    ] {
+        assert!(JOBS.contains(old));
+        let message = place(&JOBS.replacen(old, new, 1), false).unwrap_err();
+        for word in words {
+            assert!(message.contains(word), "{new}: no {word} in\n{message}");
+        }
+    }
+}

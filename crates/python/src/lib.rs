@@ -223,6 +223,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(routes::route_check, module)?)?;
     module.add_function(wrap_pyfunction!(routes::route, module)?)?;
     module.add_function(wrap_pyfunction!(routes::mgid, module)?)?;
+    module.add_function(wrap_pyfunction!(routes::place, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(experiment_schema, module)?)?;

@@ -3,7 +3,9 @@
 use std::{path::PathBuf, sync::Arc};
 
 use pyo3::prelude::*;
-use raddle_plan::{Progress, Resolved, describe, number_groups, route_schema as schema};
+use raddle_plan::{
+    Progress, Resolved, describe, number_groups, place_jobs, route_schema as schema,
+};
 use raddle_sim::experiment::DiskFiles;
 
 use crate::error::{Failure, raise};
@@ -78,5 +80,18 @@ pub(crate) fn route(
 #[pyfunction]
 pub(crate) fn mgid(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
     py.detach(|| Ok::<_, Failure>(number_groups(text, path, &DiskFiles)?.to_string()))
+        .map_err(|error| raise(py, error))
+}
+
+/// Places the jobs of job TOML `text` by the seven rules; JSON with a row per job.
+#[pyfunction]
+pub(crate) fn place(
+    py: Python<'_>,
+    text: &str,
+    path: &str,
+    backfill: bool,
+    widen: bool,
+) -> PyResult<String> {
+    py.detach(|| Ok::<_, Failure>(place_jobs(text, path, &DiskFiles, backfill, widen)?.to_string()))
         .map_err(|error| raise(py, error))
 }

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from raddle.cli import fabric, traffic
+from raddle.cli.mgid import mgid
+from raddle.cli.place import place
 from raddle.cli.route import route
 from raddle.cli.talk import EXIT_INTERRUPTED, guarded, print_json, print_table, progress_wanted, say
 from raddle.errors import ExperimentError
@@ -61,6 +63,21 @@ app.command(
         "raddle route my.toml --dry-run   check the file, count the groups",
     ),
 )(route)
+app.command(
+    name="mgid",
+    epilog=_examples(
+        "raddle mgid my-routes.toml --csv mgids.csv",
+        "raddle mgid --fabric map.toml --groups communicators.csv --colours 32",
+        "raddle mgid --fabric map.toml --grid 64x32x16 --json | jq .sharing",
+    ),
+)(mgid)
+app.command(
+    name="place",
+    epilog=_examples(
+        "raddle place jobs.toml",
+        "raddle place jobs.toml --backfill --json | jq '.jobs[] | {name, state, reason}'",
+    ),
+)(place)
 
 
 def _version(value: bool) -> None:

@@ -35,6 +35,7 @@ COLOURS = {
 DASHES = {"c-mr4lms-dynamic": "dash", "broadcast": "dot", "opensm": "dashdot"}
 TREE, GROUND, ROOT, MEMBER = "#D55E00", "#b4bcc6", "#0072B2", "#009E73"
 MOST_MERGES = 40
+MOST_NAMES = 6
 MOST_LINES = 4000
 
 
@@ -169,8 +170,8 @@ def _groups(tree: Json) -> str:
     names = tree["groups"]
     if tree["tfi"] == 1:
         return f"group {names[0]}"
-    shown = join_words(names[:3], last="," if tree["tfi"] > 3 else "and")
-    return f"{tree['tfi']:,} groups ({shown}{', …' if tree['tfi'] > 3 else ''})"
+    shown = join_words(names) if tree["tfi"] <= 3 else f"{', '.join(names[:3])}, …"
+    return f"{tree['tfi']:,} groups ({shown})"
 
 
 def _map_links(folder: Path) -> pa.Table:
@@ -246,25 +247,22 @@ def _lines(
 
 def _merges(folder: Path, routed: Mapping[str, Json]) -> list[dict[str, Any]]:
     """What merged and why, the largest trees first."""
-    table = pq.read_table(folder / "merges.parquet")
+    table = pq.read_table(folder / "merges.parquet").to_pylist()
+    named = pq.read_table(folder / "trees.parquet", columns=["group", "name"])
+    names = dict(zip(integers(named, "group").tolist(), named["name"].to_pylist(), strict=True))
     shown = []
-    for name in routed:
-        rows = [row for row in table.to_pylist() if row["engine"] == name]
+    for engine in routed:
+        rows = [row for row in table if row["engine"] == engine]
         rows.sort(key=lambda row: (-len(row["groups"]), row["groups"]))
         if rows:
             shown.append(
                 {
-                    "engine": name,
+                    "engine": engine,
                     "total": len(rows),
                     "rows": [
                         {
                             "tfi": len(row["groups"]),
-                            "names": join_words(row["names"][:6])
-                            + (
-                                f" and {len(row['names']) - 6:,} more"
-                                if len(row["names"]) > 6
-                                else ""
-                            ),
+                            "names": _some([str(names[group]) for group in row["groups"]]),
                             "why": row["reason"],
                         }
                         for row in rows[:MOST_MERGES]
@@ -273,3 +271,10 @@ def _merges(folder: Path, routed: Mapping[str, Json]) -> list[dict[str, Any]]:
                 }
             )
     return shown
+
+
+def _some(names: list[str]) -> str:
+    """The first names and how many more there are."""
+    if len(names) <= MOST_NAMES:
+        return join_words(names)
+    return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES:,} more"

@@ -1,0 +1,181 @@
+"""`raddle mgid`: numbers for multicast groups that keep them apart."""
+
+import csv
+import io
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raddle.cli.talk import guarded, print_json, print_table, say
+
+__all__ = ["mgid"]
+
+MOST_ROWS = 40
+COLUMNS = ("group", "name", "layer", "members", "mgid", "colour", "tree_group", "tn", "second_tn")
+
+
+class Layers(StrEnum):
+    """How the groups of a grid are put into layers."""
+
+    TIGHT = "tight"
+    LITERAL = "literal"
+    GENERAL = "general"
+
+
+@guarded
+def mgid(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A route file; or use --fabric with --groups or --grid."),
+    ] = None,
+    fabric: Annotated[
+        Path | None, typer.Option("--fabric", help="A map (TOML).", show_default=False)
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option("--groups", help="Communicators: .toml or .csv.", show_default=False),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option("--grid", metavar="XxY[xZ]", help="A grid of processes.", show_default=False),
+    ] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", "-p", min=1, help="Processes per terminal (grid).")
+    ] = 1,
+    layers: Annotated[
+        Layers, typer.Option("--layers", help="Layers of a grid, or the general allocator.")
+    ] = Layers.TIGHT,
+    colours: Annotated[int, typer.Option("--colours", "-c", help="Table entries.")] = 32,
+    fault_tolerant: Annotated[
+        bool, typer.Option("--fault-tolerant", help="Two trees per group.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--csv", help="Write all rows as CSV.", show_default=False)
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False),
+    ] = False,
+) -> None:
+    """Give multicast groups MGIDs such that no terminal meets a colour in two trees."""
+    from raddle import _core
+    from raddle.cli.fabric import read
+    from raddle.files import write_text
+
+    if file is not None:
+        if fabric or groups or grid:
+            msg = (
+                "a route file names fabric and groups itself: leave out --fabric, --groups, --grid"
+            )
+            raise typer.BadParameter(msg)
+        text, path = read(file), str(file)
+    else:
+        text = _compose(fabric, groups, grid, processes, layers, colours, two=fault_tolerant)
+        path = "mgid.toml"
+    found: dict[str, Any] = json.loads(_core.mgid(text, path))
+    rows = found["rows"]
+    if out is not None:
+        write_text(out, _csv(rows))
+    for warning in found["warnings"]:
+        say(f"warning: {warning}")
+    if as_json:
+        print_json(found)
+    else:
+        _show(found, rows)
+    if out is not None:
+        say(f"wrote {len(rows):,} rows to {out}")
+
+
+def _compose(
+    fabric: Path | None,
+    groups: Path | None,
+    grid: str | None,
+    processes: int,
+    layers: Layers,
+    colours: int,
+    *,
+    two: bool,
+) -> str:
+    import tomli_w
+
+    if fabric is None:
+        msg = "name a route file, or a map with --fabric and groups with --groups or --grid"
+        raise typer.BadParameter(msg)
+    if (groups is None) == (grid is None):
+        msg = "give the groups with one of --groups and --grid"
+        raise typer.BadParameter(msg)
+    table: dict[str, Any]
+    if groups is not None:
+        table = {"pattern": "file", "file": str(groups)}
+    else:
+        lengths = str(grid).lower().split("x")
+        if not all(length.isdigit() for length in lengths):
+            msg = f"{grid!r} is no grid: write 64x32x16"
+            raise typer.BadParameter(msg, param_hint="--grid")
+        table = {
+            "pattern": "grid",
+            "dims": [int(length) for length in lengths],
+            "processes_per_terminal": processes,
+            "layers": layers.value,
+        }
+    return tomli_w.dumps(
+        {
+            "schema": 1,
+            "fabric": {"file": str(fabric)},
+            "groups": table,
+            "multicast": {"colours": colours, "fault_tolerant": two},
+        }
+    )
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _show(found: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    print(
+        f"{len(rows):,} groups on {found['trees']:,} spanning trees "
+        f"({found['multicast']['colours']:,} colours)"
+    )
+    if found["layers"]:
+        print()
+        print_table(
+            ("layer", "groups", "first colour", "colours"),
+            [
+                tuple(f"{row[key]:,}" for key in ("layer", "groups", "first_colour", "colours"))
+                for row in found["layers"]
+            ],
+            left=0,
+        )
+    print()
+    names = {row["group"]: row["name"] for row in rows}
+    two = any(row["second_tn"] is not None for row in rows)
+    header = ["group", "layer", "members", "MGID", "colour", "tree", "TN"]
+    table = [
+        (
+            row["name"],
+            *(
+                f"{row[key]:,}"
+                for key in ("layer", "members", "mgid", "colour", "tree_group", "tn")
+            ),
+            *([f"{row['second_tn']:,}"] if two else []),
+            "" if row["shares_with"] is None else f"shares with {names[row['shares_with']]}",
+        )
+        for row in rows[:MOST_ROWS]
+    ]
+    print_table([*header, *(["second TN"] if two else []), ""], table)
+    if len(rows) > MOST_ROWS:
+        print(f"... and {len(rows) - MOST_ROWS:,} more; --csv FILE or --json has all")
+    if found["sharing"] is not None:
+        sharing = found["sharing"]
+        print(
+            f"\n{sharing['trees_left']:,} trees with fixed roots; {sharing['merges']:,} groups "
+            f"share one, at most {sharing['max_tfi']:,} together"
+        )

@@ -1,0 +1,83 @@
+"""`raddle place`: a queue of jobs onto a machine, so that no two jobs share a link."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
+
+__all__ = ["place"]
+
+
+@guarded
+def place(
+    file: Annotated[
+        Path,
+        typer.Argument(help="A job file (TOML): machine, running jobs, queue.", show_default=False),
+    ],
+    backfill: Annotated[
+        bool, typer.Option("--backfill", help="Later jobs may run before one that waits.")
+    ] = False,
+    widen: Annotated[
+        bool, typer.Option("--widen", help="A job may spread further than its class.")
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False),
+    ] = False,
+) -> None:
+    """Place jobs by the seven rules, first come first; exit 1 if a job has to wait."""
+    from raddle import _core
+    from raddle.cli.fabric import read
+
+    found: dict[str, Any] = json.loads(_core.place(read(file), str(file), backfill, widen))
+    for warning in found["warnings"]:
+        say(f"warning: {warning}")
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+    if found["placed"] < len(found["jobs"]):
+        answer_no()
+
+
+def _show(found: dict[str, Any]) -> None:
+    rows = [
+        (
+            job["name"],
+            job["state"],
+            job["class"] or "",
+            f"{job['terminals']:,}",
+            "" if job["l0s"] is None else f"{job['l0s']:,}",
+            _spans(job["cns"]),
+            _ends(job["hosts"]),
+        )
+        for job in found["jobs"]
+    ]
+    print_table(("job", "", "class", "terminals", "L0s", "CNs", "hosts"), rows, left=3)
+    waiting = [job for job in found["jobs"] if job["reason"]]
+    for job in waiting:
+        print(f"{job['name']}: {job['reason']}")
+    print(
+        f"\n{found['placed']:,} of {len(found['jobs']):,} jobs placed; {found['free']:,} of "
+        f"{found['fabric']['hosts']:,} terminals free"
+    )
+
+
+def _spans(numbers: list[int]) -> str:
+    """Numbers as runs: 0-3, 7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] + 1 == number:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _ends(hosts: list[str]) -> str:
+    if len(hosts) <= 2:
+        return ", ".join(hosts)
+    return f"{hosts[0]} to {hosts[-1]}"
