@@ -8,7 +8,7 @@
 //!
 //! Hosts never forward, so a channel from or to a host is in no cycle and is left out.
 
-use std::{collections::VecDeque, fmt};
+use std::collections::VecDeque;
 
 use raddle_fabric::{Fabric, NodeKind};
 use raddle_units::{NodeId, PortId};
@@ -42,16 +42,12 @@ pub struct CreditLoop {
 
 impl CreditLoop {
     /// The circle as the names of the switches: `s4 -> s5 -> s6 -> s4`.
-    pub fn describe<'a>(&'a self, fabric: &'a Fabric) -> impl fmt::Display + 'a {
-        fmt::from_fn(move |f| {
-            for &channel in &self.channels {
-                write!(f, "{} -> ", fabric.node_name(fabric.port(channel).node))?;
-            }
-            match self.channels.first() {
-                Some(&first) => write!(f, "{}", fabric.node_name(fabric.port(first).node)),
-                None => Ok(()),
-            }
-        })
+    pub fn describe(&self, fabric: &Fabric) -> String {
+        let circle = self.channels.iter().chain(self.channels.first());
+        let names: Vec<_> = circle
+            .map(|&channel| fabric.node_name(fabric.port(channel).node))
+            .collect();
+        names.join(" -> ")
     }
 }
 

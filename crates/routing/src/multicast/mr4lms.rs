@@ -567,12 +567,12 @@ impl<'a> Mr4lms<'a> {
     }
 
     fn merge_tree(&mut self, reach: &Reach, root: u32, colour: Option<u16>) -> Option<Vec<UpLink>> {
-        if let (Some(climb), Some(_)) = (&self.climb, colour) {
-            if climb.is_above(root, reach.at.len()) {
-                return Some(self.climbed_tree(climb, reach, root, colour));
+        match &self.climb {
+            Some(climb) if colour.is_some() && climb.is_above(root, reach.at.len()) => {
+                Some(self.climbed_tree(climb, reach, root, colour))
             }
+            _ => self.searched_tree(reach, root),
         }
-        self.searched_tree(reach, root)
     }
 
     fn likeness(&self, reach: &Reach, places: &[usize], colour: u16) -> (Likeness, Vec<u32>) {
