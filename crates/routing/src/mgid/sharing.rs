@@ -82,6 +82,26 @@ impl Places {
         Ok(())
     }
 
+    /// L0 switch, CN and block of a terminal.
+    fn above(&self, terminal: u32) -> [u32; 3] {
+        let l0 = self.l0_of[terminal as usize];
+        let cn = self.cn_of[l0 as usize];
+        [l0, cn, self.block_of[cn as usize]]
+    }
+
+    /// Level of the nearest common ancestor of two terminals: 0 for an L0 switch to 3 for an L3 switch.
+    fn height_between(&self, a: u32, b: u32) -> u32 {
+        let pairs = self.above(a).into_iter().zip(self.above(b));
+        pairs.take_while(|(a, b)| a != b).count() as u32
+    }
+
+    /// The link upwards from the L0 switch (level 0), CN or block of a terminal.
+    fn uplink(&self, terminal: u32, level: u32) -> u32 {
+        let before = [0, self.cn_of.len(), self.cn_of.len() + self.block_of.len()];
+        let (level, first) = (level as usize, self.l0_of.len());
+        (first + before[level]) as u32 + self.above(terminal)[level]
+    }
+
     /// Links of the fixed-root tree that joins `members`, terminal links included (Algorithm 1): up to the nearest
     /// common ancestor.
     pub(super) fn tree_links(&self, members: &[u32]) -> TreeLinks {
@@ -187,26 +207,46 @@ pub(super) fn share(members: &[&[u32]], numbers: &[u64], places: &Places) -> Sha
         by_tree.entry(number).or_default().push(group);
     }
     let mut owner = vec![NOBODY; places.links()];
-    let mut tree_of: Vec<usize> = (0..numbers.len()).collect();
+    let mut used = Vec::new();
+    let mut parts = Parts {
+        parent: (0..numbers.len() as u32).collect(),
+        height: vec![0; numbers.len()],
+    };
     for groups in by_tree.values() {
-        let mut alive: BTreeMap<usize, Merged> = BTreeMap::new();
         for &group in groups {
-            let merged = merge_in(group, members[group], &mut alive, &mut owner, places);
-            for &link in &merged.links {
-                owner[link as usize] = group as u32;
+            let Some(&first) = members[group].first() else {
+                continue;
+            };
+            let tree = places.tree_links(members[group]);
+            parts.height[group] = tree.height;
+            let mut claims = tree.links;
+            while let Some(link) = claims.pop() {
+                let held = owner[link as usize];
+                if held == NOBODY {
+                    owner[link as usize] = group as u32;
+                    used.push(link);
+                    continue;
+                }
+                let (here, other) = (parts.lead(group as u32), parts.lead(held));
+                if here == other {
+                    continue;
+                }
+                let met = members[held as usize][0];
+                let [low, high] = [here, other].map(|part| u32::from(parts.height[part as usize]));
+                let height = low.max(high).max(places.height_between(first, met));
+                // Both get the links from their roots up to the common one.
+                claims.extend((low..height).map(|level| places.uplink(first, level)));
+                claims.extend((high..height).map(|level| places.uplink(met, level)));
+                parts.join(here, other, height as u8);
             }
-            alive.insert(group, merged);
         }
-        for merged in alive.values() {
-            let lowest = merged.groups.iter().copied().min().unwrap_or(0);
-            for &group in &merged.groups {
-                tree_of[group] = lowest;
-            }
-            for &link in &merged.links {
-                owner[link as usize] = NOBODY;
-            }
+        for link in used.drain(..) {
+            owner[link as usize] = NOBODY;
         }
     }
+    let tree_of: Vec<usize> = (0..numbers.len() as u32)
+        .map(|group| parts.lead(group) as usize)
+        .collect();
     let mut counts = vec![0usize; tree_of.len()];
     for &tree in &tree_of {
         counts[tree] += 1;
@@ -220,51 +260,28 @@ pub(super) fn share(members: &[&[u32]], numbers: &[u64], places: &Places) -> Sha
     }
 }
 
-/// A group and all that it meets, removed from `alive` and `owner`, until it meets nobody.
-fn merge_in(
-    group: usize,
-    members: &[u32],
-    alive: &mut BTreeMap<usize, Merged>,
-    owner: &mut [u32],
-    places: &Places,
-) -> Merged {
-    let mut merged = Merged {
-        groups: vec![group],
-        members: members.to_vec(),
-        links: Vec::new(),
-    };
-    loop {
-        merged.links = places.tree_links(&merged.members).links;
-        let mut hit: Vec<u32> = merged
-            .links
-            .iter()
-            .map(|&link| owner[link as usize])
-            .filter(|&owner| owner != NOBODY)
-            .collect();
-        if hit.is_empty() {
-            return merged;
-        }
-        hit.sort_unstable();
-        hit.dedup();
-        for other in hit {
-            if let Some(other) = alive.remove(&(other as usize)) {
-                for link in other.links {
-                    owner[link as usize] = NOBODY;
-                }
-                merged.groups.extend(other.groups);
-                merged.members.extend(other.members);
-            }
-        }
-        merged.members.sort_unstable();
-        merged.members.dedup();
-    }
-}
-
 /// No group uses the link.
 const NOBODY: u32 = u32::MAX;
 
-struct Merged {
-    groups: Vec<usize>,
-    members: Vec<u32>,
-    links: Vec<u32>,
+/// Merged groups: sets with the lowest group as lead, and the level of the root of each.
+struct Parts {
+    parent: Vec<u32>,
+    height: Vec<u8>,
+}
+
+impl Parts {
+    fn lead(&mut self, group: u32) -> u32 {
+        let mut at = group;
+        while self.parent[at as usize] != at {
+            let above = self.parent[self.parent[at as usize] as usize];
+            self.parent[at as usize] = above;
+            at = above;
+        }
+        at
+    }
+
+    fn join(&mut self, a: u32, b: u32, height: u8) {
+        self.parent[a.max(b) as usize] = a.min(b);
+        self.height[a.min(b) as usize] = height;
+    }
 }
