@@ -1,4 +1,4 @@
-"""The plugin beside stock OpenSM on larger simulated subnets; prints what it measures (pytest -s)."""
+"""The plugin beside stock OpenSM on larger simulated subnets; pytest -s shows the figures."""
 
 import json
 import random
@@ -18,7 +18,7 @@ pytestmark = [
 
 
 def middle() -> Fabric:
-    """480 switches, 1,024 hosts: 16 CNs of 16 L0 and 4 L1 switches, 20 TNs of 4 L2 and 4 L3 switches."""
+    """480 switches, 1,024 hosts: 16 CNs of 16 L0 and 4 L1, 20 TNs of 4 L2 and 4 L3 switches."""
     fabric = Fabric(m=4, q=16, p=5, k=4, w=4, terminals=4, cns=16)
     assert (len(fabric.switches), len(fabric.hosts)) == (480, 1024)
     return fabric
