@@ -7,7 +7,8 @@ use std::{
 
 use super::{
     Allocation, GroupsOf, LayerColours, MgidError, Places, SpanningTrees, groups_of_terminals,
-    layered::colour_ranges, sharing::share,
+    layered::colour_ranges,
+    sharing::{share, share_trees},
 };
 use crate::{groups::GroupSet, multicast::Mgid};
 
@@ -32,7 +33,7 @@ pub enum Overlap {
 /// colour twice).
 ///
 /// Layers are found by colouring the graph of groups that share a terminal, the most constrained first (DSATUR); colours
-/// go to layers as in the layered allocation. With `places`, a layer that has more groups than trees is packed: groups
+/// go to layers as in the layered allocation. With `places`, layers of one size are tried as well, and a layer that has more groups than trees is packed: groups
 /// that share no link of a tree may have the same; of several packings that with the fewest merges is taken.
 ///
 /// # Errors
@@ -52,11 +53,36 @@ pub fn allocate_general(
         refuse_full_terminals(set, &groups_of, trees.colours())?;
     }
     let graph = Overlaps::new(set, &groups_of)?;
-    let layering = graph.colour(trees.colours(), overlap);
+    let layering = graph.colour(trees.colours(), overlap, Choice::Lowest);
     if layering.layers > trees.colours() {
         return Err(no_layers(set, &groups_of, &layering, trees.colours()));
     }
+    let few = number(set, trees, places, &layering)?;
+    let Some(places) = places else { return Ok(few) };
+    let merges = |allocation: &Allocation| {
+        share_trees(set, &allocation.mgids, trees, places)
+            .map(|sharing| (sharing.merges(), sharing.max_tfi))
+    };
+    let merged = merges(&few)?;
+    if merged.0 == 0 {
+        return Ok(few);
+    }
+    // As many layers as colours, all of one size: no layer loses by rounding.
+    let layering = graph.colour(trees.colours(), overlap, Choice::LeastUsed);
+    if layering.layers > trees.colours() {
+        return Ok(few);
+    }
+    let even = number(set, trees, Some(places), &layering)?;
+    Ok(if merges(&even)? < merged { even } else { few })
+}
 
+/// Trees for groups in layers.
+fn number(
+    set: &GroupSet,
+    trees: &SpanningTrees,
+    places: Option<&Places>,
+    layering: &Layers,
+) -> Result<Allocation, MgidError> {
     // Groups that share a tree from the start are one unit.
     let mut unit_of = vec![usize::MAX; set.communicators.len()];
     let mut units: Vec<Unit> = Vec::new();
@@ -244,8 +270,8 @@ impl<'a> Overlaps<'a> {
     }
 
     /// DSATUR: the group whose neighbours have the most colours is next, then the one with the most neighbours, then
-    /// the first; it takes the lowest free colour. Beyond `colours` it takes another one, or shares.
-    fn colour(&self, colours: u32, overlap: Overlap) -> Layers {
+    /// the first; it takes the lowest or the least used free colour. Beyond `colours` it takes another one, or shares.
+    fn colour(&self, colours: u32, overlap: Overlap, choice: Choice) -> Layers {
         const NONE: u32 = u32::MAX;
         let count = self.meetings_of.len();
         let mut layering = Layers {
@@ -254,6 +280,7 @@ impl<'a> Overlaps<'a> {
             parent: (0..count).collect(),
         };
         let mut taken = vec![ColourSet::default(); count];
+        let mut used = vec![0u32; colours as usize];
         let degree: Vec<usize> = self
             .meetings_of
             .iter()
@@ -266,12 +293,21 @@ impl<'a> Overlaps<'a> {
             |group: usize, taken: &ColourSet| (Reverse(taken.count), Reverse(degree[group]), group);
         let mut waiting: BTreeSet<_> = (0..count).map(|group| key(group, &taken[group])).collect();
         while let Some((.., group)) = waiting.pop_first() {
-            let mut colour = taken[group].first_free();
+            let mut colour = match choice {
+                Choice::Lowest => taken[group].first_free(),
+                Choice::LeastUsed => (0..colours)
+                    .filter(|&colour| !taken[group].contains(colour))
+                    .min_by_key(|&colour| used[colour as usize])
+                    .unwrap_or_else(|| taken[group].first_free().max(colours)),
+            };
             if colour >= colours && overlap == Overlap::Share {
                 colour = self.share(group, &mut layering);
             }
             layering.colour_of[group] = colour;
             layering.layers = layering.layers.max(colour + 1);
+            if let Some(used) = used.get_mut(colour as usize) {
+                *used += 1;
+            }
             for other in self.neighbours(group) {
                 if layering.colour_of[other] == NONE && !taken[other].contains(colour) {
                     waiting.remove(&key(other, &taken[other]));
@@ -354,12 +390,12 @@ fn spread(members: &[&[u32]], width: u64, places: Option<&Places>) -> Vec<u64> {
     judged.unwrap_or_default()
 }
 
-/// Which of several free trees a group takes.
+/// Which of several free colours or trees a group takes.
 #[derive(Clone, Copy)]
 enum Choice {
-    /// Spreads groups over the trees.
+    /// Spreads groups over all of them.
     LeastUsed,
-    /// Keeps trees free for those to come.
+    /// Keeps others free for those to come.
     Lowest,
 }
 
