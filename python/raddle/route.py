@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,30 @@ from raddle.errors import ExperimentError, ResultsError
 from raddle.files import claim_folder, write_json
 from raddle.text import join_words
 
-__all__ = ["check_file", "execute", "headline", "load_drawn", "load_summary"]
+__all__ = ["check_file", "execute", "headline", "load_drawn", "load_summary", "points_of"]
 
 Json = dict[str, Any]
 Watch = Callable[[str, int], None]
 WATCH_PERIOD_S = 0.1
 
 
-def check_file(file: Path) -> Json:
+def points_of(file: Path, settings: Sequence[str]) -> list[tuple[Mapping[str, str], Path, str]]:
+    """Each combination of ``KEY=VALUE,...`` settings: what is set, a name, the route file's text.
+
+    Without settings the file itself. Files in the text are relative to the folder of the name.
+    """
+    if not settings:
+        return [({}, file, _read(file))]
+    from raddle.sweep import overlays, parse_setting
+
+    points = []
+    for chosen, text in overlays(file, [parse_setting(setting) for setting in settings]):
+        name = ",".join(f"{key}={value}" for key, value in chosen.items())
+        points.append((chosen, file.parent / name.replace("/", "_"), text))
+    return points
+
+
+def check_file(text: str, path: Path) -> Json:
     """Judge a route file: its fabric, groups and engines, without routing.
 
     Raises
@@ -31,12 +47,14 @@ def check_file(file: Path) -> Json:
     """
     from raddle import _core
 
-    checked: Json = json.loads(_core.route_check(_read(file), str(file)))
+    checked: Json = json.loads(_core.route_check(text, str(path)))
     return checked
 
 
-def execute(file: Path, out: Path, *, watch: Watch | None = None) -> Json:
-    """Route the groups of `file` with all its engines; results go to `out`, its summary returns.
+def execute(text: str, path: Path, out: Path, *, watch: Watch | None = None) -> Json:
+    """Route the groups of a route file with all its engines.
+
+    Results go to the folder `out`, their summary returns.
 
     Parameters
     ----------
@@ -45,20 +63,19 @@ def execute(file: Path, out: Path, *, watch: Watch | None = None) -> Json:
     """
     from raddle import __version__, _core
 
-    text = _read(file)
     progress = _core.RouteProgress()
     with claim_folder(out):
         if (out / "flows.parquet").exists():
             msg = f"{out} holds results of a simulation\n  hint: name another folder with --out"
             raise ResultsError(msg)
         answer = _in_thread(
-            lambda: _core.route(text, str(file), str(out), progress), progress, watch
+            lambda: _core.route(text, str(path), str(out), progress), progress, watch
         )
         summary: Json = json.loads(answer)
         manifest = {
             "schema": 1,
             "kind": "route",
-            "file": str(file),
+            "file": str(path),
             "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
             "versions": {"raddle": __version__, "python": platform.python_version()},
             "machine": {"cpu": platform.processor() or platform.machine(), "cores": os.cpu_count()},

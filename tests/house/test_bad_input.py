@@ -128,14 +128,82 @@ MAPS = {
 FORMATS = {".csv": "csv", ".txt": "hpcc-ns3", ".parquet": "parquet", ".toml": "toml"}
 
 
-def refuse(folder: Path, experiment: str) -> str:
+ROUTES = """schema = 1
+
+[fabric]
+kind = "cn-tn"
+m = 2
+q = 4
+p = 2
+k = 2
+w = 2
+cns = 4
+
+[groups]
+pattern = "grid"
+dims = [8, 4]
+
+[multicast]
+engines = ["c-mr4lms-fixed", "broadcast"]
+colours = 8
+fault_tolerant = false
+"""
+
+# name: (what to replace, by what, what the message must name)
+ROUTE_FILES = {
+    "truncated": ("colours = 8\nfault_tolerant = false\n", "colours = [", r"file\.toml:18"),
+    "no schema": ("schema = 1\n", "", "schema"),
+    "another schema": ("schema = 1", "schema = 2", "schema"),
+    "unknown table": ("[multicast]", "[multcast]", "did you mean `multicast"),
+    "unknown key": ("colours =", "colors =", "did you mean `colours"),
+    "unknown engine": ('"c-mr4lms-fixed"', '"c-mr4lms"', "did you mean `c-mr4lms-fixed"),
+    "unknown pattern": ('"grid"', '"gird"', "did you mean `grid"),
+    "no engines": ('["c-mr4lms-fixed", "broadcast"]', "[]", "the list is empty"),
+    "no colours": ("colours = 8", "colours = 0", r"file\.toml:18:11.*without colours"),
+    "negative colours": ("colours = 8", "colours = -8", "colours"),
+    "too many colours": ("colours = 8", "colours = 65536", "65535"),
+    "a table for nobody": ("fault_", 'table = "per-hose"\nfault_', "per-switch"),
+    "no second tree": ("m = 2", "m = 1\nterminals_per_l0 = 2", "m = 1"),
+    "no fat tree": ('kind = "cn-tn"\nm = 2\nq = 4\np = 2\nk = 2\nw = 2\ncns = 4',
+                    'kind = "dumbbell"\nhosts_per_side = 16', "no CN/TN fat tree"),
+    "one dimension": ("[8, 4]", "[8]", "2 or 3"),
+    "an empty dimension": ("[8, 4]", "[8, 0]", "at least 1"),
+    "a grid larger than the machine": ("[8, 4]", "[8, 5]", "do not fit"),
+    "a huge grid": ("[8, 4]", "[4294967295, 4294967295, 4294967295]", "dims"),
+    "dims of text": ("[8, 4]", '["eight", 4]', "dims"),
+    "processes beyond a row": ("dims = [8, 4]", "dims = [2, 4]\nprocesses_per_terminal = 4", "most X"),
+    "count for a grid": ("dims = [8, 4]", "dims = [8, 4]\ncount = 7", "does not use it"),
+    "random without a count": ('"grid"\ndims = [8, 4]', '"random"', "count"),
+    "missing file": ('"grid"\ndims = [8, 4]', '"file"\nfile = "nowhere.csv"', "nowhere.csv"),
+    "empty": (ROUTES, "", "schema|fabric"),
+}  # fmt: skip
+
+GROUP_FILES = {
+    "unknown member.csv": "group,member\na,h0\na,h99\n",
+    "a switch as member.csv": "group,member\na,h0\na,s33\n",
+    "no such column.csv": "group,membre\na,h0\n",
+    "mgid out of range.csv": "group,mgid,member\na,4294967296,h0\n",
+    "negative mgid.csv": "group,mgid,member\na,-1,h0\n",
+    "mgid twice.csv": "group,mgid,member\na,1,h0\nb,1,h1\n",
+    "mgid for some.csv": "group,mgid,member\na,1,h0\nb,,h1\n",
+    "empty.csv": "",
+    "unknown member.toml": 'schema = 1\n[[group]]\nname = "a"\nmembers = ["ghost"]\n',
+    "no members.toml": 'schema = 1\n[[group]]\nname = "a"\nmembers = []\n',
+    "mgid out of range.toml": 'schema = 1\n[[group]]\nname = "a"\nmgid = -5\nmembers = [0]\n',
+    "name twice.toml": 'schema = 1\n[[group]]\nname = "a"\nmembers = [0]\n'
+    '[[group]]\nname = "a"\nmembers = [1]\n',
+    "truncated.toml": 'schema = 1\n[[group]]\nname = "a',
+}
+
+
+def refuse(folder: Path, experiment: str, command: str = "run") -> str:
     """Run an experiment that must be refused; what raddle said."""
     file = folder / "file.toml"
     file.write_text(experiment)
     out = folder / "out"
     before = sorted(folder.iterdir())
     done = subprocess.run(
-        [str(RADDLE), "run", str(file), "--out", str(out)],
+        [str(RADDLE), command, str(file), "--out", str(out)],
         capture_output=True,
         text=True,
         check=False,
@@ -178,6 +246,35 @@ def test_broken_map_is_refused(name: str, tmp_path: Path) -> None:
     experiment = re.sub(r"kind.*?\n\n", fabric + "\n", GOOD, flags=re.DOTALL)
     experiment = experiment.replace("sources = 3", "sources = 1")
     assert file.name in refuse(tmp_path, experiment)
+
+
+@pytest.mark.parametrize("name", ROUTE_FILES)
+def test_broken_route_file_is_refused(name: str, tmp_path: Path) -> None:
+    old, new, named = ROUTE_FILES[name]
+    assert old in ROUTES
+    routes = ROUTES.replace(old, new)
+    if name == "no second tree":
+        routes = routes.replace("fault_tolerant = false", "fault_tolerant = true")
+    message = refuse(tmp_path, routes, "route")
+    assert "file.toml" in message
+    assert re.search(named, message), message
+
+
+@pytest.mark.parametrize("name", GROUP_FILES)
+def test_broken_group_file_is_refused(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name.replace(" ", "-")
+    file.write_text(GROUP_FILES[name])
+    groups = f'pattern = "file"\nfile = "{file.name}"\n'
+    routes = re.sub(r"pattern.*?\n\n", groups + "\n", ROUTES, flags=re.DOTALL)
+    assert file.name in refuse(tmp_path, routes, "route")
+
+
+def test_the_good_route_file_is_not_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file.toml"
+    file.write_text(ROUTES)
+    command = [str(RADDLE), "route", str(file), "--out", str(tmp_path / "out"), "--no-report", "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_good_experiment_is_not_refused(tmp_path: Path) -> None:

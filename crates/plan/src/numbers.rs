@@ -25,6 +25,13 @@ pub fn number_groups(text: &str, path: &str, files: &dyn Files) -> Result<Json, 
         .as_ref()
         .filter(|_| find_clash(&resolved.set, &mgids, trees).is_none())
         .and_then(|places| share_trees(&resolved.set, &mgids, trees, places).ok());
+    // The general allocator finds layers of its own.
+    let layer_of = |colour: u32| {
+        let found = resolved.layers.iter().find(|layer| {
+            (layer.first_colour..layer.first_colour + layer.colours).contains(&colour)
+        });
+        found.map(|layer| layer.layer)
+    };
     let rows: Vec<Json> = (0..)
         .zip(&resolved.set.communicators)
         .zip(&mgids)
@@ -34,7 +41,7 @@ pub fn number_groups(text: &str, path: &str, files: &dyn Files) -> Result<Json, 
             json!({
                 "group": number,
                 "name": communicator.name,
-                "layer": communicator.layer,
+                "layer": layer_of(place.colour).unwrap_or(communicator.layer),
                 "members": communicator.members.len(),
                 "mgid": mgid,
                 "colour": place.colour,

@@ -60,6 +60,7 @@ app.command(
     epilog=_examples(
         "raddle route experiments/multicast-grid-64x32x16.toml",
         "raddle route my.toml --out out/first --json | jq '.engines[].max_efi'",
+        "raddle route my.toml --set multicast.colours=8,16,32,64,256 --out out/colours",
         "raddle route my.toml --dry-run   check the file, count the groups",
     ),
 )(route)

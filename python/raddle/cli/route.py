@@ -1,11 +1,11 @@
 """`raddle route`: multicast groups on a fabric, routed by several engines side by side."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from raddle.cli.talk import guarded, print_json, progress_wanted, say
+from raddle.cli.talk import answer_no, guarded, print_json, progress_wanted, say
 
 __all__ = ["route"]
 
@@ -16,6 +16,16 @@ def route(
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Results folder.", show_default="out/NAME-OF-FILE"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            "-s",
+            metavar="KEY=VALUE,...",
+            help="A key of the file and its values, a folder each.",
+            show_default=False,
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the file and describe fabric and groups only.")
@@ -28,39 +38,60 @@ def route(
     ] = False,
 ) -> None:
     """Route multicast groups: trees, switch tables and measures of each engine into a folder."""
-    from raddle.route import check_file, execute
+    from raddle.cli.show_route import show_check
+    from raddle.route import check_file, points_of
 
-    checked = check_file(file)
+    points = points_of(file, settings or ())
+    checks = [check_file(text, path) for _, path, text in points]
     if not quiet:
-        for warning in checked["warnings"]:
+        for warning in dict.fromkeys(w for checked in checks for w in checked["warnings"]):
             say(f"warning: {warning}")
-    if dry_run:
-        from raddle.cli.show_route import show_check
+    base = out if out is not None else Path("out") / file.stem
+    answers: list[dict[str, Any]] = []
+    for (chosen, path, text), checked in zip(points, checks, strict=True):
+        folder = base / path.name if chosen else base
+        if chosen and not as_json:
+            print(f"{', '.join(f'{k} = {v}' for k, v in chosen.items())}")
+        if dry_run:
+            answers.append({"set": dict(chosen), **checked})
+            if not as_json:
+                show_check(checked)
+            continue
+        summary = _route(text, path, folder, checked, bar=progress_wanted(quiet=quiet or as_json))
+        if not no_report:
+            from raddle.report import write_route_report
 
-        if as_json:
-            print_json(checked)
-        else:
-            show_check(checked)
-        return
-    folder = out if out is not None else Path("out") / file.stem
-    if progress_wanted(quiet=quiet or as_json):
-        from raddle.cli.progress import RouteBar
-
-        with RouteBar(checked["engines"]) as bar:
-            summary = execute(file, folder, watch=bar.show)
-    else:
-        summary = execute(file, folder)
-    if not no_report:
-        from raddle.report import write_route_report
-
-        write_route_report(folder)
+            write_route_report(folder)
+        answers.append({"set": dict(chosen), "folder": str(folder), **summary})
+        if not as_json:
+            _show(summary, folder, report=not no_report, quiet=quiet)
     if as_json:
-        print_json(summary)
-    else:
-        from raddle.cli.show_route import show_summary
+        if settings:
+            print_json({"points": answers})
+        else:
+            print_json({k: v for k, v in answers[0].items() if k not in ("set", "folder")})
+    if not dry_run and not any(
+        row["error"] is None for answer in answers for row in answer["engines"].values()
+    ):
+        answer_no()
 
-        show_summary(summary)
+
+def _route(
+    text: str, path: Path, folder: Path, checked: dict[str, Any], *, bar: bool
+) -> dict[str, Any]:
+    from raddle.route import execute
+
+    if not bar:
+        return execute(text, path, folder)
+    from raddle.cli.progress import RouteBar
+
+    with RouteBar(checked["engines"]) as shown:
+        return execute(text, path, folder, watch=shown.show)
+
+
+def _show(summary: dict[str, Any], folder: Path, *, report: bool, quiet: bool) -> None:
+    from raddle.cli.show_route import say_results, show_summary
+
+    show_summary(summary)
     if not quiet:
-        from raddle.cli.show_route import say_results
-
-        say_results(folder, report=not no_report)
+        say_results(folder, report=report)
