@@ -41,7 +41,9 @@ use self::{
     ledger::{Ledger, Planes},
     wiring::{NONE, Plane, Wiring},
 };
-use super::{Changes, Colour, Group, Mgid, MulticastEngine, MulticastError, TableMode, Tree};
+use super::{
+    Changes, Colour, Group, Mgid, MulticastEngine, MulticastError, PortSet, TableMode, Tree,
+};
 
 /// The most colours: entries of an InfiniBand multicast table.
 pub const MAX_COLOURS: u32 = 16_384;
@@ -149,6 +151,9 @@ struct State {
     mgid: Mgid,
     /// Places of the members, ascending.
     spots: Vec<u32>,
+    /// With dynamic roots and several CNs: the CNs, a bit each, and the L2 switches.
+    cns: Vec<u64>,
+    top: PortSet,
     height: u8,
     /// The L3 switch of the root, where it is one.
     j: u16,
@@ -310,8 +315,11 @@ impl CMr4lms {
     }
 
     fn add_state(&mut self, mgid: Mgid, spots: Vec<u32>) -> u32 {
+        let (cns, top) = self.footprint(&spots);
         let state = State {
             mgid,
+            cns,
+            top,
             height: self.wiring.height(&spots),
             j: 0,
             colour: self.colour_for(mgid, &spots),
@@ -331,6 +339,25 @@ impl CMr4lms {
         };
         self.by_mgid.insert(mgid, group);
         group
+    }
+
+    /// The CNs and L2 switches of these places, where somebody will ask.
+    fn footprint(&self, spots: &[u32]) -> (Vec<u64>, PortSet) {
+        let mut top = PortSet::EMPTY;
+        if self.settings.roots == RootChoice::Fixed || self.wiring.height(spots) < 2 {
+            return (Vec::new(), top);
+        }
+        let mut cns = vec![0; (self.wiring.cns as usize).div_ceil(64)];
+        let mut end = 0;
+        for &spot in spots {
+            if spot >= end {
+                let cn = spot / self.wiring.t / self.wiring.q;
+                end = (cn + 1) * self.wiring.q * self.wiring.t;
+                cns[cn as usize / 64] |= 1 << (cn % 64);
+                top.insert(self.wiring.l2_index(cn) as u8);
+            }
+        }
+        (cns, top)
     }
 
     /// The colour of a group: its own, unless no tree of it is whole and one of another colour is.
@@ -461,7 +488,13 @@ impl CMr4lms {
         };
         let mut movers = match self.bonds.knot(knot) {
             Some(knot) => {
-                let groups = knot.groups.iter().copied();
+                // Those that were there when it got this tree have it.
+                let some = if knot.tree == tree {
+                    &knot.fresh
+                } else {
+                    &knot.groups
+                };
+                let groups = some.iter().copied();
                 groups
                     .filter(|group| self.groups[*group as usize].tree != tree)
                     .collect()
@@ -469,6 +502,7 @@ impl CMr4lms {
             None if self.groups[member as usize].tree != tree => vec![member],
             None => Vec::new(),
         };
+        self.bonds.settled(knot, tree);
         self.relocate(&mut movers, tree);
     }
 
@@ -643,6 +677,7 @@ impl MulticastEngine for CMr4lms {
                 Some(knot) => self.choose(group, &knot.groups),
                 None => self.choose(group, &[group]),
             };
+            self.bonds.settled(knot, tree);
             self.place(group, tree);
         }
         self.separate_dirty();
@@ -690,7 +725,9 @@ impl MulticastEngine for CMr4lms {
         self.begin();
         self.exit(index);
         let colour = self.colour_for(group.mgid, &spots);
+        let (cns, top) = self.footprint(&spots);
         let state = &mut self.groups[index as usize];
+        (state.cns, state.top) = (cns, top);
         state.height = self.wiring.height(&spots);
         state.spots = spots;
         state.colour = colour;
@@ -731,18 +768,24 @@ impl MulticastEngine for CMr4lms {
         for group in self.in_order() {
             let state = &self.groups[group as usize];
             let (planes, count) = self.numbering.planes(state.tree);
-            let mut hosts: Vec<_> = state
-                .spots
+            let broken = |plane| {
+                let spots = state.spots.iter().copied();
+                spots.filter(move |&spot| self.wiring.is_broken(spot, state.height, plane, state.j))
+            };
+            // Of a pair the better tree counts.
+            let best = planes[..count]
                 .iter()
-                .filter(|&&spot| {
-                    self.wiring.is_cut(spot)
-                        || planes[..count]
-                            .iter()
-                            .all(|&plane| self.wiring.is_broken(spot, state.height, plane, state.j))
-                })
-                .map(|&spot| (state.mgid, self.wiring.host(spot)))
+                .copied()
+                .min_by_key(|plane| broken(*plane).count())
+                .unwrap_or(planes[0]);
+            let dead = state.spots.iter().copied();
+            let dead = dead.filter(|spot| self.wiring.is_cut(*spot));
+            let spots = broken(best).chain(dead);
+            let mut hosts: Vec<_> = spots
+                .map(|spot| (state.mgid, self.wiring.host(spot)))
                 .collect();
             hosts.sort_unstable();
+            hosts.dedup();
             cut.append(&mut hosts);
         }
         cut

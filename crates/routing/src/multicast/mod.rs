@@ -48,7 +48,7 @@ pub use broadcast::Broadcast;
 pub use credit_loops::{CreditGraph, CreditGraphTooLarge, CreditLoop};
 pub use mr4lms::{Mr4lms, Mr4lmsSettings, Mr4lmsSteps};
 pub use opensm_like::{OpenSmLike, RootRule};
-pub use tables::{Branch, MulticastTables, PortSet, TableWrite};
+pub use tables::{Branch, MulticastTables, PortSet, Ports, TableWrite};
 pub use tree::{Tree, UpLink};
 
 /// Number of a group as equations (1) and (3) use it; not the 128-bit GID of InfiniBand.

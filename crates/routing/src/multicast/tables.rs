@@ -86,16 +86,24 @@ impl PortSet {
 
     /// The ports, ascending.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = u8> + use<> {
-        let words = self.0;
-        (0..4u8).flat_map(move |index| {
-            let mut word = words[usize::from(index)];
-            std::iter::from_fn(move || {
-                let bit = (word != 0).then(|| word.trailing_zeros() as u8)?;
-                word &= word - 1;
-                Some(index * 64 + bit)
-            })
-        })
+    pub const fn iter(&self) -> Ports {
+        Ports(self.0)
+    }
+}
+
+/// The ports of a [`PortSet`], ascending.
+#[derive(Clone, Debug)]
+pub struct Ports([u64; 4]);
+
+impl Iterator for Ports {
+    type Item = u8;
+
+    #[inline]
+    fn next(&mut self) -> Option<u8> {
+        let index = self.0.iter().position(|word| *word != 0)?;
+        let bit = self.0[index].trailing_zeros();
+        self.0[index] &= self.0[index] - 1;
+        Some((index as u32 * 64 + bit) as u8)
     }
 }
 

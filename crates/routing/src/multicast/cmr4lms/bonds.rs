@@ -1,15 +1,32 @@
 //! Groups that are tied together by hosts: two groups of one colour that share a host must have one tree, because the
 //! host has one link and one table entry for the colour. Knots are the connected components of that relation.
 
+use raddle_units::{prefetch, prefetch_start};
+
 use super::wiring::NONE;
 use crate::multicast::Mgid;
 
 /// Groups that must share a tree, two or more.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Knot {
     pub(super) groups: Vec<u32>,
     /// The one with the lowest MGID.
     pub(super) lowest: u32,
+    /// The tree that they were given, or [`NONE`].
+    pub(super) tree: u32,
+    /// Those that came since.
+    pub(super) fresh: Vec<u32>,
+}
+
+impl Default for Knot {
+    fn default() -> Self {
+        Self {
+            groups: Vec::new(),
+            lowest: NONE,
+            tree: NONE,
+            fresh: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +36,8 @@ struct Seat {
 }
 
 /// Which groups meet at which host, and the knots.
+///
+/// Every knot has a spanning tree of groups, so that a group that leaves disturbs only those below it in that tree.
 #[derive(Clone, Debug)]
 pub(super) struct Bonds {
     /// By place of the host.
@@ -27,6 +46,10 @@ pub(super) struct Bonds {
     free: Vec<u32>,
     /// By group: its knot, or [`NONE`].
     knot_of: Vec<u32>,
+    /// By group: the group above in the spanning tree of the knot, or [`NONE`].
+    above: Vec<u32>,
+    /// By group: the groups below it.
+    below: Vec<Vec<u32>>,
     /// By group: the search that met it last.
     marks: Vec<u64>,
     mark: u64,
@@ -41,6 +64,8 @@ impl Bonds {
             knots: Vec::new(),
             free: Vec::new(),
             knot_of: Vec::new(),
+            above: Vec::new(),
+            below: Vec::new(),
             marks: Vec::new(),
             mark: 0,
             near: Vec::new(),
@@ -57,21 +82,45 @@ impl Bonds {
         self.knots.get(knot as usize)
     }
 
+    /// Notes the tree that the groups of a knot have now.
+    pub(super) fn settled(&mut self, knot: u32, tree: u32) {
+        if let Some(knot) = self.knots.get_mut(knot as usize) {
+            knot.tree = tree;
+            knot.fresh.clear();
+        }
+    }
+
     /// The groups at a host with their colours.
     pub(super) fn at(&self, spot: u32) -> impl Iterator<Item = (u32, u16)> + '_ {
         let seats = self.seats[spot as usize].iter();
         seats.map(|seat| (seat.group, seat.colour))
     }
 
+    fn prefetch(&self, spots: &[u32]) {
+        for &spot in spots {
+            prefetch(&self.seats[spot as usize]);
+        }
+        for &spot in spots {
+            let seats = &self.seats[spot as usize];
+            prefetch_start(seats);
+            prefetch_start(&seats[seats.len().min(8)..]);
+            prefetch_start(&seats[seats.len().min(16)..]);
+        }
+    }
+
     /// Other groups of the colour at these hosts, each once, into `near`.
     fn find_near(&mut self, group: u32, colour: u16, spots: &[u32]) {
+        self.prefetch(spots);
         self.near.clear();
         self.mark += 1;
         self.marks[group as usize] = self.mark;
         for &spot in spots {
             for seat in &self.seats[spot as usize] {
+                if seat.colour != colour {
+                    continue;
+                }
                 let mark = &mut self.marks[seat.group as usize];
-                if seat.colour == colour && *mark != self.mark {
+                if *mark != self.mark {
                     *mark = self.mark;
                     self.near.push(seat.group);
                 }
@@ -88,10 +137,15 @@ impl Bonds {
         mgid: impl Fn(u32) -> Mgid,
     ) -> u32 {
         if self.knot_of.len() <= group as usize {
-            self.knot_of.resize(group as usize + 1, NONE);
-            self.marks.resize(group as usize + 1, 0);
+            let groups = group as usize + 1;
+            self.knot_of.resize(groups, NONE);
+            self.above.resize(groups, NONE);
+            self.below.resize(groups, Vec::new());
+            self.marks.resize(groups, 0);
         }
         self.knot_of[group as usize] = NONE;
+        self.above[group as usize] = NONE;
+        self.below[group as usize].clear();
         self.find_near(group, colour, spots);
         for &spot in spots {
             self.seats[spot as usize].push(Seat { group, colour });
@@ -99,18 +153,28 @@ impl Bonds {
         if self.near.is_empty() {
             return NONE;
         }
-        let knots = self.near.iter().map(|near| self.knot_of[*near as usize]);
+        let near = std::mem::take(&mut self.near);
+        let knots = near.iter().map(|near| self.knot_of[*near as usize]);
         let largest = knots
             .filter(|knot| *knot != NONE)
             .max_by_key(|knot| (self.knots[*knot as usize].groups.len(), *knot));
         let target = largest.unwrap_or_else(|| self.new_knot());
-        let mut near = std::mem::take(&mut self.near);
-        near.push(group);
+        if largest.is_some() {
+            let mut inside = near.iter().copied();
+            if let Some(first) = inside.find(|near| self.knot_of[*near as usize] == target) {
+                self.hang(group, first);
+            }
+        }
         for &near in &near {
             let knot = self.knot_of[near as usize];
+            if knot == target {
+                continue;
+            }
+            self.turn(near);
+            self.hang(near, group);
             if knot == NONE {
                 self.put(near, target, &mgid);
-            } else if knot != target {
+            } else {
                 let other = std::mem::take(&mut self.knots[knot as usize]);
                 self.free.push(knot);
                 for group in other.groups {
@@ -118,6 +182,7 @@ impl Bonds {
                 }
             }
         }
+        self.put(group, target, &mgid);
         self.near = near;
         target
     }
@@ -136,6 +201,46 @@ impl Bonds {
             knot.lowest = group;
         }
         knot.groups.push(group);
+        knot.fresh.push(group);
+    }
+
+    /// Hangs a root of the spanning forest below another group.
+    fn hang(&mut self, root: u32, above: u32) {
+        self.above[root as usize] = above;
+        self.below[above as usize].push(root);
+    }
+
+    /// Takes a group off the one above it; gives that one.
+    fn unhang(&mut self, group: u32) -> u32 {
+        let above = std::mem::replace(&mut self.above[group as usize], NONE);
+        if above != NONE {
+            let below = &mut self.below[above as usize];
+            if let Some(index) = below.iter().position(|other| *other == group) {
+                below.swap_remove(index);
+            }
+        }
+        above
+    }
+
+    /// Makes a group the root of its spanning tree.
+    fn turn(&mut self, group: u32) {
+        let mut below = NONE;
+        let mut at = group;
+        while at != NONE {
+            let above = self.unhang(at);
+            if below != NONE {
+                self.hang(at, below);
+            }
+            below = at;
+            at = above;
+        }
+    }
+
+    fn root_of(&self, mut group: u32) -> u32 {
+        while self.above[group as usize] != NONE {
+            group = self.above[group as usize];
+        }
+        group
     }
 
     /// Takes a group out. Gives what its knot falls into: knots, or single groups ([`NONE`] and the group).
@@ -147,6 +252,7 @@ impl Bonds {
         mgid: impl Fn(u32) -> Mgid,
         spots_of: impl Fn(u32) -> &'a [u32],
     ) -> Vec<(u32, u32)> {
+        self.prefetch(spots);
         for &spot in spots {
             let seats = &mut self.seats[spot as usize];
             if let Some(index) = seats.iter().position(|seat| seat.group == group) {
@@ -157,43 +263,47 @@ impl Bonds {
         if knot == NONE {
             return Vec::new();
         }
-        self.find_near(group, colour, spots);
-        let near = std::mem::take(&mut self.near);
         let groups = &mut self.knots[knot as usize].groups;
         if let Some(index) = groups.iter().position(|other| *other == group) {
             groups.swap_remove(index);
         }
-        // All that were near are in one part when a search from one of them meets all others.
-        let mut parts = Vec::new();
-        let mut left = near.clone();
-        while let Some(&start) = left.first() {
-            let all_found = self.search(start, colour, &left, &spots_of);
-            if all_found {
-                break;
-            }
-            let found = std::mem::take(&mut self.queue);
-            left.retain(|group| self.marks[*group as usize] != self.mark);
-            let mark = self.mark;
-            self.knots[knot as usize]
-                .groups
-                .retain(|group| self.marks[*group as usize] != mark);
-            if let [single] = found[..] {
-                self.knot_of[single as usize] = NONE;
-                parts.push((NONE, single));
-            } else {
-                let part = self.new_knot();
-                for &group in &found {
-                    self.put(group, part, &mgid);
-                }
-                parts.push((part, found[0]));
-            }
-            self.queue = found;
+        self.unhang(group);
+        let orphans = std::mem::take(&mut self.below[group as usize]);
+        for &orphan in &orphans {
+            self.above[orphan as usize] = NONE;
         }
-        self.near = near;
+        let mut parts = Vec::new();
+        for &orphan in &orphans {
+            // Where the only tree that is left is this one, there is nothing to look for.
+            if self.rehang(orphan, colour, &spots_of) {
+                continue;
+            }
+            let part = std::mem::take(&mut self.queue);
+            if part.len() < self.knots[knot as usize].groups.len() {
+                let mark = self.mark;
+                let marks = &self.marks;
+                let of = &mut self.knots[knot as usize];
+                of.groups.retain(|group| marks[*group as usize] != mark);
+                if let [single] = part[..] {
+                    self.knot_of[single as usize] = NONE;
+                    parts.push((NONE, single));
+                } else {
+                    let new = self.new_knot();
+                    for &group in &part {
+                        self.put(group, new, &mgid);
+                    }
+                    parts.push((new, part[0]));
+                }
+            }
+            self.queue = part;
+        }
         match self.knots[knot as usize].groups[..] {
-            [] => self.free.push(knot),
+            [] => {
+                self.knots[knot as usize] = Knot::default();
+                self.free.push(knot);
+            }
             [single] => {
-                self.knots[knot as usize].groups.clear();
+                self.knots[knot as usize] = Knot::default();
                 self.free.push(knot);
                 self.knot_of[single as usize] = NONE;
                 parts.push((NONE, single));
@@ -211,41 +321,37 @@ impl Bonds {
         parts
     }
 
-    /// Searches from a group through shared hosts until all `goals` are met (`true`) or nothing is left (`false`; what
-    /// was met is in `queue`).
-    fn search<'a>(
-        &mut self,
-        start: u32,
-        colour: u16,
-        goals: &[u32],
-        spots_of: impl Fn(u32) -> &'a [u32],
-    ) -> bool {
-        // Goals carry one mark, what was met the next one.
-        self.mark += 2;
-        let (goal, met) = (self.mark - 1, self.mark);
-        for &group in goals {
-            self.marks[group as usize] = goal;
-        }
-        self.marks[start as usize] = met;
-        let mut missing = goals.len() - 1;
+    /// Looks for a group outside the spanning tree below `root` that shares a host with one inside, and hangs the tree
+    /// there. `false` where there is none; the groups of the tree are then in `queue`, with the current mark.
+    fn rehang<'a>(&mut self, root: u32, colour: u16, spots_of: impl Fn(u32) -> &'a [u32]) -> bool {
+        self.mark += 1;
+        self.marks[root as usize] = self.mark;
         self.queue.clear();
-        self.queue.push(start);
+        self.queue.push(root);
         let mut next = 0;
-        while missing > 0 && next < self.queue.len() {
-            let group = self.queue[next];
+        while next < self.queue.len() {
+            let inside = self.queue[next];
             next += 1;
-            for &spot in spots_of(group) {
-                for seat in &self.seats[spot as usize] {
-                    let mark = &mut self.marks[seat.group as usize];
-                    if seat.colour != colour || *mark == met {
-                        continue;
-                    }
-                    missing -= usize::from(*mark == goal);
-                    *mark = met;
-                    self.queue.push(seat.group);
+            for &group in &self.below[inside as usize] {
+                if self.marks[group as usize] != self.mark {
+                    self.marks[group as usize] = self.mark;
+                    self.queue.push(group);
+                }
+            }
+            for &spot in spots_of(inside) {
+                let seats = self.seats[spot as usize].iter();
+                let mut others = seats.filter(|seat| seat.colour == colour);
+                let outside = others.find(|seat| {
+                    let known = self.marks[seat.group as usize] == self.mark;
+                    !known && self.root_of(seat.group) != root
+                });
+                if let Some(&Seat { group, .. }) = outside {
+                    self.turn(inside);
+                    self.hang(inside, group);
+                    return true;
                 }
             }
         }
-        missing == 0
+        false
     }
 }

@@ -7,6 +7,8 @@
 //! link suffices for it; only groups rooted at the switch are kept one by one. So a join or leave costs time in
 //! proportion to its own tree, however large the merged group is.
 
+use raddle_units::{prefetch, prefetch_start};
+
 use super::wiring::{Class, NO_UP, NONE, Plane, Wiring};
 use crate::multicast::{Branch, Colour, PortSet};
 
@@ -17,8 +19,9 @@ struct Rooted {
     down: PortSet,
 }
 
-/// One switch of one spanning tree.
+/// One switch of one spanning tree, in a cache line of its own.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 struct Node {
     /// Places below used by groups that go on upwards.
     through: PortSet,
@@ -143,6 +146,33 @@ pub(super) struct SpanningTree {
     pub(super) groups: Vec<u32>,
 }
 
+impl SpanningTree {
+    fn prefetch(&self, wiring: &Wiring, spots: &[u32]) {
+        let mut last = [NONE; 2];
+        for &spot in spots {
+            let l0 = spot / wiring.t;
+            if l0 != last[0] {
+                last[0] = l0;
+                prefetch(&self.levels[0].slots[l0 as usize]);
+            }
+        }
+        let mut fetch = |level: usize, place: u32| {
+            let of = &self.levels[level];
+            let slot = of.slots[place as usize];
+            if last[level] != place && slot != NONE {
+                prefetch(&of.nodes[slot as usize]);
+                prefetch_start(&of.counts[slot as usize * of.stride..]);
+            }
+            last[level] = place;
+        };
+        for &spot in spots {
+            let l0 = spot / wiring.t;
+            fetch(0, l0);
+            fetch(1, l0 / wiring.q);
+        }
+    }
+}
+
 /// A switch as it was before an operation.
 #[derive(Clone, Copy, Debug)]
 struct Touched {
@@ -221,6 +251,7 @@ impl Ledger {
                 groups: Vec::new(),
             })
         });
+        state.prefetch(wiring, spots);
         let mut booking = Booking {
             levels: &mut state.levels,
             tree,
@@ -276,7 +307,8 @@ impl Ledger {
     /// Ends an operation: the table writes, those that clear apart from those that set.
     pub(super) fn finish(&mut self, wiring: &Wiring, planes: &impl Planes) -> Vec<Branch> {
         self.recording = false;
-        let (mut cleared, mut set) = (Vec::new(), Vec::new());
+        let mut cleared = Vec::with_capacity(self.touched.len());
+        let mut set = Vec::with_capacity(self.touched.len());
         for touched in &self.touched {
             let Some(tree) = &self.trees[touched.tree as usize] else {
                 continue;

@@ -8,31 +8,45 @@
 use super::{
     CMr4lms,
     ledger::Planes,
-    wiring::{Class, NO_UP, NONE, Plane},
+    wiring::{Class, NO_UP, Plane},
 };
-use crate::multicast::PortSet;
+use raddle_units::prefetch;
+
+use crate::multicast::{Mgid, PortSet};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
     /// L2 switches of a group and the CNs below each.
     below: Vec<(u32, PortSet)>,
     classes: Vec<Class>,
-    /// By CN: stamp and the item that has it.
-    owners: Vec<(u32, u32)>,
-    stamp: u32,
-    parents: Vec<u32>,
 }
 
 /// Groups of one tree that share links below L2.
 #[derive(Clone, Debug)]
 struct Bundle {
-    /// Those rooted in an L3 switch, by MGID.
+    /// Those rooted in an L3 switch.
     tall: Vec<u32>,
+    /// The CNs of all, a bit each.
+    cns: Vec<u64>,
     /// Their L2 switches.
     l2: PortSet,
     j: u16,
     /// Whether the group asked for is among them.
     asked: bool,
+}
+
+impl Bundle {
+    fn absorb(&mut self, other: &Self) {
+        self.tall.extend_from_slice(&other.tall);
+        for (a, b) in self.cns.iter_mut().zip(&other.cns) {
+            *a |= b;
+        }
+        self.l2 = self.l2.union(&other.l2);
+        if self.j == NO_UP {
+            self.j = other.j;
+        }
+        self.asked |= other.asked;
+    }
 }
 
 impl CMr4lms {
@@ -187,68 +201,51 @@ impl CMr4lms {
 
     /// The bundles of a tree that have groups rooted in L3 switches, by lowest MGID; `with` is looked at as if it were
     /// there.
-    fn bundles(&mut self, tree: u32, with: Option<u32>) -> Vec<Bundle> {
+    fn bundles(&self, tree: u32, with: Option<u32>) -> Vec<Bundle> {
         let booked = self.ledger.tree(tree).map_or(&[][..], |tree| &tree.groups);
-        let items = booked.iter().copied().chain(with);
-        let mut items: Vec<u32> = items
-            .filter(|group| self.groups[*group as usize].height >= 2)
-            .collect();
-        items.sort_unstable_by_key(|group| self.groups[*group as usize].mgid);
-        let (scratch, wiring) = (&mut self.scratch, &self.wiring);
-        scratch.owners.resize(wiring.cns as usize, (0, 0));
-        scratch.stamp += 1;
-        scratch.parents.clear();
-        for (item, &group) in (0..).zip(&items) {
-            scratch.parents.push(item);
-            let mut last = NONE;
-            for &spot in &self.groups[group as usize].spots {
-                let cn = spot / wiring.t / wiring.q;
-                if cn == last {
-                    continue;
-                }
-                last = cn;
-                let owner = &mut scratch.owners[cn as usize];
-                if owner.0 == scratch.stamp {
-                    let (a, b) = (
-                        find(&mut scratch.parents, owner.1),
-                        find(&mut scratch.parents, item),
-                    );
-                    scratch.parents[a.max(b) as usize] = a.min(b);
-                } else {
-                    *owner = (scratch.stamp, item);
-                }
-            }
+        for &group in booked {
+            prefetch(&self.groups[group as usize]);
         }
-        let mut bundle_of = vec![NONE; items.len()];
+        let items = booked.iter().copied().chain(with);
+        let mut items: Vec<(Mgid, u32)> = items
+            .map(|group| (self.groups[group as usize].mgid, group))
+            .filter(|(_, group)| self.groups[*group as usize].height >= 2)
+            .collect();
+        items.sort_unstable();
         let mut bundles: Vec<Bundle> = Vec::new();
-        for (item, &group) in items.iter().enumerate() {
+        for (_, group) in items {
             let state = &self.groups[group as usize];
-            let root = find(&mut self.scratch.parents, item as u32) as usize;
-            if bundle_of[root] == NONE {
-                bundle_of[root] = bundles.len() as u32;
+            let (is_new, is_tall) = (Some(group) == with, state.height == 3);
+            let shares = |b: &Bundle| b.cns.iter().zip(&state.cns).any(|(a, b)| a & b != 0);
+            let Some(first) = bundles.iter().position(shares) else {
                 bundles.push(Bundle {
-                    tall: Vec::new(),
-                    l2: PortSet::EMPTY,
-                    j: NO_UP,
-                    asked: false,
+                    tall: if is_tall { vec![group] } else { Vec::new() },
+                    cns: state.cns.clone(),
+                    l2: if is_tall { state.top } else { PortSet::EMPTY },
+                    j: if is_tall && !is_new { state.j } else { NO_UP },
+                    asked: is_new,
                 });
-            }
-            let bundle = &mut bundles[bundle_of[root] as usize];
-            let is_new = Some(group) == with;
-            bundle.asked |= is_new;
-            if state.height < 3 {
                 continue;
+            };
+            let mut index = first + 1;
+            while index < bundles.len() {
+                if shares(&bundles[index]) {
+                    let other = bundles.remove(index);
+                    bundles[first].absorb(&other);
+                } else {
+                    index += 1;
+                }
             }
-            bundle.tall.push(group);
-            if !is_new && bundle.j == NO_UP {
-                bundle.j = state.j;
+            let bundle = &mut bundles[first];
+            for (a, b) in bundle.cns.iter_mut().zip(&state.cns) {
+                *a |= b;
             }
-            let mut last = NONE;
-            for &spot in &state.spots {
-                let i2 = self.wiring.l2_index(spot / self.wiring.t / self.wiring.q);
-                if i2 != last {
-                    last = i2;
-                    bundle.l2.insert(i2 as u8);
+            bundle.asked |= is_new;
+            if is_tall {
+                bundle.tall.push(group);
+                bundle.l2 = bundle.l2.union(&state.top);
+                if bundle.j == NO_UP && !is_new {
+                    bundle.j = state.j;
                 }
             }
         }
