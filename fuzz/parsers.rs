@@ -3,7 +3,10 @@
 
 #![allow(dead_code, reason = "each user takes some of the functions")]
 
-use raddle_fabric::{dumbbell, parse_hpcc_ns3, parse_toml, write_hpcc_ns3};
+use raddle_fabric::{
+    ImportFormat, ImportOptions, import, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_ibsim,
+    write_toml,
+};
 use raddle_routing::groups::{GroupFormat, read_groups, write_groups};
 use raddle_sim::experiment::{Experiment, MemoryFiles, Resolved};
 use raddle_workload::{FlowFormat, FlowTimes, ReadOptions, read_flows, write_csv};
@@ -53,6 +56,34 @@ pub(crate) fn topology_hpcc_ns3(bytes: &[u8]) {
             let written = write_hpcc_ns3(&fabric);
             let again = parse_hpcc_ns3(&written, "again").expect("what was written can be read");
             assert_eq!(write_hpcc_ns3(&again), written);
+        }
+    }
+}
+
+/// A file of InfiniBand tools, read as each of them; what is accepted is kept as our own map and written as a net file.
+pub(crate) fn topology_infiniband(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    for format in [ImportFormat::Ibnetdiscover, ImportFormat::Ibsim] {
+        let options = ImportOptions {
+            format,
+            split_ports: format == ImportFormat::Ibsim,
+            ..ImportOptions::default()
+        };
+        match import(text, "fuzz.net", &options) {
+            Err(error) => judge(&error.to_string(), &["fuzz.net"]),
+            Ok(found) => {
+                if let Err(error) = &found.tree {
+                    judge(&error.to_string(), &[]);
+                }
+                let kept = parse_toml(&write_toml(&found.fabric), "map.toml");
+                assert_eq!(kept.as_ref(), Ok(&found.fabric), "a map can be kept");
+                if let Ok(net) = write_ibsim(&found.fabric) {
+                    import(&net, "again", &ImportOptions::default())
+                        .expect("what was written can be read");
+                }
+            }
         }
     }
 }

@@ -110,6 +110,11 @@ fn topology_files() {
 }
 
 #[test]
+fn files_of_infiniband_tools() {
+    replay("topology_infiniband", parsers::topology_infiniband);
+}
+
+#[test]
 fn reference_flow_files() {
     replay("flows_hpcc_ns3", parsers::flows_hpcc_ns3);
 }
