@@ -1,7 +1,8 @@
 //! Times C-MR4LMS: whole patterns of groups, and single joins and leaves with 10,000 groups in place.
 //!
 //! `cargo run --release -p raddle-routing --example multicast_benchmark [PART ...]`, where PART is `paper` (32,768
-//! terminals), `full` (262,144 terminals), `churn` (joins and leaves), or nothing for all. Prints one JSON object a
+//! terminals), `full` (262,144 terminals), `churn` (joins and leaves), `baselines` (MR4LMS, the broadcast tree and one
+//! entry for each group on the paper's 18 patterns), `credit` (the credit-loop check), or nothing for all. Prints one JSON object a
 //! line; memory is the peak of the process so far (Linux).
 
 #![expect(clippy::print_stdout, reason = "this is what an example is for")]
@@ -9,8 +10,13 @@
 use std::{error::Error, sync::Arc, time::Instant};
 
 use raddle_fabric::{CnTn, CnTnMap, Fabric};
-use raddle_routing::multicast::{
-    CMr4lms, CMr4lmsSettings, Group, Measures, Mgid, MulticastEngine, RootChoice,
+use raddle_routing::{
+    LinkState, NextHopOrder, UnicastTables,
+    groups::{Grid, GroupSet, Layering, RandomGroups},
+    multicast::{
+        Broadcast, CMr4lms, CMr4lmsSettings, CreditGraph, Group, Measures, Mgid, Mr4lms,
+        Mr4lmsSettings, MulticastEngine, OpenSmLike, RootChoice, RootRule, TableMode,
+    },
 };
 use raddle_units::NodeId;
 
@@ -40,6 +46,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         if wants("churn") {
             place.churn("layered", layered_64(10_100, 32_768))?;
             place.churn("random", random(10_100, 64, 32_768))?;
+        }
+    }
+    if wants("baselines") || wants("credit") {
+        let place = Place::new(64)?;
+        if wants("baselines") {
+            place.baselines()?;
+        }
+        if wants("credit") {
+            place.credit()?;
         }
     }
     if wants("full") {
@@ -84,28 +99,155 @@ impl Place {
     fn route(&self, pattern: &str, groups: &[Group]) -> Result<(), Box<dyn Error>> {
         for roots in [RootChoice::Fixed, RootChoice::Dynamic] {
             let mut engine = self.engine(roots)?;
-            let start = Instant::now();
-            let changes = engine.route(groups)?;
-            let seconds = start.elapsed().as_secs_f64();
-            let start = Instant::now();
+            self.route_with(&mut engine, pattern, groups)?;
+        }
+        Ok(())
+    }
+
+    /// The paper's patterns by the engines that it compares with; no layers of colours.
+    fn baselines(&self) -> Result<(), Box<dyn Error>> {
+        let terminals = self.fabric.hosts().len() as u32;
+        let grids: [(&[u32], u32); 12] = [
+            (&[512, 64], 1),
+            (&[181, 181], 1),
+            (&[100, 327], 1),
+            (&[64, 32, 16], 1),
+            (&[32, 32, 32], 1),
+            (&[25, 50, 26], 1),
+            (&[512, 256], 4),
+            (&[362, 362], 4),
+            (&[200, 655], 4),
+            (&[256, 32, 16], 4),
+            (&[128, 32, 32], 4),
+            (&[100, 50, 26], 4),
+        ];
+        let mut patterns: Vec<(String, GroupSet)> = Vec::new();
+        for (dims, processes_per_terminal) in grids {
+            let grid = Grid {
+                dims: dims.to_vec(),
+                processes_per_terminal,
+                layering: Layering::Tight,
+            };
+            let name = format!("grid {dims:?} x {processes_per_terminal}");
+            patterns.push((name, grid.groups(terminals)?));
+        }
+        for processes_per_terminal in [1, 4] {
+            for count in [1000, 3000, 5000] {
+                let random = RandomGroups {
+                    count,
+                    seed: 1,
+                    processes_per_terminal,
+                    members_per_group: None,
+                };
+                let name = format!("random {count} x {processes_per_terminal}");
+                patterns.push((name, random.groups(terminals)?));
+            }
+        }
+        for (name, set) in &patterns {
+            let groups: Option<Vec<Group>> = (0..)
+                .zip(&set.communicators)
+                .map(|(mgid, communicator)| {
+                    let members = communicator.nodes(self.fabric.hosts())?;
+                    Some(Group::new(Mgid(mgid), members))
+                })
+                .collect();
+            let groups = groups.ok_or("a member beyond the fabric")?;
+            let mode = TableMode::PerPort;
+            for detours in [true, false] {
+                let settings = Mr4lmsSettings { detours };
+                let mut engine = Mr4lms::new(&self.fabric, mode, COLOURS, settings)?;
+                let name = if detours {
+                    name.clone()
+                } else {
+                    format!("{name}, no detours")
+                };
+                self.route_with(&mut engine, &name, &groups)?;
+            }
+            let mut engine = Broadcast::new(&self.fabric, mode, COLOURS)?;
+            self.route_with(&mut engine, name, &groups)?;
+            let mut engine = OpenSmLike::new(&self.fabric, mode, COLOURS, RootRule::LeastMean)?;
+            if let Err(error) = engine.route(&groups) {
+                println!("{{\"pattern\":\"{name}\",\"engine\":\"opensm\",\"error\":\"{error}\"}}");
+            }
+        }
+        Ok(())
+    }
+
+    /// The credit-loop check over all unicast routes and the trees of a pattern, with and without detours.
+    fn credit(&self) -> Result<(), Box<dyn Error>> {
+        let links = LinkState::all_up(&self.fabric);
+        let start = Instant::now();
+        let tables = UnicastTables::compute(&self.fabric, &links, NextHopOrder::ByPort)?;
+        let tables_s = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let mut unicast = CreditGraph::new(&self.fabric)?;
+        unicast.add_unicast(&tables);
+        let found = unicast.find_loop();
+        println!(
+            "{{\"credit\":\"unicast\",\"tables_s\":{tables_s:.3},\"check_s\":{:.3},\"loop\":{},\"peak_mib\":{}}}",
+            start.elapsed().as_secs_f64(),
+            found.is_some(),
+            peak_mib(),
+        );
+        let random = RandomGroups {
+            count: 5000,
+            seed: 1,
+            processes_per_terminal: 4,
+            members_per_group: None,
+        };
+        let set = random.groups(self.fabric.hosts().len() as u32)?;
+        let groups = (0..)
+            .zip(&set.communicators)
+            .filter_map(|(mgid, c)| Some(Group::new(Mgid(mgid), c.nodes(self.fabric.hosts())?)));
+        let groups: Vec<Group> = groups.collect();
+        for detours in [false, true] {
+            let settings = Mr4lmsSettings { detours };
+            let mut engine = Mr4lms::new(&self.fabric, TableMode::PerPort, COLOURS, settings)?;
+            engine.route(&groups)?;
             let trees = engine.trees();
-            let measures = Measures::of(&self.fabric, engine.table_mode(), &trees);
-            let measure_seconds = start.elapsed().as_secs_f64();
+            let start = Instant::now();
+            let mut graph = unicast.clone();
+            for tree in &trees {
+                graph.add_tree(tree);
+            }
+            let found = graph.find_loop();
             println!(
-                "{{\"pattern\":\"{pattern}\",\"engine\":\"{}\",\"hosts\":{},\"groups\":{},\"route_s\":{seconds:.4},\"branches\":{},\"measure_s\":{measure_seconds:.3},\"trees_left\":{},\"max_tfi\":{},\"mean_tfi\":{:.3},\"max_efi\":{},\"mean_efi\":{:.3},\"table_entries_max\":{},\"peak_mib\":{}}}",
-                engine.name(),
-                self.fabric.hosts().len(),
-                groups.len(),
-                changes.branches.len(),
-                measures.trees_left,
-                measures.max_tfi,
-                measures.mean_tfi,
-                measures.max_efi,
-                measures.mean_efi,
-                measures.table_entries_max,
-                peak_mib(),
+                "{{\"credit\":\"unicast and mr4lms\",\"detours\":{detours},\"trees\":{},\"check_s\":{:.3},\"loop\":\"{}\"}}",
+                trees.len(),
+                start.elapsed().as_secs_f64(),
+                found.map_or_else(|| "none".to_owned(), |found| found.describe(&self.fabric)),
             );
         }
+        Ok(())
+    }
+
+    fn route_with(
+        &self,
+        engine: &mut dyn MulticastEngine,
+        pattern: &str,
+        groups: &[Group],
+    ) -> Result<(), Box<dyn Error>> {
+        let start = Instant::now();
+        let changes = engine.route(groups)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let trees = engine.trees();
+        let measures = Measures::of(&self.fabric, engine.table_mode(), &trees);
+        let measure_seconds = start.elapsed().as_secs_f64();
+        println!(
+            "{{\"pattern\":\"{pattern}\",\"engine\":\"{}\",\"hosts\":{},\"groups\":{},\"route_s\":{seconds:.4},\"branches\":{},\"measure_s\":{measure_seconds:.3},\"trees_left\":{},\"max_tfi\":{},\"mean_tfi\":{:.3},\"max_efi\":{},\"mean_efi\":{:.3},\"table_entries_max\":{},\"peak_mib\":{}}}",
+            engine.name(),
+            self.fabric.hosts().len(),
+            groups.len(),
+            changes.branches.len(),
+            measures.trees_left,
+            measures.max_tfi,
+            measures.mean_tfi,
+            measures.max_efi,
+            measures.mean_efi,
+            measures.table_entries_max,
+            peak_mib(),
+        );
         Ok(())
     }
 
