@@ -156,7 +156,7 @@ ROUTE_FILES = {
     "another schema": ("schema = 1", "schema = 2", "schema"),
     "unknown table": ("[multicast]", "[multcast]", "did you mean `multicast"),
     "unknown key": ("colours =", "colors =", "did you mean `colours"),
-    "unknown engine": ('"c-mr4lms-fixed"', '"c-mr4lsm"', "did you mean `c-mr4lms|possible: c-mr4lms"),
+    "unknown engine": ('"c-mr4lms-fixed"', '"c-mr4lsm"', "possible: c-mr4lms"),
     "unknown pattern": ('"grid"', '"gird"', "did you mean `grid"),
     "no engines": ('["c-mr4lms-fixed", "broadcast"]', "[]", "the list is empty"),
     "no colours": ("colours = 8", "colours = 0", r"file\.toml:18:11.*without colours"),
