@@ -20,6 +20,8 @@ pub struct Edit<'a> {
     payload_at: usize,
     payload_end: usize,
     roce: bool,
+    /// Whether there is a UDP checksum to keep right.
+    summed: bool,
     /// Sums of the words that the UDP checksum covers and that changed, before and after.
     old: u64,
     new: u64,
@@ -37,6 +39,7 @@ impl<'a> Edit<'a> {
         };
         let (ip_at, udp_at, end) = (datagram.ip_at(), datagram.udp_at(), datagram.bytes().len());
         let roce = datagram.udp.destination_port() == PORT_ROCE;
+        let summed = datagram.udp.checksum() != 0;
         let (payload_at, payload_end) = if roce {
             let packet = RocePacket::parse(datagram)?;
             (
@@ -53,6 +56,7 @@ impl<'a> Edit<'a> {
             payload_at,
             payload_end,
             roce,
+            summed,
             old: 0,
             new: 0,
         }))
@@ -223,9 +227,9 @@ impl<'a> Edit<'a> {
             let crc = icrc(&self.frame[self.ip_at..at])?;
             self.replace(at, &crc.to_le_bytes());
         }
-        let at = self.udp_at + 6;
-        let checksum = u16::from_be_bytes([self.frame[at], self.frame[at + 1]]);
-        if checksum != 0 {
+        if self.summed {
+            let at = self.udp_at + 6;
+            let checksum = u16::from_be_bytes([self.frame[at], self.frame[at + 1]]);
             let checksum = match updated(checksum, self.old, self.new) {
                 0 => 0xffff,
                 checksum => checksum,
@@ -236,14 +240,19 @@ impl<'a> Edit<'a> {
     }
 
     /// Replaces bytes that the UDP checksum covers; the caller has checked that they are inside.
+    #[inline]
     fn replace(&mut self, from: usize, bytes: &[u8]) {
         let to = from + bytes.len();
+        if !self.summed {
+            self.frame[from..to].copy_from_slice(bytes);
+            return;
+        }
         // Whole words count, as the checksum sees them from the start of the UDP header.
-        let words =
-            from - (from - self.udp_at) % 2..(to + (to - self.udp_at) % 2).min(self.frame.len());
-        self.old += sum(&self.frame[words.clone()]);
+        let first = from - (from - self.udp_at) % 2;
+        let last = (to + (to - self.udp_at) % 2).min(self.frame.len());
+        self.old += sum(&self.frame[first..last]);
         self.frame[from..to].copy_from_slice(bytes);
-        self.new += sum(&self.frame[words]);
+        self.new += sum(&self.frame[first..last]);
     }
 
     fn must_be_roce(&self) -> Result<(), WireError> {
