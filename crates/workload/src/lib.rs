@@ -7,7 +7,7 @@
 //! for, so 10^7 of them need not fit in memory.
 //!
 //! - [`TrafficSource`] and [`TrafficSpec`]: the `[traffic]` table of an experiment
-//! - [`HpcMix`], [`Gpcnet`], [`Poisson`], [`Permutation`], [`Incast`], [`AllToAll`], [`Flows`]: one file each
+//! - [`HpcMix`], [`Gpcnet`], [`Poisson`], [`Permutation`], [`Incast`], [`AllToAll`], [`Multicast`], [`Flows`]: one file each
 //! - [`read_flows`], [`stream_flows`], [`write_hpcc_ns3`], [`write_csv`], [`write_parquet`]: flow files
 //! - [`describe`]: counts, bytes and sizes per class
 //!
@@ -42,8 +42,8 @@ pub use format::{
     apply_class_file, read_flows, stream_flows, write_csv, write_hpcc_ns3, write_parquet,
 };
 pub use generate::{
-    AllToAll, Congestor, FlowGroup, Flows, Gpcnet, HPC_MIX_CLASSES, HpcMix, Incast, Nodes,
-    Permutation, Poisson, SizeTable, Victim,
+    AllToAll, Congestor, FlowGroup, Flows, Gpcnet, HPC_MIX_CLASSES, HpcMix, Incast, Multicast,
+    MulticastEngineName, Nodes, Permutation, Poisson, SizeTable, Victim,
 };
 pub use graph::{GraphBuilder, MessageGraph, Step};
 pub use ideal::{IdealNetwork, drive_ideal};

@@ -10,7 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::cdf::SizeCdf;
 use crate::error::{PlaceUnit, Problem};
 use crate::format::{CsvFlows, HpccFlows, ParquetFlows, stream_flows};
-use crate::generate::{AllToAll, Flows, Gpcnet, HpcMix, Incast, Permutation, Poisson, SizeTable};
+use crate::generate::{
+    AllToAll, Flows, Gpcnet, HpcMix, Incast, Multicast, Permutation, Poisson, SizeTable,
+};
 use crate::message::is_tested_class;
 use crate::{
     FlowFormat, FlowList, FlowTimes, ReadOptions, TrafficError, Workload, apply_class_file,
@@ -34,13 +36,15 @@ pub enum TrafficSpec {
     Incast(Incast),
     /// Every host sends to every other of its group.
     AllToAll(AllToAll),
+    /// Broadcasts along the rows and columns of a grid of processes, to multicast groups.
+    Multicast(Multicast),
     /// Flows listed in the table itself.
     Flows(Flows),
 }
 
 impl TrafficSpec {
     /// All generators: name and one line about it.
-    pub const GENERATORS: [(&'static str, &'static str); 7] = [
+    pub const GENERATORS: [(&'static str, &'static str); 8] = [
         (
             "hpc-mix",
             "tested flows of 20 % of the hosts among background flows of the others",
@@ -50,6 +54,10 @@ impl TrafficSpec {
         ("permutation", "every host sends to one other"),
         ("incast", "many hosts send to one"),
         ("all-to-all", "every host sends to every other of its group"),
+        (
+            "multicast",
+            "broadcasts along the rows and columns of a grid, to multicast groups",
+        ),
         ("flows", "flows listed in the experiment itself"),
     ];
 
@@ -71,6 +79,7 @@ impl TrafficSpec {
             Self::Permutation(spec) => Box::new(spec.build(hosts, seed)?),
             Self::Incast(spec) => Box::new(spec.build(hosts, seed)?),
             Self::AllToAll(spec) => Box::new(spec.build(hosts, seed)?),
+            Self::Multicast(spec) => Box::new(spec.build(hosts)?),
             Self::Flows(spec) => Box::new(spec.build(hosts)?),
         })
     }

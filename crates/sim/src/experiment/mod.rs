@@ -29,6 +29,7 @@ mod describe;
 #[cfg(test)]
 mod describe_tests;
 mod fields;
+mod multicast;
 mod plan;
 mod resolve;
 mod settings;

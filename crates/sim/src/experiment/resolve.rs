@@ -6,7 +6,9 @@ use raddle_fabric::write_toml;
 use raddle_routing::PathChoice;
 use raddle_transport::cc::{EffectiveParameter, SchemeParameters};
 use raddle_units::{BitRate, Bytes, NodeId, Time};
-use raddle_workload::{FlowList, TrafficError, TrafficSource, Workload, has_isolated_twin};
+use raddle_workload::{
+    FlowList, TrafficError, TrafficSource, TrafficSpec, Workload, has_isolated_twin,
+};
 
 use super::{
     check::{check, normalised},
@@ -14,6 +16,7 @@ use super::{
     error::{InputError as ExperimentError, Problem, clip},
     fields::{Compat, Experiment, Reading, Variance},
     files::Files,
+    multicast,
     plan::Estimate,
     read::read,
     settings::{Setting, default_buffer, settings},
@@ -185,6 +188,12 @@ impl Resolver<'_> {
         let mut base = self.defaults(&mut experiment, &network, mtu)?;
         let schemes = self.schemes(&mut experiment, &network, &mut warnings);
         base.marks = self.marks(&experiment)?;
+        if let TrafficSource::Spec(TrafficSpec::Multicast(spec)) = &experiment.traffic {
+            let plan = multicast::plan(spec, &network.fabric).map_err(|problem| {
+                ExperimentError::at(self.at(&["traffic"]), Problem::Setup(clip(&problem)))
+            })?;
+            base.multicast = Some(Arc::new(plan));
+        }
 
         let seeds = experiment
             .simulation

@@ -5,6 +5,7 @@ mod flows;
 pub(crate) mod gpcnet;
 mod hpc_mix;
 mod incast;
+mod multicast;
 mod permutation;
 mod poisson;
 
@@ -18,6 +19,7 @@ pub use self::flows::{FlowGroup, Flows, Nodes};
 pub use self::gpcnet::{Congestor, Gpcnet, Victim};
 pub use self::hpc_mix::{HPC_MIX_CLASSES, HpcMix};
 pub use self::incast::Incast;
+pub use self::multicast::{Multicast, MulticastEngineName};
 pub use self::permutation::Permutation;
 pub use self::poisson::{Poisson, SizeTable};
 
