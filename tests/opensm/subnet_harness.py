@@ -57,7 +57,7 @@ class Fabric:
         for cn in range(self.cns):
             self._cn(cn)
         for tn in range(self.m * self.p):
-            for i in range(-(-self.cns // self.w)):
+            for i in range(self.k if self.k > 1 else 0):
                 for j in range(self.w if self.k > 1 else 0):
                     self._cable(f"l2.{tn}.{i}", f"l3.{tn}.{j}")
         self.hosts = [f"h{i}" for i in range(self.cns * self.q * self.terminals)]
@@ -368,6 +368,20 @@ class Subnet:
                     ports = table[switch].setdefault(FIRST_MLID + 32 * block + place, set())
                     ports |= {16 * position + bit for bit in range(16) if mask >> bit & 1}
         return {s: {m: frozenset(p) for m, p in rows.items()} for s, rows in table.items()}
+
+    def stable(self, groups: dict[int, list[str]]) -> tuple[dict[int, int], Table]:
+        """MLIDs and tables once they are the same twice: SMPs may be under way after a change."""
+        self.settle()
+        before = None
+        for _ in range(60):
+            mlids = self.mlids(groups)
+            now = (mlids, self.tables(mlids.values()))
+            if now == before:
+                return now
+            before = now
+            time.sleep(0.5)
+        message = "MLIDs and tables do not come to rest"
+        raise TimeoutError(message)
 
     def walk(self, ways: list[tuple[str, str]]) -> list[int]:
         """Follow unicast tables from host to host; hops of each, -1 where one ends elsewhere."""

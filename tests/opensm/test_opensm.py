@@ -49,17 +49,15 @@ def test_the_fat_tree_is_recognised_and_routed(subnet: Subnet) -> None:
 
 
 def test_every_member_gets_every_packet_once(subnet: Subnet, groups: dict[int, list[str]]) -> None:
-    mlids = subnet.mlids(groups)
-    result = check(subnet.fabric, subnet.tables(mlids.values()), groups, mlids, sources=5)
+    mlids, table = subnet.stable(groups)
+    result = check(subnet.fabric, table, groups, mlids, sources=5)
     assert result.faults == (0, 0, 0)
     assert result.foreign == 0
     assert len(set(mlids.values())) < len(groups), "no MLID is shared"
 
 
 def test_a_sweep_changes_nothing(subnet: Subnet, groups: dict[int, list[str]]) -> None:
-    mlids = subnet.mlids(groups)
-    subnet.settle()
-    before = subnet.tables(mlids.values())
+    mlids, before = subnet.stable(groups)
     sent = json.loads(subnet.statistics.read_text())["blocks_sent"]
     subnet.sweep()
     subnet.settle()
@@ -79,7 +77,7 @@ def test_a_dead_link_moves_what_used_it(subnet: Subnet, groups: dict[int, list[s
     subnet.unlink("l0.1.0", "l1.1.0")
     subnet.wait_for_sweep(sweeps)
     subnet.settle()
-    cut_mlids = subnet.mlids(groups)
+    cut_mlids, _ = subnet.stable(groups)
     cut = subnet.tables({*mlids.values(), *cut_mlids.values()})
     assert port not in {p for ports in cut["l0.1.0"].values() for p in ports}
     assert check(fabric, cut, groups, cut_mlids).faults == (0, 0, 0)
@@ -91,23 +89,21 @@ def test_a_dead_link_moves_what_used_it(subnet: Subnet, groups: dict[int, list[s
     subnet.relink("l0.1.0", "l1.1.0")
     subnet.wait_for_sweep(sweeps)
     subnet.settle()
-    mended = subnet.mlids(groups)
-    table = subnet.tables({*mlids.values(), *mended.values()})
+    mended, table = subnet.stable(groups)
     assert check(fabric, table, groups, mended).faults == (0, 0, 0)
 
 
 def test_groups_that_leave_free_their_entries(subnet: Subnet, groups: dict[int, list[str]]) -> None:
     extra = {100 + number: members for number, members in groups.items()}
-    before_mlids = subnet.mlids(groups)
-    subnet.settle()
+    before_mlids, _ = subnet.stable(groups)
     before = subnet.tables(range(harness.FIRST_MLID, harness.FIRST_MLID + 96))
     subnet.join(extra)
     subnet.settle()
-    mlids = subnet.mlids(extra)
+    mlids, _ = subnet.stable(extra)
     table = subnet.tables(range(harness.FIRST_MLID, harness.FIRST_MLID + 96))
     assert check(subnet.fabric, table, extra, mlids).faults == (0, 0, 0)
     assert {status for status, _ in subnet.join(extra, verb="L")} == {0}
-    subnet.settle()
+    subnet.stable(groups)
     after = subnet.tables(range(harness.FIRST_MLID, harness.FIRST_MLID + 96))
     assert subnet.mlids(groups) == before_mlids
     assert changed_entries(before, after) == (0, 0)
@@ -126,8 +122,8 @@ def test_few_mlids_are_shared_where_stock_opensm_refuses(tmp_path: Path) -> None
         subnet.start(plugin=True)
         assert {status for status, _ in subnet.join(groups)} == {0}
         subnet.settle()
-        mlids = subnet.mlids(groups)
-        result = check(fabric, subnet.tables(mlids.values()), groups, mlids)
+        mlids, table = subnet.stable(groups)
+        result = check(fabric, table, groups, mlids)
         assert result.faults == (0, 0, 0)
         assert len(set(mlids.values())) <= 32
         assert max(mlids.values()) < harness.FIRST_MLID + 32
@@ -151,6 +147,6 @@ def test_a_fabric_that_is_no_fat_tree_is_left_to_opensm(tmp_path: Path) -> None:
         groups = {1: fabric.hosts}
         subnet.join(groups)
         subnet.settle()
-        mlids = subnet.mlids(groups)
-        result = check(fabric, subnet.tables(mlids.values()), groups, mlids)
+        mlids, table = subnet.stable(groups)
+        result = check(fabric, table, groups, mlids)
         assert result.faults == (0, 0, 0)

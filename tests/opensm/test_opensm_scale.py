@@ -61,9 +61,7 @@ def cut_and_mend(
             return int(json.loads(subnet.statistics.read_text())["blocks_sent"])
         return subnet.blocks_written()
 
-    mlids = subnet.mlids(groups)
-    subnet.settle()
-    before = subnet.tables(mlids.values())
+    mlids, before = subnet.stable(groups)
     link = max(
         ((f"l0.3.{i}", f"l1.3.{g}") for i in range(fabric.q) for g in range(fabric.m)),
         key=lambda ends: sum(fabric.port(*ends) in ports for ports in before[ends[0]].values()),
@@ -76,8 +74,7 @@ def cut_and_mend(
         subnet.wait_for_sweep(sweeps, 300)
         took = time.monotonic() - started
         subnet.settle(300)
-        now = subnet.mlids(groups)
-        subnet.settle()
+        now, table = subnet.stable(groups)
         table = subnet.tables({*mlids.values(), *now.values()})
         result = check(fabric, table, groups, now)
         entries, changed = changed_entries(before, table)
@@ -107,9 +104,8 @@ def test_600_groups_on_480_switches(tmp_path: Path, plugin: bool) -> None:
         joined = time.monotonic() - started
         subnet.settle(600)
         settled = time.monotonic() - started
-        mlids = subnet.mlids(groups)
-        subnet.settle(600)
-        result = check(fabric, subnet.tables(mlids.values()), groups, mlids)
+        mlids, table = subnet.stable(groups)
+        result = check(fabric, table, groups, mlids)
         name = "raddle" if plugin else "stock"
         blocks = (
             json.loads(subnet.statistics.read_text())["blocks_sent"]
@@ -149,9 +145,8 @@ def test_groups_within_a_cn_and_32_mlids(tmp_path: Path, count: int, step: int) 
         joined = json.loads(subnet.statistics.read_text())
         subnet.sweep()
         subnet.settle(600)
-        mlids = subnet.mlids(groups)
-        subnet.settle(600)
-        result = check(fabric, subnet.tables(mlids.values()), groups, mlids)
+        mlids, table = subnet.stable(groups)
+        result = check(fabric, table, groups, mlids)
         statistics = json.loads(subnet.statistics.read_text())
         bound = statistics["most_groups_on_a_switch"]
         broadcast = broadcast_foreign(fabric, groups)
@@ -186,9 +181,8 @@ def test_random_groups_and_32_mlids(tmp_path: Path) -> None:
         assert {status for status, _ in subnet.join(groups)} == {0}
         subnet.sweep()
         subnet.settle(600)
-        mlids = subnet.mlids(groups)
-        subnet.settle(600)
-        result = check(fabric, subnet.tables(mlids.values()), groups, mlids)
+        mlids, table = subnet.stable(groups)
+        result = check(fabric, table, groups, mlids)
         statistics = json.loads(subnet.statistics.read_text())
         say(
             "-M 32, 300 random groups of 8",
@@ -220,9 +214,8 @@ def test_the_papers_fabric(tmp_path: Path) -> None:
         assert {status for status, _ in subnet.join(groups)} == {0}
         joined = time.monotonic() - started
         subnet.settle(600)
-        mlids = subnet.mlids(groups)
-        subnet.settle(600)
-        result = check(fabric, subnet.tables(mlids.values()), groups, mlids)
+        mlids, table = subnet.stable(groups)
+        result = check(fabric, table, groups, mlids)
         statistics = json.loads(subnet.statistics.read_text())
         say("100 groups of 64", joined=f"{joined:.1f} s", **vars(result), **statistics)
         assert result.faults == (0, 0, 0)

@@ -54,11 +54,17 @@ static void send_block(void *context, uint32_t index, uint16_t block, uint8_t po
 	osm_sm_t *sm = &shim->osm->sm;
 	ib_net16_t payload[IB_MCAST_BLOCK_SIZE];
 	osm_madw_context_t mad;
+	osm_mcast_tbl_t *table;
 	osm_physp_t *physp;
 	unsigned i;
 
 	if (index >= shim->switch_count)
 		return;
+	/* OpenSM keeps what switches answer; its own tables are only as deep as the boxes of its last batch. */
+	table = osm_switch_get_mcast_tbl_ptr(shim->switches[index]);
+	if ((block + 1u) * IB_MCAST_BLOCK_SIZE > table->mft_depth &&
+	    osm_mcast_tbl_realloc(table, block * IB_MCAST_BLOCK_SIZE + IB_MCAST_BLOCK_SIZE - 1))
+		log_line(shim, 0, "no memory for OpenSM's record of a multicast table");
 	physp = osm_node_get_physp_ptr(shim->switches[index]->p_node, 0);
 	for (i = 0; i < IB_MCAST_BLOCK_SIZE; i++)
 		payload[i] = cl_hton16(masks[i]);

@@ -924,41 +924,48 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Where no regular tree is whole: shortest ways from the first member's switch, whatever they are.
+    /// Where no regular tree is whole: shortest ways from the first member's switch, whatever they are. Members that
+    /// are cut off from it have such a tree among themselves.
     fn by_search(mut self) -> GroupTree {
         let fabric = &self.engine.fabric;
-        let start = self.places[0].1;
         let mut towards: BTreeMap<NodeId, PortId> = BTreeMap::new();
-        let mut seen = BTreeSet::from([start]);
-        let mut queue = vec![start];
-        let mut head = 0;
-        while let Some(&node) = queue.get(head) {
-            head += 1;
-            for port in fabric.ports_of(node) {
-                let peer = fabric.port(port.peer).node;
-                if fabric.kind(peer) == NodeKind::Switch
-                    && self.engine.links.is_up(port.link)
-                    && seen.insert(peer)
-                {
-                    towards.insert(peer, port.peer);
-                    queue.push(peer);
+        let mut seen = BTreeSet::new();
+        let mut ports = Ports::new();
+        let mut roots = 0;
+        let places = std::mem::take(&mut self.places);
+        // Which search has found each of our switches.
+        let mut island = BTreeMap::new();
+        for &(_, l0) in &places {
+            if seen.insert(l0) {
+                roots += 1;
+                let mut queue = vec![l0];
+                let mut head = 0;
+                while let Some(&node) = queue.get(head) {
+                    head += 1;
+                    island.insert(node, roots);
+                    for port in fabric.ports_of(node) {
+                        let peer = fabric.port(port.peer).node;
+                        if fabric.kind(peer) == NodeKind::Switch
+                            && self.engine.links.is_up(port.link)
+                            && seen.insert(peer)
+                        {
+                            towards.insert(peer, port.peer);
+                            queue.push(peer);
+                        }
+                    }
                 }
             }
-        }
-        let mut ports = Ports::new();
-        for &(_, l0) in &self.places {
-            if !seen.contains(&l0) {
-                self.unreached += self.leaves.remove(&l0).map_or(0, |leaves| leaves.len());
-                continue;
+            if island.get(&l0) != Some(&1) {
+                self.unreached += self.leaves.get(&l0).map_or(0, Vec::len);
             }
             let mut node = l0;
             while let Some(&up) = towards.get(&node) {
-                let down = fabric.port(up).peer;
                 let list = ports.entry(node).or_default();
                 if list.contains(&up) {
                     break;
                 }
                 list.push(up);
+                let down = fabric.port(up).peer;
                 node = fabric.port(down).node;
                 ports.entry(node).or_default().push(down);
             }
