@@ -261,19 +261,22 @@ impl Place {
                 outside.push(inside.swap_remove(draw.below(inside.len() as u64) as usize));
             }
             engine.route(&inside)?;
-            let (mut joins, mut leaves, mut branches) = (Vec::new(), Vec::new(), 0);
+            let (mut joins, mut leaves) = (Vec::new(), Vec::new());
+            let (mut branches, mut moving) = (0, 0);
             for _ in 0..20_000 {
                 let place = draw.below(inside.len() as u64) as usize;
                 let start = Instant::now();
                 let changes = engine.leave(inside[place].mgid)?;
                 leaves.push(start.elapsed());
                 branches += changes.branches.len();
+                moving += usize::from(!changes.moved.is_empty());
                 let other = draw.below(outside.len() as u64) as usize;
                 std::mem::swap(&mut inside[place], &mut outside[other]);
                 let start = Instant::now();
                 let changes = engine.join(&inside[place])?;
                 joins.push(start.elapsed());
                 branches += changes.branches.len();
+                moving += usize::from(!changes.moved.is_empty());
             }
             let us = |times: &mut Vec<std::time::Duration>, share: f64| {
                 times.sort_unstable();
@@ -282,7 +285,7 @@ impl Place {
             };
             let trees = engine.trees();
             println!(
-                "{{\"pattern\":\"churn {pattern}\",\"engine\":\"{}\",\"groups\":{},\"trees_left\":{},\"branches_per_operation\":{:.0},\"join_us_p50\":{:.1},\"join_us_p99\":{:.1},\"join_us_max\":{:.1},\"leave_us_p50\":{:.1},\"leave_us_p99\":{:.1},\"leave_us_max\":{:.1},\"peak_mib\":{}}}",
+                "{{\"pattern\":\"churn {pattern}\",\"engine\":\"{}\",\"groups\":{},\"trees_left\":{},\"branches_per_operation\":{:.0},\"operations\":40000,\"moving_others\":{moving},\"join_us_p50\":{:.1},\"join_us_p99\":{:.1},\"join_us_max\":{:.1},\"leave_us_p50\":{:.1},\"leave_us_p99\":{:.1},\"leave_us_max\":{:.1},\"peak_mib\":{}}}",
                 engine.name(),
                 inside.len(),
                 trees.iter().filter(|tree| tree.copy == 0).count(),

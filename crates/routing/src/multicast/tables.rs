@@ -222,17 +222,24 @@ impl MulticastTables {
     pub fn of_trees(fabric: &Fabric, mode: TableMode, trees: &[Tree]) -> Self {
         let mut tables = Self::new(fabric, mode);
         for branch in trees.iter().flat_map(|tree| tree.branches(fabric)) {
-            for write in branch.writes(mode) {
-                let at = (write.colour, write.in_port.unwrap_or(0));
-                let row = &mut tables.rows[write.switch.index()];
-                // Both trees of a fault-tolerant pair start at one port: its copies go both ways.
-                match row.binary_search_by_key(&at, |entry| (entry.colour, entry.in_port)) {
-                    Ok(index) => {
-                        row[index].out_ports = row[index].out_ports.union(&write.out_ports);
-                    }
-                    Err(_) => tables.write(&write),
-                }
+            for write in branch.writes(mode).filter(|w| !w.out_ports.is_empty()) {
+                tables.rows[write.switch.index()].push(Entry {
+                    colour: write.colour,
+                    in_port: write.in_port.unwrap_or(0),
+                    out_ports: write.out_ports,
+                });
             }
+        }
+        for row in &mut tables.rows {
+            row.sort_by_key(|entry| (entry.colour, entry.in_port));
+            // Both trees of a fault-tolerant pair start at one port: its copies go both ways.
+            row.dedup_by(|next, kept| {
+                let same = (next.colour, next.in_port) == (kept.colour, kept.in_port);
+                if same {
+                    kept.out_ports = kept.out_ports.union(&next.out_ports);
+                }
+                same
+            });
         }
         tables
     }
@@ -306,17 +313,23 @@ impl MulticastTables {
         })
     }
 
+    /// The output ports of the entry at the place of another one.
+    fn entry(&self, at: &TableWrite) -> Option<PortSet> {
+        let row = self.rows.get(at.switch.index())?;
+        let key = (at.colour, at.in_port.unwrap_or(0));
+        let index = row.binary_search_by_key(&key, |entry| (entry.colour, entry.in_port));
+        index.ok().map(|index| row[index].out_ports)
+    }
+
     /// The writes that lead from other tables of the same fabric and mode to these, by switch; what is cleared comes
     /// first.
     pub fn writes_since(&self, before: &Self) -> Vec<TableWrite> {
         let mut writes = Vec::new();
         let nodes = || (0..).map(NodeId).take(self.rows.len());
         for switch in nodes() {
-            let gone = before.entries(switch).filter(|old| {
-                !self
-                    .entries(switch)
-                    .any(|new| (new.colour, new.in_port) == (old.colour, old.in_port))
-            });
+            let gone = before
+                .entries(switch)
+                .filter(|old| self.entry(old).is_none());
             writes.extend(gone.map(|old| TableWrite {
                 out_ports: PortSet::EMPTY,
                 ..old
@@ -325,7 +338,7 @@ impl MulticastTables {
         for switch in nodes() {
             writes.extend(
                 self.entries(switch)
-                    .filter(|new| !before.entries(switch).any(|old| old == *new)),
+                    .filter(|new| before.entry(new) != Some(new.out_ports)),
             );
         }
         writes
