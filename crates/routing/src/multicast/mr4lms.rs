@@ -45,7 +45,9 @@ const MAX_WORDS: usize = 1 << 27;
 /// What may be chosen about [`Mr4lms`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mr4lmsSettings {
-    /// Step (b): trees may go down and up again inside the links where a colour is free.
+    /// Step (b): trees may go down and up again inside the links where a colour is free. The published figures are met
+    /// best with it. Such trees can close a credit loop with the unicast routes ([`super::CreditGraph`] tells); trees
+    /// without detours on a fat tree cannot. On other fabrics (b) is always taken.
     pub detours: bool,
 }
 
