@@ -156,7 +156,7 @@ def test_groups_within_a_cn_and_32_mlids(tmp_path: Path, count: int, step: int) 
             most_groups_on_a_switch=bound,
             before_the_sweep=f"{joined['mlids']} MLIDs, foreign {joined['foreign_deliveries']}",
             merged=statistics["merged_groups"],
-            foreign=statistics["foreign_deliveries"],
+            foreign_per_round=statistics["foreign_deliveries"],
             broadcast=broadcast,
             **vars(result),
         )
@@ -190,7 +190,7 @@ def test_random_groups_and_32_mlids(tmp_path: Path) -> None:
             most_groups_on_a_switch=statistics["most_groups_on_a_switch"],
             trees=statistics["trees"],
             merged=statistics["merged_groups"],
-            foreign=statistics["foreign_deliveries"],
+            foreign_per_round=statistics["foreign_deliveries"],
             broadcast=broadcast_foreign(fabric, groups),
             **vars(result),
         )
