@@ -128,7 +128,13 @@ impl<'a> Edit<'a> {
         self.must_be_roce()?;
         if self.payload_at != at + Deth::SIZE {
             let left = self.payload_at;
-            return Err(WireError::short(Layer::Deth, "DETH", at, Deth::SIZE, left));
+            return Err(WireError::short(
+                Layer::Deth,
+                "header",
+                at,
+                Deth::SIZE,
+                left,
+            ));
         }
         let mut bytes = [0; Deth::SIZE];
         deth.write(&mut bytes, 0)?;

@@ -72,7 +72,7 @@ impl fmt::Display for Layer {
 pub struct WireError {
     /// The layer that is wrong.
     pub layer: Layer,
-    /// The field, by its name in the tables of `docs/wire.md`; the layer's name where all of it is meant.
+    /// The field, by its name in the tables of `docs/wire.md`, or "header" where all of it is missing.
     pub field: &'static str,
     /// Bytes from the start of what was parsed or built to the first byte of the field.
     pub offset: usize,

@@ -209,7 +209,7 @@ macro_rules! header {
                 match packet.get(at..).and_then(|rest| rest.first_chunk()) {
                     Some(bytes) => Ok($view(bytes)),
                     None => Err($crate::WireError::short(
-                        Self::LAYER, Self::LAYER.name(), at, Self::SIZE, packet.len(),
+                        Self::LAYER, "header", at, Self::SIZE, packet.len(),
                     )),
                 }
             }
@@ -235,7 +235,7 @@ macro_rules! header {
                 let Some(bytes) = packet.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<$size>())
                 else {
                     return Err($crate::WireError::short(
-                        Self::LAYER, Self::LAYER.name(), at, Self::SIZE, length,
+                        Self::LAYER, "header", at, Self::SIZE, length,
                     ));
                 };
                 $(

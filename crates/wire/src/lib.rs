@@ -21,7 +21,7 @@
 //! let length = path.write_udp(&mut frame, 53, &[b"a name?"]).unwrap();
 //! assert!(matches!(classify(&frame[..length]), Ok(Class::Ordinary)));
 //! let cut = classify(&frame[..30]).unwrap_err();
-//! assert_eq!(cut.to_string(), "IPv4: IPv4 at byte 14: 20 bytes are needed, 16 are left");
+//! assert_eq!(cut.to_string(), "IPv4: header at byte 14: 20 bytes are needed, 16 are left");
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
