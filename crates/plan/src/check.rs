@@ -7,7 +7,7 @@ use raddle_files::{
 };
 
 use crate::{
-    fields::{GroupsTable, Pattern, RouteFile},
+    fields::{GroupsTable, Pattern, RouteFile, TableKind},
     registry,
 };
 
@@ -140,6 +140,12 @@ fn multicast(file: &RouteFile, root: &Node) -> Result<(), InputError> {
                 InputError::at(&item(root, &at, index), problem).with_hint("remove one of them")
             );
         }
+    }
+    let per_switch = table.table == Some(TableKind::PerSwitch);
+    if per_switch && table.fault_tolerant == Some(true) {
+        let message = "two trees of one colour would meet in the members' switches";
+        let error = value_error(root, &["multicast", "fault_tolerant"], message);
+        return Err(error.with_hint("fault tolerance needs table = \"per-port\""));
     }
     match table.colours {
         Some(0) => Err(value_error(

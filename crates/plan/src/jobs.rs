@@ -113,6 +113,15 @@ pub fn place_jobs(
         let at = item(&root, &["running"], index);
         let hosts = job.hosts.iter().map(|host| find(&fabric, host, &at));
         let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
+        let mut seen = std::collections::BTreeSet::new();
+        if let Some(&twice) = hosts.iter().find(|host| !seen.insert(**host)) {
+            let message = format!(
+                "job `{}` names {} twice",
+                clip(&job.name),
+                fabric.node_name(twice)
+            );
+            return Err(job_error(&at, &message).with_hint("remove one of them"));
+        }
         let broken = machine
             .occupy(&job.name, &hosts)
             .map_err(|error| job_error(&at, &error))?;

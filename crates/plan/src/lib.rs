@@ -7,6 +7,7 @@
 //! - `fields`, `check`: the tables of the file and their JSON Schema; what types cannot say.
 //! - `resolve`: fabric, groups, MGIDs.
 //! - [`registry`]: the engines by name.
+//! - `per_switch`: C-MR4LMS for tables per switch behind the engines' trait.
 //! - `run`, `measure`, `tables`: routing, figures, files.
 //! - `numbers`, `jobs`: `raddle mgid` and `raddle place`.
 
@@ -15,6 +16,7 @@ mod fields;
 mod jobs;
 mod measure;
 mod numbers;
+mod per_switch;
 mod reason;
 pub mod registry;
 mod resolve;

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use raddle_fabric::{CnTnMap, Fabric};
 use raddle_routing::multicast::{
-    Broadcast, CMr4lms, CMr4lmsSettings, Mr4lms, Mr4lmsSettings, MulticastEngine, MulticastError,
-    OpenSmLike, RootChoice, RootRule, TableMode,
+    Broadcast, CMr4lms, CMr4lmsSettings, Growth, Mr4lms, Mr4lmsSettings, MulticastEngine,
+    MulticastError, OpenSmLike, RootChoice, RootRule, TableMode,
 };
+
+use crate::per_switch::PerSwitchEngine;
 
 /// What an engine is made from.
 #[derive(Clone, Copy, Debug)]
@@ -91,11 +93,14 @@ pub const ENGINES: &[EngineKind] = &[
 ];
 
 fn c_mr4lms<'a>(setup: &Setup<'a>, engine: &'static str, roots: RootChoice) -> Made<'a> {
-    if setup.mode != TableMode::PerPort {
-        return Err(MulticastError::UnsupportedMode {
-            engine,
-            mode: setup.mode,
-        });
+    if let (TableMode::PerSwitch, Some(map)) = (setup.mode, setup.map) {
+        // Roots follow the MGID in both; a group that grows keeps its colour in one and takes a better one in the other.
+        let growth = match roots {
+            RootChoice::Fixed => Growth::Keep,
+            RootChoice::Dynamic => Growth::Move,
+        };
+        let made = PerSwitchEngine::new(engine, setup.fabric, map, setup.colours, growth);
+        return boxed(made);
     }
     let settings = CMr4lmsSettings {
         colours: setup.colours,

@@ -122,6 +122,11 @@ fn bad_route_files_are_refused_with_place_and_cure() {
             &["the list is empty", "mr4lms"],
         ),
         ("per-port", "per-ports", &["small.toml:17:9", "per-switch"]),
+        (
+            "\"per-port\"\nfault_tolerant = false",
+            "\"per-switch\"\nfault_tolerant = true",
+            &["per-port"],
+        ),
         ("\"grid\"", "\"gird\"", &["did you mean `grid`"]),
         ("[8, 4]", "[8]", &["small.toml:13:8", "2 or 3 lengths"]),
         ("[8, 4]", "[8, 0]", &["small.toml:13:8", "at least 1"]),
@@ -302,7 +307,7 @@ fn results_agree_with_each_other() {
     let (trees, links) = (rows(&out, "trees.parquet"), rows(&out, "links.parquet"));
     for (engine, row) in summary["engines"].as_object().unwrap() {
         assert_eq!(row["error"], Json::Null, "{engine}");
-        let of = |row: &&Row| row.to_json_value()["engine"] == Json::from(engine.as_str());
+        let of = |row: &&Row| row.to_json_value()["engine"] == engine.as_str();
         assert_eq!(row["groups"], 4 + 8);
         assert_eq!(trees.iter().filter(of).count(), 4 + 8);
         let efi: Vec<u64> = links
@@ -394,6 +399,93 @@ fn the_written_tables_carry_every_group_to_its_members() {
             assert_eq!(reached.len(), members.len(), "deliveries to others: {json}");
         }
     }
+}
+
+#[test]
+fn with_one_table_per_switch_trees_of_a_colour_meet_in_no_switch() {
+    let text = GOOD.replace("per-port", "per-switch");
+    for colours in ["16", "3"] {
+        let text = text.replace("colours = 8", &format!("colours = {colours}"));
+        let resolved = resolve(&text).unwrap();
+        let kind = registry::find("c-mr4lms-fixed").unwrap();
+        let mut engine = (kind.make)(&resolved.setup()).unwrap();
+        engine.route(&resolved.groups).unwrap();
+        let trees = engine.trees();
+        let mut taken = std::collections::BTreeSet::new();
+        for tree in &trees {
+            for branch in tree.branches(&resolved.fabric) {
+                assert!(taken.insert((branch.switch, branch.colour)), "{tree:?}");
+            }
+            let hosts: Vec<_> = tree.hosts(&resolved.fabric).collect();
+            for group in resolved
+                .groups
+                .iter()
+                .filter(|g| tree.groups.contains(&g.mgid))
+            {
+                assert!(group.members.iter().all(|member| hosts.contains(member)));
+            }
+        }
+        let routed: usize = trees.iter().map(|tree| tree.groups.len()).sum();
+        assert_eq!(routed, resolved.groups.len());
+        assert!(engine.cut_off().is_empty());
+        // What the engine reports as written is what its trees need.
+        let mode = engine.table_mode();
+        let mut written = MulticastTables::new(&resolved.fabric, mode);
+        let changes = engine.route(&resolved.groups).unwrap();
+        written.apply(&changes.branches);
+        assert_eq!(
+            written,
+            MulticastTables::of_trees(&resolved.fabric, mode, &engine.trees())
+        );
+    }
+}
+
+#[test]
+fn no_bytes_make_a_route_file_panic() {
+    // Edits of a good file: numbers stay small, so that nothing takes long to build.
+    let mut state = 7u64;
+    let mut next = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let (mut refused, mut taken) = (0, 0);
+    for _ in 0..2000 {
+        let mut text: Vec<char> = GOOD.chars().collect();
+        for _ in 0..=next(3) {
+            let at = next(text.len());
+            match next(4) {
+                0 => drop(text.drain(at..(at + next(12)).min(text.len()))),
+                1 => text.insert(at, char::from(b"0123456789[]\"=.-\n#\xe9"[next(19)])),
+                2 => text[at] = char::from(b' ' + next(95) as u8),
+                _ => {
+                    let from = next(text.len());
+                    let part: Vec<char> = text[from..(from + 20).min(text.len())].to_vec();
+                    text.splice(at..at, part);
+                }
+            }
+        }
+        let text: String = text.into_iter().collect();
+        let long = text
+            .split(|c: char| !c.is_ascii_digit())
+            .any(|number| number.len() > 2);
+        if long {
+            continue;
+        }
+        match resolve(&text) {
+            Ok(_) => taken += 1,
+            Err(error) => {
+                let message = error.to_string();
+                assert!(message.lines().count() <= 24, "{message}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(
+        refused > 200 && taken > 20,
+        "{refused} refused, {taken} taken"
+    );
 }
 
 #[test]
@@ -534,7 +626,7 @@ fn a_queue_is_placed_in_order_and_a_refusal_names_its_rule() {
 fn bad_job_files_are_refused_with_their_place() {
     for (old, new, words) in [
         ("\"h1\"", "\"s16\"", ["jobs.toml", "no host `s16`"]),
-        ("\"h1\"", "0", ["jobs.toml", "0"]),
+        ("\"h1\"", "0", ["jobs.toml:10", "h0 twice"]),
         (
             "terminals = 1\n",
             "terminals = 0\n",
@@ -549,7 +641,7 @@ fn bad_job_files_are_refused_with_their_place() {
         (
             "m = 2\nq = 2\np = 1\nk = 2\nw = 2\ncns = 4",
             "",
-            ["jobs.toml:2", "m"],
+            ["jobs.toml:3", "`m`"],
         ),
     ] {
         assert!(JOBS.contains(old));
