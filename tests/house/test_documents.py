@@ -56,8 +56,10 @@ def test_the_version_stands_once() -> None:
     assert version in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_the_published_schema_is_the_one_raddle_prints() -> None:
+@pytest.mark.parametrize("kind", ["experiment", "route"])
+def test_the_published_schema_is_the_one_raddle_prints(kind: str) -> None:
     raddle = str(ROOT / ".venv" / "bin" / "raddle")
-    done = subprocess.run([raddle, "schema"], capture_output=True, text=True, check=True)
-    published = ROOT / "docs" / "experiment.schema.json"
+    done = subprocess.run([raddle, "schema", kind], capture_output=True, text=True, check=True)
+    published = ROOT / "docs" / f"{kind}.schema.json"
     assert published.read_text().strip() == done.stdout.strip(), "run `make generate`, commit"
+
