@@ -94,14 +94,15 @@ def fabric_check(path: str, format: str, graph: bool) -> str:
     """
 
 def fabric_export(path: str, format: str, out_format: str) -> str:
-    """Text in `out_format` ("ibsim", "toml", "hpcc-ns3") of a map (`format` as for `fabric_check`)."""
+    """A map (`format` as for `fabric_check`) as "ibsim", "toml" or "hpcc-ns3"."""
 
 def fabric_import(
     path: str, format: str, rate: str | None, delay: str | None, split_ports: bool
 ) -> tuple[str, str]:
     """Map of an InfiniBand fabric (`format`: "auto", "ibnetdiscover", "ibsim"): JSON, TOML.
 
-    The JSON holds what `fabric_check` gives, `notes`, and `tree` (shape and what is missing) or `no_tree`.
+    The JSON holds what `fabric_check` gives, `notes`, and `tree` (shape and what is missing) or
+    `no_tree`.
     """
 
 def traffic_write(

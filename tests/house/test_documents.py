@@ -62,4 +62,3 @@ def test_the_published_schema_is_the_one_raddle_prints(kind: str) -> None:
     done = subprocess.run([raddle, "schema", kind], capture_output=True, text=True, check=True)
     published = ROOT / "docs" / f"{kind}.schema.json"
     assert published.read_text().strip() == done.stdout.strip(), "run `make generate`, commit"
-
