@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,3 +151,53 @@ def test_a_fabric_that_is_no_fat_tree_is_left_to_opensm(tmp_path: Path) -> None:
         mlids, table = subnet.stable(groups)
         result = check(fabric, table, groups, mlids)
         assert result.faults == (0, 0, 0)
+
+
+def test_multicast_survives_the_fallback_of_ftree_to_minimum_hops(tmp_path: Path) -> None:
+    fabric = small()
+    groups = random_groups(fabric, 12, 5, 3)
+    with Subnet(fabric, tmp_path) as subnet:
+        subnet.start(plugin=True, settings='unicast = "opensm"\n', options="routing_engine ftree")
+        assert {status for status, _ in subnet.join(groups)} == {0}
+        mlids, table = subnet.stable(groups)
+        assert check(fabric, table, groups, mlids).faults == (0, 0, 0)
+        sweeps = subnet.sweeps()
+        subnet.unlink("l0.0.0", "l1.0.0")
+        subnet.wait_for_sweep(sweeps)
+        tables = re.findall(r"(\w+) tables configured on all switches", subnet.log_text())
+        assert (tables[0], tables[-1]) == ("ftree", "minhop")
+        more = random_groups(fabric, 20, 5, 3)
+        subnet.join(more)
+        mlids, table = subnet.stable(more)
+        assert check(fabric, table, more, mlids).faults == (0, 0, 0)
+        assert len(set(mlids.values())) < len(more), "no MLID is shared any more"
+        ways = [(a, b) for a in fabric.hosts for b in fabric.hosts if a != b]
+        assert min(subnet.walk(ways)) > 0
+
+
+def test_the_flood_check_sees_what_is_wrong() -> None:
+    fabric = Fabric(m=2, q=2, p=0, k=1, w=1, terminals=2, cns=1)
+    mlid, members = harness.FIRST_MLID, {"h0", "h2"}
+
+    def table(**ports: list[str]) -> harness.Table:
+        named = {name.replace("_", "."): peers for name, peers in ports.items()}
+        return {
+            switch: {mlid: frozenset(fabric.port(switch, peer) for peer in named[switch])}
+            if switch in named
+            else {}
+            for switch in fabric.switches
+        }
+
+    def result(**ports: list[str]) -> tuple[int, ...]:
+        flood = harness.flood(fabric, table(**ports), mlid, "h0", members)
+        return (flood.missing, flood.foreign, flood.duplicate, flood.looping)
+
+    left, right = ["h0", "l1.0.0"], ["h2", "l1.0.0"]
+    top = ["l0.0.0", "l0.0.1"]
+    assert result(l0_0_0=left, l1_0_0=top, l0_0_1=right) == (0, 0, 0, 0)
+    assert result(l0_0_0=left, l1_0_0=top) == (1, 0, 0, 0)
+    assert result(l0_0_0=left, l1_0_0=top, l0_0_1=[*right, "h3"]) == (0, 1, 0, 0)
+    both = [*left, "l1.0.1"]
+    ring = [*right, "l1.0.1"]
+    loops = result(l0_0_0=both, l1_0_0=top, l1_0_1=top, l0_0_1=ring)
+    assert loops[3] > 0
