@@ -4,8 +4,8 @@
 #![allow(dead_code, reason = "each user takes some of the functions")]
 
 use raddle_fabric::{
-    ImportFormat, ImportOptions, import, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_ibsim,
-    write_toml,
+    ImportFormat, ImportOptions, dumbbell, import, parse_hpcc_ns3, parse_toml, write_hpcc_ns3,
+    write_ibsim, write_toml,
 };
 use raddle_routing::groups::{GroupFormat, read_groups, write_groups};
 use raddle_sim::experiment::{Experiment, MemoryFiles, Resolved};
