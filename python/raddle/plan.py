@@ -126,11 +126,14 @@ class RunStats:
     simulated_ps: int
     flows: int
     finished: int
+    multicast: Mapping[str, int] | None = None
+    """Counts of messages to groups; None in a run without groups."""
 
     @classmethod
     def from_json(cls, text: str) -> "RunStats":
         """Read `stats.json`; raises KeyError or ValueError if it is not one."""
         raw = json.loads(text)
+        multicast = raw.get("multicast")
         return cls(
             name=str(raw["name"]),
             stamp=str(raw["stamp"]),
@@ -139,6 +142,7 @@ class RunStats:
             simulated_ps=int(raw["simulated_ps"]),
             flows=int(raw["flows"]),
             finished=int(raw["finished"]),
+            multicast=None if multicast is None else {k: int(v) for k, v in multicast.items()},
         )
 
 

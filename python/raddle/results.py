@@ -194,6 +194,15 @@ class Results:
         file = self.path / "acks.parquet"
         return _read(file) if file.is_file() else None
 
+    @cached_property
+    def members(self) -> pa.Table | None:
+        """One row per message to a group and member; `delivered_ps` is null where it was missed.
+
+        None if the experiment has no groups. `src`, `dst` and `sport` name the message as in flows.
+        """
+        file = self.path / "members.parquet"
+        return _read(file) if file.is_file() else None
+
     def _table(self, name: str, *, required: bool = False) -> pa.Table:
         file = self.path / f"{name}.parquet"
         if not file.is_file():

@@ -64,6 +64,7 @@ def summarise(
         loaded = [r for s, _, v, r in finished_runs if s == scheme and v == "loaded"]
         schemes[scheme] = {
             **_scheme(results, scheme, rules),
+            **_multicast(results, scheme, loaded),
             "packet_hops": sum(r.packet_hops for r in runs),
             "simulated_ps": max((r.simulated_ps for r in loaded), default=None),
             "wall_s": round(sum(r.wall_s for r in runs), 3),
@@ -126,6 +127,21 @@ def _scheme(results: Results, scheme: str, rules: scoring.Rules) -> Json:
         "slowdown_by_size": _bins(rows),
         "score": _score(score_runs(results, scheme, rules), rules),
         "impact": _impact(results, scheme),
+    }
+
+
+def _multicast(results: Results, scheme: str, runs: Sequence[RunStats]) -> Json:
+    """Counts of messages to groups over all seeds, and the hosts that missed any, by number."""
+    counts = [r.multicast for r in runs if r.multicast is not None]
+    if not counts or results.members is None:
+        return {}
+    members = select(results.members, scheme=scheme)
+    missed = members.filter(members["delivered_ps"].is_null())
+    return {
+        "multicast": {
+            **{key: sum(run[key] for run in counts) for key in counts[0]},
+            "missed_hosts": np.unique(integers(missed, "member")).tolist(),
+        }
     }
 
 

@@ -39,6 +39,8 @@ pub struct MemberRecord {
     pub src: NodeId,
     /// The group's place in the list.
     pub group: u32,
+    /// Source port: with `src` and the group's address what [`FlowRecord`] has.
+    pub sport: u16,
     /// When the member had the whole message; `None`: never.
     pub delivered: Option<Time>,
 }

@@ -19,6 +19,9 @@ __all__ = [
     "show_sweep_plan",
 ]
 
+MISSED_HOSTS = 5
+"""Hosts that are named where group members missed messages."""
+
 
 def show_plan(plan: Plan, jobs: int | None) -> None:
     """What would run and what it would cost."""
@@ -77,7 +80,24 @@ def show_summary(summary: Mapping[str, Any]) -> None:
         header += ["S_L", "S_S", "S_A", "W", "S"]
     header += ["slowdown p50", "p99", "goodput Gb/s", "paused"]
     print_table(header, rows)
+    for name, row in summary.get("schemes", {}).items():
+        _show_missed(name, row.get("multicast") or {})
     print(f"\n{verdict.headline}")
+
+
+def _show_missed(scheme: str, multicast: Mapping[str, Any]) -> None:
+    """A line where members of groups did not get their messages."""
+    missed, hosts = multicast.get("members_missed"), multicast.get("missed_hosts", [])
+    if not missed:
+        return
+    named = ", ".join(map(str, hosts[:MISSED_HOSTS]))
+    if len(hosts) > MISSED_HOSTS:
+        named += f" and {len(hosts) - MISSED_HOSTS:,} more"
+    total = missed + multicast["members_reached"]
+    print(
+        f"{scheme}: {missed:,} of {total:,} deliveries to group members missed,"
+        f" at host{'s' * (len(hosts) != 1)} {named}"
+    )
 
 
 def say_outcome(outcome: Outcome, *, report: bool) -> None:

@@ -497,7 +497,7 @@ impl Engine<'_> {
 
     fn member_has_all(&mut self, index: u32, place: usize, host: NodeId) {
         let flow = &self.flows[index as usize];
-        let (tag, src) = (flow.tag, flow.src);
+        let (tag, src, sport) = (flow.tag, flow.src, flow.sport);
         let send = &mut self.multicast.sends[flow.send as usize];
         send.members[place].closed = true;
         send.waiting -= 1;
@@ -508,6 +508,7 @@ impl Engine<'_> {
             member: host,
             src,
             group,
+            sport,
             delivered: Some(self.now),
         });
         if self.workload.has_dependencies() {
@@ -748,6 +749,7 @@ impl Engine<'_> {
                 member: members[place],
                 src: flow.src,
                 group: send.group,
+                sport: flow.sport,
                 delivered: None,
             });
         }

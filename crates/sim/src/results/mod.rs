@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 pub use merge::merge;
 pub use record::RunRecorder;
-pub use run::{RunStats, part_folder, run_planned};
+pub use run::{MulticastStats, RunStats, part_folder, run_planned};
 
 use raddle_files::DiskError;
 

@@ -3,10 +3,14 @@
 use std::path::Path;
 
 use raddle_files::{Cell, TableWriter};
-use raddle_units::Span;
+use raddle_units::{Span, Time};
+use raddle_workload::GroupId;
 
 use super::{ResultsError, tables::Table};
-use crate::record::{AckRecord, FlowRecord, PauseRecord, PortRecord, Recorder, Sample};
+use crate::{
+    RunConfig,
+    record::{AckRecord, FlowRecord, MemberRecord, PauseRecord, PortRecord, Recorder, Sample},
+};
 
 /// Writes what a run reports into Parquet files of a folder. The first error stops the run and is told at the end.
 pub struct RunRecorder {
@@ -20,12 +24,13 @@ pub struct RunRecorder {
     flow_throughput: TableWriter,
     queues: TableWriter,
     acks: Option<TableWriter>,
+    members: Option<TableWriter>,
     flows_seen: u64,
     flows_finished: u64,
 }
 
 impl RunRecorder {
-    /// New files in `folder`. `classes` are the workload's.
+    /// New files in `folder`. `classes` are the workload's; acknowledgements and members have a file where `config` has them.
     ///
     /// # Errors
     /// [`ResultsError::Disk`] with the file that cannot be made.
@@ -34,9 +39,10 @@ impl RunRecorder {
         scheme: &str,
         seed: u64,
         classes: &[String],
-        acks: bool,
+        config: &RunConfig,
     ) -> Result<Self, ResultsError> {
         let table = |table: Table| TableWriter::create(folder.join(table.file()), table.schema());
+        let optional = |wanted: bool, name| wanted.then(|| table(name)).transpose();
         Ok(Self {
             scheme: scheme.to_owned(),
             seed,
@@ -47,11 +53,8 @@ impl RunRecorder {
             throughput: table(Table::Throughput)?,
             flow_throughput: table(Table::FlowThroughput)?,
             queues: table(Table::Queues)?,
-            acks: if acks {
-                Some(table(Table::Acks)?)
-            } else {
-                None
-            },
+            acks: optional(config.record_acks, Table::Acks)?,
+            members: optional(config.multicast.is_some(), Table::Members)?,
             flows_seen: 0,
             flows_finished: 0,
         })
@@ -70,7 +73,7 @@ impl RunRecorder {
             self.flow_throughput,
             self.queues,
         ];
-        for table in tables.into_iter().chain(self.acks) {
+        for table in tables.into_iter().chain(self.acks).chain(self.members) {
             table.finish()?;
         }
         Ok((self.flows_seen, self.flows_finished))
@@ -96,6 +99,25 @@ impl Recorder for RunRecorder {
             flow.fct.map_or(Cell::Null, |Span(fct)| Cell::U64(fct)),
             Cell::Text(class),
             Cell::U64(flow.ideal_fct.0),
+        ]);
+    }
+
+    fn member(&mut self, member: &MemberRecord) {
+        let Some(members) = &mut self.members else {
+            return;
+        };
+        members.row(&[
+            Cell::Text(&self.scheme),
+            Cell::U64(self.seed),
+            Cell::U32(member.group),
+            Cell::U32(member.src.0),
+            Cell::U32(GroupId(member.group).address().0),
+            Cell::U16(member.sport),
+            Cell::U64(member.tag),
+            Cell::U32(member.member.0),
+            member
+                .delivered
+                .map_or(Cell::Null, |Time(at)| Cell::U64(at)),
         ]);
     }
 
@@ -186,6 +208,7 @@ impl Recorder for RunRecorder {
         tables
             .into_iter()
             .chain(&self.acks)
+            .chain(&self.members)
             .any(TableWriter::failed)
     }
 }

@@ -51,6 +51,26 @@ pub struct RunStats {
     /// NACKs received.
     #[serde(default)]
     pub nacks: u64,
+    /// What became of messages to groups; absent in runs without groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multicast: Option<MulticastStats>,
+}
+
+/// Counts of a run with messages to groups, as in [`crate::RunSummary`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MulticastStats {
+    /// Members that received a message in full, over all messages.
+    pub members_reached: u64,
+    /// Members that did not.
+    pub members_missed: u64,
+    /// Second copies that members dropped.
+    pub second_copies: u64,
+    /// Packets that reached hosts outside their group.
+    pub foreign_copies: u64,
+    /// Packets that came after their message was over.
+    pub late_copies: u64,
+    /// Packets that ended in a switch without a port to leave by.
+    pub dead_ends: u64,
 }
 
 /// The folder of a run's tables below the results folder `out`.
@@ -102,7 +122,7 @@ fn simulate_into(
     let config = resolved.run_config(run);
     let scheme = &resolved.schemes[run.scheme].name;
     let classes = workload.classes().to_vec();
-    let mut recorder = RunRecorder::create(folder, scheme, run.seed, &classes, config.record_acks)?;
+    let mut recorder = RunRecorder::create(folder, scheme, run.seed, &classes, &config)?;
     let start = Instant::now();
     let summary = simulate(
         &resolved.network,
@@ -138,6 +158,14 @@ fn simulate_into(
         pauses: summary.pauses,
         timeouts: summary.timeouts,
         nacks: summary.nacks,
+        multicast: config.multicast.is_some().then_some(MulticastStats {
+            members_reached: summary.members_reached,
+            members_missed: summary.members_missed,
+            second_copies: summary.second_copies,
+            foreign_copies: summary.foreign_copies,
+            late_copies: summary.late_copies,
+            dead_ends: summary.dead_ends,
+        }),
     })
 }
 

@@ -14,12 +14,13 @@ pub(crate) enum Table {
     FlowThroughput,
     Queues,
     Acks,
+    Members,
     Nodes,
     Links,
 }
 
 /// Tables of every run, in the order in which they are written.
-pub(crate) const RUN_TABLES: [Table; 7] = [
+pub(crate) const RUN_TABLES: [Table; 8] = [
     Table::Flows,
     Table::Pauses,
     Table::Ports,
@@ -27,6 +28,7 @@ pub(crate) const RUN_TABLES: [Table; 7] = [
     Table::FlowThroughput,
     Table::Queues,
     Table::Acks,
+    Table::Members,
 ];
 
 impl Table {
@@ -40,6 +42,7 @@ impl Table {
             Self::FlowThroughput => "flow_throughput.parquet",
             Self::Queues => "queues.parquet",
             Self::Acks => "acks.parquet",
+            Self::Members => "members.parquet",
             Self::Nodes => "nodes.parquet",
             Self::Links => "links.parquet",
         }
@@ -108,6 +111,15 @@ impl Table {
                 ("ref", UInt64),
                 ("x", Float64),
             ],
+            Self::Members => &[
+                ("group", UInt32),
+                ("src", UInt32),
+                ("dst", UInt32),
+                ("sport", UInt16),
+                ("message", UInt64),
+                ("member", UInt32),
+                ("delivered_ps", UInt64),
+            ],
             Self::Nodes => &[
                 ("node", UInt32),
                 ("kind", Utf8),
@@ -132,8 +144,9 @@ impl Table {
 }
 
 fn field(name: &str, kind: &DataType) -> Field {
-    // A flow that did not finish has no completion time; nothing else is ever absent.
-    let field = Field::new(name, kind.clone(), name == "fct_ps");
+    // A flow that did not finish has no completion time, nor a member that missed its message; nothing else is ever absent.
+    let absent = matches!(name, "fct_ps" | "delivered_ps");
+    let field = Field::new(name, kind.clone(), absent);
     match unit(name) {
         Some(unit) => field.with_metadata(HashMap::from([("unit".to_owned(), unit.to_owned())])),
         None => field,

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use arrow_array::{Array, StringArray, UInt64Array};
+use arrow_array::{Array, StringArray, UInt32Array, UInt64Array};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 
@@ -332,4 +332,71 @@ proptest! {
         run_all(&again, &second.0, [0]);
         prop_assert_eq!(tables(&first.0), tables(&second.0));
     }
+}
+
+const GRID: &str = r#"schema = 1
+[fabric]
+kind = "cn-tn"
+m = 2
+q = 2
+p = 1
+k = 2
+w = 2
+[traffic]
+generator = "multicast"
+dims = [4, 4]
+rounds = 3
+[simulation]
+schemes = ["none", "hpcc"]
+retransmission_timeout = "100us"
+max_timeouts = 2
+"#;
+
+/// The link of one host is cut: it is the member that misses messages, and its own wait for no one else.
+#[test]
+fn members_that_miss_messages_are_in_the_table_and_in_the_stats() {
+    let whole = resolve(GRID);
+    let fabric = &whole.network.fabric;
+    let host = fabric.hosts()[5];
+    let switch = fabric.peer_node(fabric.first_port(host));
+    let cut = format!(
+        "faults = [{{ link = [{}, {}], down = \"0ms\" }}]\n",
+        host.0, switch.0
+    );
+    let (resolved, folder) = (resolve(&format!("{GRID}{cut}")), Folder::new());
+    run_all(&resolved, &folder.0, 0..2);
+    let file = folder.0.join("members.parquet");
+    let members: Vec<u32> = column::<UInt32Array>(&file, "member")
+        .iter()
+        .flat_map(|part| part.values().to_vec())
+        .collect();
+    let delivered: Vec<Option<u64>> = column::<UInt64Array>(&file, "delivered_ps")
+        .iter()
+        .flat_map(|part| part.iter().collect::<Vec<_>>())
+        .collect();
+    let missed = delivered.iter().filter(|at| at.is_none()).count() as u64;
+    let mut stats = [0, 0];
+    for run in &resolved.runs {
+        let text =
+            fs::read_to_string(part_folder(&folder.0, &run.name).join("stats.json")).unwrap();
+        let run: RunStats = serde_json::from_str(&text).unwrap();
+        let multicast = run.multicast.unwrap();
+        stats[0] += multicast.members_reached;
+        stats[1] += multicast.members_missed;
+    }
+    assert_eq!(stats, [delivered.len() as u64 - missed, missed]);
+    assert!(stats[0] > 0 && stats[1] > 0);
+    let senders: Vec<u32> = column::<UInt32Array>(&file, "src")
+        .iter()
+        .flat_map(|part| part.values().to_vec())
+        .collect();
+    for ((member, sender), at) in members.iter().zip(senders).zip(&delivered) {
+        assert_eq!(at.is_none(), *member == host.0 || sender == host.0);
+    }
+    // Runs without groups have neither.
+    let (plain, other) = (resolve(TWO), Folder::new());
+    run_all(&plain, &other.0, 0..1);
+    assert!(!other.0.join("members.parquet").exists());
+    let stats = part_folder(&other.0, &plain.runs[0].name).join("stats.json");
+    assert!(!fs::read_to_string(stats).unwrap().contains("multicast"));
 }
