@@ -36,18 +36,18 @@ use raddle_units::{LinkId, NodeId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use broadcast::Broadcast;
 pub use cmr4lms::{
     CMr4lms, CMr4lmsSettings, MAX_COLOURS, Merge, RootChoice, SpanningTreeName, TerminalConflict,
 };
+pub use credit_loops::{CreditGraph, CreditGraphTooLarge, CreditLoop};
 pub use flood::{Flood, FloodReport, Senders};
 pub use measures::Measures;
+pub use mr4lms::{Mr4lms, Mr4lmsSettings, Mr4lmsSteps};
+pub use opensm_like::{OpenSmLike, RootRule};
 pub use per_switch::{
     Change, Entry, Growth, MAX_MLIDS, PerSwitch, PerSwitchError, PerSwitchMeasures,
 };
-pub use broadcast::Broadcast;
-pub use credit_loops::{CreditGraph, CreditGraphTooLarge, CreditLoop};
-pub use mr4lms::{Mr4lms, Mr4lmsSettings, Mr4lmsSteps};
-pub use opensm_like::{OpenSmLike, RootRule};
 pub use tables::{Branch, MulticastTables, PortSet, Ports, TableWrite};
 pub use tree::{Tree, UpLink};
 
