@@ -176,6 +176,51 @@ schemes = ["hpcc"]
         }
     }
 
+    /// Link traversals of the 16 x 16 grid on 256 hosts, counted on paper: a midplane is a row; four hosts share a switch, four
+    /// switches an L1, four midplanes an L2, four of those an L3. Of a broadcast's 15 acknowledgements in a row 3 take 2 links
+    /// and 12 take 4; in a column 3 take 6 and 12 take 8. Trees of members have 20 and 52 links; one over all hosts has
+    /// 256 + 64 + 16 + 4, and 240 hosts hear each packet in vain.
+    #[test]
+    fn the_latency_experiment_crosses_as_many_links_as_its_trees_have() {
+        let folder = env!("CARGO_MANIFEST_DIR");
+        let file = format!("{folder}/../../experiments/multicast-latency.toml");
+        let text = std::fs::read_to_string(file).unwrap();
+        let files = MemoryFiles::default();
+        let (rounds, packets) = (3, 3);
+        for engine in [
+            "c-mr4lms-fixed",
+            "c-mr4lms-dynamic",
+            "mr4lms",
+            "broadcast",
+            "opensm",
+        ] {
+            let named = format!("engine = \"{engine}\"");
+            let text = text
+                .replace("engine = \"c-mr4lms-fixed\"", &named)
+                .replace("rounds = 500", &format!("rounds = {rounds}"));
+            let resolved = Resolved::new(&text, "latency.toml", &files).unwrap();
+            let run = &resolved.runs[0];
+            let mut workload = resolved.workload(run, &files).unwrap();
+            let (config, progress) = (resolved.run_config(run), Progress::default());
+            let network = &resolved.network;
+            let mut log = Log::default();
+            let summary =
+                simulate(network, &config, workload.as_mut(), &mut log, &progress).unwrap();
+            let (row, column, vain) = match engine {
+                "broadcast" => (340, 340, 240),
+                _ => (20, 52, 0),
+            };
+            let acknowledgements = [3 * 2 + 12 * 4, 3 * 6 + 12 * 8];
+            let pair = row + acknowledgements[0] + column + acknowledgements[1];
+            let all = rounds * 16 * packets;
+            assert_eq!(summary.packet_hops, all * pair, "{engine}");
+            assert_eq!(summary.members_reached, rounds * 2 * 16 * 15, "{engine}");
+            let unwanted = summary.foreign_copies + summary.late_copies;
+            assert_eq!(unwanted, 2 * all * vain, "{engine}");
+            assert_eq!((summary.members_missed, summary.drops), (0, 0), "{engine}");
+        }
+    }
+
     #[test]
     fn what_cannot_be_routed_is_refused_at_the_traffic_table() {
         let files = MemoryFiles::default();
