@@ -49,10 +49,21 @@ def say(title: str, **figures: object) -> None:
     print(f"\n{title}: " + ", ".join(f"{key} {value}" for key, value in figures.items()))
 
 
+def uplinks(fabric: Fabric, table: harness.Table) -> dict[str, list[int]]:
+    """MLIDs on every uplink of an L0 switch and of the L1 switches of its CN."""
+    groups = {"l0.3.2": [f"l1.3.{g}" for g in range(fabric.m)]}
+    for g in range(fabric.m):
+        groups[f"l1.3.{g}"] = [f"l2.{g * fabric.p + i}.0" for i in range(fabric.p)]
+    return {
+        low: [sum(fabric.port(low, up) in ports for ports in table[low].values()) for up in ups]
+        for low, ups in groups.items()
+    }
+
+
 def cut_and_mend(
-    subnet: Subnet, groups: dict[int, list[str]], *, plugin: bool
+    subnet: Subnet, groups: dict[int, list[str]], link: tuple[str, str], *, plugin: bool
 ) -> tuple[Flood, Flood]:
-    """Cut a busy uplink and mend it; print what changed."""
+    """Cut an uplink and mend it; print what changed."""
     fabric = subnet.fabric
     name = "raddle" if plugin else "stock"
 
@@ -62,10 +73,6 @@ def cut_and_mend(
         return subnet.blocks_written()
 
     mlids, before = subnet.stable(groups)
-    link = max(
-        ((f"l0.3.{i}", f"l1.3.{g}") for i in range(fabric.q) for g in range(fabric.m)),
-        key=lambda ends: sum(fabric.port(*ends) in ports for ports in before[ends[0]].values()),
-    )
     on_it = sum(fabric.port(*link) in ports for ports in before[link[0]].values())
     results = []
     for verb, action in (("Unlink", subnet.unlink), ("Relink", subnet.relink)):
@@ -126,20 +133,31 @@ def test_600_groups_on_480_switches(tmp_path: Path, plugin: bool) -> None:
             assert result.faults == (0, 0, 0)
             merged = json.loads(subnet.statistics.read_text())["merged_groups"]
             assert merged or not result.foreign
-        for flood in cut_and_mend(subnet, groups, plugin=plugin):
-            if plugin:
-                assert flood.faults == (0, 0, 0)
+        for place, load in uplinks(fabric, table).items():
+            say(f"{name}, MLIDs on the uplinks of {place}", mlids=load)
+        # the same links for both, by position: every uplink of one switch in turn, then two above
+        for g in range(fabric.m):
+            for flood in cut_and_mend(subnet, groups, ("l0.3.2", f"l1.3.{g}"), plugin=plugin):
+                if plugin:
+                    assert flood.faults == (0, 0, 0)
+        for link in (("l1.3.0", "l2.0.0"), ("l1.3.1", "l2.5.0")):
+            for flood in cut_and_mend(subnet, groups, link, plugin=plugin):
+                if plugin:
+                    assert flood.faults == (0, 0, 0)
 
 
+@pytest.mark.parametrize("recolour", ["sweep", "growth"])
 @pytest.mark.parametrize(
     ("count", "step"), [(1000, 1), (250, 1), (250, 4)], ids=["1000", "250", "250-one-tree"]
 )
-def test_groups_within_a_cn_and_32_mlids(tmp_path: Path, count: int, step: int) -> None:
+def test_groups_within_a_cn_and_32_mlids(
+    tmp_path: Path, count: int, step: int, recolour: str
+) -> None:
     """`step` 4 = m: all MGIDs have the same tree group, so that the groups of a CN share a tree."""
     fabric = middle()
     groups = groups_in_cns(fabric, count, step)
     with Subnet(fabric, tmp_path, mlids=32) as subnet:
-        subnet.start(plugin=True, settings='recolour = "sweep"\n', wait=300)
+        subnet.start(plugin=True, settings=f'recolour = "{recolour}"\n', wait=300)
         assert {status for status, _ in subnet.join(groups)} == {0}
         subnet.settle(600)
         joined = json.loads(subnet.statistics.read_text())
@@ -151,7 +169,7 @@ def test_groups_within_a_cn_and_32_mlids(tmp_path: Path, count: int, step: int) 
         bound = statistics["most_groups_on_a_switch"]
         broadcast = broadcast_foreign(fabric, groups)
         say(
-            f"-M 32, {count} groups of 8 in a CN, MGIDs by {step}",
+            f"-M 32, {recolour}, {count} groups of 8 in a CN, MGIDs by {step}",
             mlids=len(set(mlids.values())),
             most_groups_on_a_switch=bound,
             before_the_sweep=f"{joined['mlids']} MLIDs, foreign {joined['foreign_deliveries']}",
@@ -162,10 +180,12 @@ def test_groups_within_a_cn_and_32_mlids(tmp_path: Path, count: int, step: int) 
         )
         assert result.faults == (0, 0, 0)
         assert statistics["foreign_deliveries"] * 5 <= broadcast
-        if bound <= 32 and step == fabric.m:
+        if recolour == "sweep" and bound <= 32:
             assert statistics["merged_groups"] == 0
             assert len(set(mlids.values())) == bound
         subnet.stop()
+    if recolour != "sweep":
+        return
     with Subnet(fabric, tmp_path / "stock", mlids=32) as subnet:
         subnet.start(plugin=False, wait=300)
         refused = Counter(status for status, _ in subnet.join(groups))
@@ -173,11 +193,12 @@ def test_groups_within_a_cn_and_32_mlids(tmp_path: Path, count: int, step: int) 
         assert refused[0x100] > 0
 
 
-def test_random_groups_and_32_mlids(tmp_path: Path) -> None:
+@pytest.mark.parametrize("recolour", ["sweep", "growth"])
+def test_random_groups_and_32_mlids(tmp_path: Path, recolour: str) -> None:
     fabric = middle()
     groups = random_groups(fabric, 300, 8)
     with Subnet(fabric, tmp_path, mlids=32) as subnet:
-        subnet.start(plugin=True, settings='recolour = "sweep"\n', wait=300)
+        subnet.start(plugin=True, settings=f'recolour = "{recolour}"\n', wait=300)
         assert {status for status, _ in subnet.join(groups)} == {0}
         subnet.sweep()
         subnet.settle(600)
@@ -185,7 +206,7 @@ def test_random_groups_and_32_mlids(tmp_path: Path) -> None:
         result = check(fabric, table, groups, mlids)
         statistics = json.loads(subnet.statistics.read_text())
         say(
-            "-M 32, 300 random groups of 8",
+            f"-M 32, {recolour}, 300 random groups of 8",
             mlids=len(set(mlids.values())),
             most_groups_on_a_switch=statistics["most_groups_on_a_switch"],
             trees=statistics["trees"],
