@@ -583,4 +583,38 @@ proptest! {
         let error = CnTnMap::recognise(&builder.finish().unwrap()).unwrap_err();
         prop_assert!(!error.node.is_empty() && !error.expected.is_empty());
     }
+
+    /// A connected random bipartite graph, hosts on one side, is one CN exactly if half of its links are there.
+    #[test]
+    fn random_bipartite_graphs_need_half_of_their_links(
+        low in 6usize..20,
+        high in 6usize..20,
+        extra in 0usize..300,
+        seed in 1u64..,
+    ) {
+        let mut draw = Draw(seed);
+        let mut builder = FabricBuilder::new("bipartite");
+        let (rate, delay) = (BitRate::from_gbps(100), Span::from_us(1));
+        let lower: Vec<NodeId> = (0..low).map(|_| builder.switch(0)).collect();
+        let upper: Vec<NodeId> = (0..high).map(|_| builder.switch(0)).collect();
+        let mut pairs: Vec<(usize, usize)> = (0..low).map(|at| (at, 0)).collect();
+        pairs.extend((1..high).map(|at| (draw.below(low), at)));
+        pairs.extend((0..extra).map(|_| (draw.below(low), draw.below(high))));
+        pairs.sort_unstable();
+        pairs.dedup();
+        for &(a, b) in &pairs {
+            builder.connect(lower[a], upper[b], rate, delay);
+        }
+        for &switch in &lower {
+            let host = builder.host();
+            builder.connect(host, switch, rate, delay);
+        }
+        let found = CnTnMap::recognise(&builder.finish().unwrap());
+        if 2 * pairs.len() < low * high {
+            prop_assert!(found.unwrap_err().expected.contains("at least half"));
+        } else {
+            let shape = found.unwrap().shape();
+            prop_assert_eq!((shape.m as usize, shape.q as usize, shape.cns), (high, low, 1));
+        }
+    }
 }
