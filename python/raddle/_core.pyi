@@ -11,6 +11,8 @@ from typing import final
 __all__ = [
     "Progress",
     "RouteProgress",
+    "capacity",
+    "capacity_file",
     "experiment_schema",
     "fabric_build",
     "fabric_check",
@@ -131,6 +133,12 @@ def route(text: str, path: str, out_dir: str, progress: RouteProgress) -> str:
 
 def mgid(text: str, path: str) -> str:
     """MGIDs of the groups of route TOML `text`; JSON with a row per group."""
+
+def capacity(request: str) -> str:
+    """Groups that table entries carry and entries that groups need; JSON in and out."""
+
+def capacity_file(text: str, path: str) -> str:
+    """The same for the groups of route TOML `text`."""
 
 def place(text: str, path: str, backfill: bool, widen: bool) -> str:
     """Place the jobs of job TOML `text` by the seven rules; JSON with a row per job."""

@@ -19,21 +19,27 @@ __all__ = ["check_file", "execute", "headline", "load_drawn", "load_summary", "p
 Json = dict[str, Any]
 Watch = Callable[[str, int], None]
 WATCH_PERIOD_S = 0.1
+CREDIT_CHECK = "multicast.credit_check"
 
 
-def points_of(file: Path, settings: Sequence[str]) -> list[tuple[Mapping[str, str], Path, str]]:
+def points_of(
+    file: Path, settings: Sequence[str], *, check_loops: bool = False
+) -> list[tuple[Mapping[str, str], Path, str]]:
     """Each combination of ``KEY=VALUE,...`` settings: what is set, a name, the route file's text.
 
     Without settings the file itself. Files in the text are relative to the folder of the name.
+    With `check_loops` the check is set on top, and not named.
     """
-    if not settings:
+    check = [f"{CREDIT_CHECK}=true"] if check_loops else []
+    if not settings and not check:
         return [({}, file, _read(file))]
     from raddle.sweep import overlays, parse_setting
 
-    points = []
-    for chosen, text in overlays(file, [parse_setting(setting) for setting in settings]):
-        name = ",".join(f"{key}={value}" for key, value in chosen.items())
-        points.append((chosen, file.parent / name.replace("/", "_"), text))
+    points: list[tuple[Mapping[str, str], Path, str]] = []
+    for chosen, text in overlays(file, [parse_setting(s) for s in (*settings, *check)]):
+        named = {k: v for k, v in chosen.items() if not check or k != CREDIT_CHECK}
+        name = ",".join(f"{key}={value}" for key, value in named.items()) or check[0]
+        points.append((named, file.parent / name.replace("/", "_"), text))
     return points
 
 

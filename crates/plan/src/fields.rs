@@ -112,6 +112,10 @@ pub struct MulticastTable {
     /// Two link-disjoint trees for each group (C-MR4LMS). Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault_tolerant: Option<bool>,
+    /// Look for credit loops: whether unicast on all shortest paths and an engine's trees together can deadlock. Seconds
+    /// on 32,768 terminals. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit_check: Option<bool>,
 }
 
 /// Where a switch keeps its multicast table.

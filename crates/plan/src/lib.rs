@@ -9,11 +9,14 @@
 //! - [`registry`]: the engines by name.
 //! - `per_switch`: C-MR4LMS for tables per switch behind the engines' trait.
 //! - `run`, `measure`, `tables`: routing, figures, files.
-//! - `numbers`, `jobs`: `raddle mgid` and `raddle place`.
+//! - `loops`: the credit-loop check of a run.
+//! - `numbers`, `capacity`, `jobs`: `raddle mgid`, `raddle capacity` and `raddle place`.
 
+mod capacity;
 mod check;
 mod fields;
 mod jobs;
+mod loops;
 mod measure;
 mod numbers;
 mod per_switch;
@@ -25,6 +28,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use capacity::{CapacityError, CapacityRequest, capacity, capacity_of_file};
 pub use fields::{
     GroupsTable, Layers, MulticastTable, Pattern, RouteFile, TableKind, route_schema,
 };

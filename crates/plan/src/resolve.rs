@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use raddle_fabric::{CnTnMap, Fabric};
 use raddle_files::{
     Files, InputError, Problem, document,
-    document::Node,
+    document::{Location, Node},
     error::clip,
     fabric::{build_fabric, rebase_file},
     read::read,
@@ -60,13 +60,21 @@ pub struct Resolved {
     pub warnings: Vec<String>,
 }
 
+/// What a route file is read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Routes,
+    Numbers,
+    Capacity,
+}
+
 impl Resolved {
     /// Reads and checks a route file; files that it names come from `files`.
     ///
     /// # Errors
     /// What is wrong, with place and cure.
     pub fn new(text: &str, path: &str, files: &dyn Files) -> Result<Self, InputError> {
-        let (resolved, root) = Self::load(text, path, files, true)?;
+        let (resolved, root) = Self::load(text, path, files, Purpose::Routes)?;
         resolved.try_engines(&root)?;
         Ok(resolved)
     }
@@ -76,14 +84,28 @@ impl Resolved {
     /// # Errors
     /// What is wrong, with place and cure.
     pub fn numbered(text: &str, path: &str, files: &dyn Files) -> Result<Self, InputError> {
-        Ok(Self::load(text, path, files, false)?.0)
+        Ok(Self::load(text, path, files, Purpose::Numbers)?.0)
+    }
+
+    /// The same without numbers, which there may be too few colours for: the MGIDs of `groups` only count them. With the
+    /// place of the groups in the file.
+    ///
+    /// # Errors
+    /// What is wrong, with place and cure.
+    pub(crate) fn planned(
+        text: &str,
+        path: &str,
+        files: &dyn Files,
+    ) -> Result<(Self, Location), InputError> {
+        let (resolved, root) = Self::load(text, path, files, Purpose::Capacity)?;
+        Ok((resolved, root.locate(&["groups"]).clone()))
     }
 
     fn load(
         text: &str,
         path: &str,
         files: &dyn Files,
-        routes: bool,
+        purpose: Purpose,
     ) -> Result<(Self, Node), InputError> {
         let mut root = document::load(text, path, files)?;
         rebase_file(&mut root, &["fabric", "file"], files);
@@ -98,6 +120,7 @@ impl Resolved {
             )
         });
         let fabric = build_fabric(&file.fabric, &root, files)?;
+        let routes = purpose == Purpose::Routes;
         let engines = if routes {
             engines(&file, &root)?
         } else {
@@ -120,7 +143,9 @@ impl Resolved {
             root: &root,
         };
         let trees = numbering.trees()?;
-        let (set, allocation) = numbering.groups(&file.groups, files, trees, &mut warnings)?;
+        let numbered_by = trees.filter(|_| purpose != Purpose::Capacity);
+        let (set, allocation) =
+            numbering.groups(&file.groups, files, numbered_by, &mut warnings)?;
         let hosts = fabric.hosts();
         let nodes = |members: &[u32]| {
             members

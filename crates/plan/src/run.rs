@@ -18,6 +18,7 @@ use raddle_units::NodeId;
 use serde_json::{Map, Value as Json, json};
 
 use crate::{
+    loops,
     measure::{efi_of_links, figures},
     registry::EngineKind,
     resolve::Resolved,
@@ -120,9 +121,15 @@ pub fn run(resolved: &Resolved, out: &Path, progress: &Progress) -> Result<Json,
     let mut writers = Writers::create(&open.folder)?;
     let mut engines = Map::new();
     let mut drawn = Map::new();
+    let unicast = if resolved.file.multicast.credit_check == Some(true) {
+        progress.enter("unicast routes")?;
+        Some(loops::Unicast::new(&resolved.fabric))
+    } else {
+        None
+    };
     for (done, kind) in resolved.engines.iter().enumerate() {
         progress.enter(kind.name)?;
-        let (row, tree) = route_one(resolved, kind, &mut writers);
+        let (row, tree) = route_one(resolved, kind, unicast.as_ref(), &mut writers);
         engines.insert(kind.name.to_owned(), row);
         if let Some(tree) = tree {
             drawn.insert(kind.name.to_owned(), tree);
@@ -154,6 +161,7 @@ pub fn run(resolved: &Resolved, out: &Path, progress: &Progress) -> Result<Json,
 fn route_one(
     resolved: &Resolved,
     kind: &EngineKind,
+    unicast: Option<&loops::Unicast<'_>>,
     writers: &mut Writers,
 ) -> (Json, Option<Json>) {
     let setup = resolved.setup();
@@ -162,6 +170,7 @@ fn route_one(
         "trees_left": null, "merges": null, "table_entries_max": null, "route_s": null,
         "memory_bytes": null, "fault_tolerant": null, "cut_off": null,
         "efi_distribution": [], "tfi_distribution": [], "entries_distribution": [],
+        "credit_loop": null, "credit_check_s": null, "credit_check_error": null,
         "error": null,
     });
     let before = memory::reset_peak();
@@ -199,6 +208,12 @@ fn route_one(
     row["fault_tolerant"] = (kind.fault_tolerant && resolved.fault_tolerant).into();
     row["cut_off"] = engine.cut_off().len().into();
     drop(engine);
+    if let Some(unicast) = unicast {
+        let check = unicast.with(&trees);
+        row["credit_loop"] = check.found.into();
+        row["credit_check_s"] = (unicast.seconds + check.seconds).into();
+        row["credit_check_error"] = check.error.into();
+    }
     let index = Index::new(resolved);
     writers.trees(kind.name, resolved, &trees, &index);
     writers.tables(kind.name, fabric, &tables);
@@ -467,5 +482,6 @@ fn toml_text(resolved: &Resolved) -> String {
         TableMode::PerSwitch => crate::TableKind::PerSwitch,
     });
     multicast.fault_tolerant = Some(resolved.fault_tolerant);
+    multicast.credit_check.get_or_insert(false);
     toml::to_string(&file).unwrap_or_default()
 }

@@ -651,3 +651,134 @@ fn bad_job_files_are_refused_with_their_place() {
         }
     }
 }
+
+#[test]
+fn corollary_2_gives_the_groups_of_a_table() {
+    let request = |m, colours, groups: Option<u64>, fault_tolerant| CapacityRequest {
+        m,
+        colours,
+        fault_tolerant,
+        groups,
+        dims: Vec::new(),
+        processes_per_terminal: 1,
+    };
+    // 40-port switches with 256 entries.
+    let answer = capacity(&request(20, 256, Some(5_120), false)).unwrap();
+    assert_eq!(answer["groups_carried"], 5_120);
+    assert_eq!(
+        (&answer["colours_needed"], &answer["fits"]),
+        (&256.into(), &true.into())
+    );
+    assert_eq!(answer["spare"], 0);
+    let answer = capacity(&request(20, 256, Some(5_121), false)).unwrap();
+    assert_eq!(
+        (&answer["colours_needed"], &answer["fits"]),
+        (&257.into(), &false.into())
+    );
+    assert_eq!(answer["layers"][0]["groups_per_tree"], 2);
+    // Two trees for each group: half of m, rounded down.
+    for m in 2..=9_u32 {
+        let answer = capacity(&request(m, 7, None, true)).unwrap();
+        assert_eq!(answer["groups_carried"], 7 * u64::from(m / 2));
+        assert_eq!(answer["groups"], Json::Null);
+    }
+    let none = capacity(&request(20, 256, Some(0), false)).unwrap();
+    assert_eq!(
+        (&none["colours_needed"], &none["fits"]),
+        (&0.into(), &true.into())
+    );
+    for (m, colours, two) in [
+        (0, 1, false),
+        (1, 1, true),
+        (1, 0, false),
+        (1, 65_536, false),
+        (1, u32::MAX, true),
+    ] {
+        assert!(
+            capacity(&request(m, colours, Some(u64::MAX), two)).is_err(),
+            "{m} {colours}"
+        );
+    }
+    for dims in [vec![0, 4], vec![8], vec![u32::MAX; 3], vec![u32::MAX; 40]] {
+        let mut request = request(4, 8, None, false);
+        request.dims = dims;
+        assert!(capacity(&request).is_err(), "{request:?}");
+    }
+}
+
+#[test]
+fn groups_of_a_file_need_no_more_colours_than_the_worst_case() {
+    let files = files();
+    let plan = |text: &str| capacity_of_file(text, "in/small.toml", &files).unwrap();
+    // A grid of 8 x 4 on m = 2: rows ceil(4 / 2), columns ceil(8 / 2).
+    let answer = plan(GOOD);
+    assert_eq!(answer["groups"], 12);
+    assert_eq!(answer["colours_needed"], 2 + 4);
+    assert_eq!(answer["fits"], true);
+    let fewest = answer["fewest_colours"].as_u64().unwrap();
+    assert!((2..=6).contains(&fewest), "{answer}");
+    // What it says is so: no merges with that many, some with one fewer.
+    for (colours, apart) in [(fewest, true), (fewest - 1, false)] {
+        let text = GOOD.replace("colours = 8", &format!("colours = {colours}"));
+        let merges = number_groups(&text, "in/small.toml", &files)
+            .map(|found| found["sharing"]["merges"] == 0);
+        assert_eq!(merges.unwrap_or(false), apart, "{colours} colours");
+    }
+    // Too few colours for the layers is an answer, not an error.
+    let answer = plan(&GOOD.replace("colours = 8", "colours = 1"));
+    assert_eq!(
+        (&answer["fits"], &answer["colours_needed"]),
+        (&false.into(), &6.into())
+    );
+    assert!(answer["refused"].as_str().unwrap().contains("2 layers"));
+    // Communicators that share h1 need a colour each.
+    let listed = GOOD.replace(
+        "\"grid\"\ndims = [8, 4]",
+        "\"file\"\nfile = \"groups.toml\"",
+    );
+    let answer = plan(&listed);
+    assert_eq!(
+        (&answer["groups"], &answer["fewest_colours"]),
+        (&2.into(), &2.into())
+    );
+}
+
+const LOOPY: &str =
+    "kind = \"cn-tn\"\nm = 2\nq = 3\np = 2\nk = 2\nw = 2\ncns = 4\nterminals_per_l0 = 4";
+
+#[test]
+fn c_mr4lms_closes_no_credit_loop() {
+    // Few colours and processes that crowd the links: MR4LMS may close loops here, the others must not.
+    let text = GOOD
+        .replace(
+            "kind = \"cn-tn\"\nm = 2\nq = 4\np = 2\nk = 2\nw = 2\ncns = 4",
+            LOOPY,
+        )
+        .replace(
+            "pattern = \"grid\"\ndims = [8, 4]",
+            "pattern = \"random\"\ncount = 40\nprocesses_per_terminal = 4\nmembers_per_group = 4",
+        )
+        .replace("colours = 8", "colours = 4\ncredit_check = true")
+        .replace(
+            ALL,
+            "\"mr4lms\", \"c-mr4lms-fixed\", \"c-mr4lms-dynamic\", \"broadcast\"",
+        );
+    for seed in 1..=12 {
+        let text = text.replace("count = 40", &format!("count = 40\nseed = {seed}"));
+        let resolved = resolve(&text).unwrap_or_else(|error| panic!("{error}"));
+        let out = Folder::new();
+        let summary = run(&resolved, &out.0, &Progress::default()).unwrap();
+        for (name, row) in summary["engines"].as_object().unwrap() {
+            assert!(row["credit_check_s"].as_f64().is_some_and(|s| s > 0.0));
+            assert_eq!(row["credit_check_error"], Json::Null);
+            if name == "mr4lms" {
+                if let Some(circle) = row["credit_loop"].as_str() {
+                    let names: Vec<&str> = circle.split(" -> ").collect();
+                    assert!(names.len() > 3 && names.first() == names.last(), "{circle}");
+                }
+            } else {
+                assert_eq!(row["credit_loop"], Json::Null, "{name}, seed {seed}");
+            }
+        }
+    }
+}

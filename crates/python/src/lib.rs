@@ -223,6 +223,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(routes::route_check, module)?)?;
     module.add_function(wrap_pyfunction!(routes::route, module)?)?;
     module.add_function(wrap_pyfunction!(routes::mgid, module)?)?;
+    module.add_function(wrap_pyfunction!(routes::capacity, module)?)?;
+    module.add_function(wrap_pyfunction!(routes::capacity_file, module)?)?;
     module.add_function(wrap_pyfunction!(routes::place, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;

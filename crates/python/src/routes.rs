@@ -4,7 +4,8 @@ use std::{path::PathBuf, sync::Arc};
 
 use pyo3::prelude::*;
 use raddle_plan::{
-    Progress, Resolved, describe, number_groups, place_jobs, route_schema as schema,
+    CapacityRequest, Progress, Resolved, capacity_of_file, describe, number_groups, place_jobs,
+    route_schema as schema,
 };
 use raddle_sim::experiment::DiskFiles;
 
@@ -80,6 +81,27 @@ pub(crate) fn route(
 #[pyfunction]
 pub(crate) fn mgid(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
     py.detach(|| Ok::<_, Failure>(number_groups(text, path, &DiskFiles)?.to_string()))
+        .map_err(|error| raise(py, error))
+}
+
+/// Groups that table entries carry, for groups by number or grid; `request` and answer are JSON.
+#[pyfunction]
+pub(crate) fn capacity(py: Python<'_>, request: &str) -> PyResult<String> {
+    let answer = || {
+        let request: CapacityRequest = serde_json::from_str(request)
+            .map_err(|error| Failure::NotAPlan(format!("not a request: {error}")))?;
+        let answer = raddle_plan::capacity(&request);
+        answer
+            .map(|answer| answer.to_string())
+            .map_err(|error| Failure::NotAPlan(error.to_string()))
+    };
+    py.detach(answer).map_err(|error| raise(py, error))
+}
+
+/// The same for the groups of route TOML `text`.
+#[pyfunction]
+pub(crate) fn capacity_file(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
+    py.detach(|| Ok::<_, Failure>(capacity_of_file(text, path, &DiskFiles)?.to_string()))
         .map_err(|error| raise(py, error))
 }
 

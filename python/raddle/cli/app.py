@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from raddle.cli import fabric, traffic
+from raddle.cli.capacity import capacity
 from raddle.cli.mgid import mgid
 from raddle.cli.place import place
 from raddle.cli.route import route
@@ -62,6 +63,7 @@ app.command(
         "raddle route my.toml --out out/first --json | jq '.engines[].max_efi'",
         "raddle route my.toml --set multicast.colours=8,16,32,64,256 --out out/colours",
         "raddle route my.toml --dry-run   check the file, count the groups",
+        "raddle route my.toml --check-loops   can unicast and the trees together deadlock?",
     ),
 )(route)
 app.command(
@@ -72,6 +74,15 @@ app.command(
         "raddle mgid --fabric map.toml --grid 64x32x16 --json | jq .sharing",
     ),
 )(mgid)
+app.command(
+    name="capacity",
+    epilog=_examples(
+        "raddle capacity --m 20 --colours 256                 groups that 40-port switches carry",
+        "raddle capacity --m 20 --count 10000                 table entries for 10,000 groups",
+        "raddle capacity --m 16 --grid 64x32x16 --processes 4 --colours 32",
+        "raddle capacity my-routes.toml --json | jq .fewest_colours",
+    ),
+)(capacity)
 app.command(
     name="place",
     epilog=_examples(

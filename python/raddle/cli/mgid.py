@@ -11,7 +11,7 @@ import typer
 
 from raddle.cli.talk import guarded, print_json, print_table, say
 
-__all__ = ["mgid"]
+__all__ = ["Layers", "compose", "lengths_of", "mgid"]
 
 MOST_ROWS = 40
 COLUMNS = ("group", "name", "layer", "members", "mgid", "colour", "tree_group", "tn", "second_tn")
@@ -73,7 +73,7 @@ def mgid(
             raise typer.BadParameter(msg)
         text, path = read(file), str(file)
     else:
-        text = _compose(fabric, groups, grid, processes, layers, colours, two=fault_tolerant)
+        text = compose(fabric, groups, grid, processes, layers, colours, two=fault_tolerant)
         path = "mgid.toml"
     found: dict[str, Any] = json.loads(_core.mgid(text, path))
     rows = found["rows"]
@@ -89,7 +89,7 @@ def mgid(
         say(f"wrote {len(rows):,} rows to {out}")
 
 
-def _compose(
+def compose(
     fabric: Path | None,
     groups: Path | None,
     grid: str | None,
@@ -99,6 +99,7 @@ def _compose(
     *,
     two: bool,
 ) -> str:
+    """The text of a route file without engines; words that do not fit together are refused."""
     import tomli_w
 
     if fabric is None:
@@ -111,13 +112,9 @@ def _compose(
     if groups is not None:
         table = {"pattern": "file", "file": str(groups)}
     else:
-        lengths = str(grid).lower().split("x")
-        if not all(length.isdigit() for length in lengths):
-            msg = f"{grid!r} is no grid: write 64x32x16"
-            raise typer.BadParameter(msg, param_hint="--grid")
         table = {
             "pattern": "grid",
-            "dims": [int(length) for length in lengths],
+            "dims": lengths_of(str(grid)),
             "processes_per_terminal": processes,
             "layers": layers.value,
         }
@@ -129,6 +126,15 @@ def _compose(
             "multicast": {"colours": colours, "fault_tolerant": two},
         }
     )
+
+
+def lengths_of(grid: str) -> list[int]:
+    """The lengths of a grid as it is written: 64x32x16."""
+    lengths = grid.lower().split("x")
+    if not all(length.isdecimal() and len(length) < 10 for length in lengths):
+        msg = f"{grid!r} is no grid: write 64x32x16"
+        raise typer.BadParameter(msg, param_hint="--grid")
+    return [int(length) for length in lengths]
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:

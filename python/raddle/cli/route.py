@@ -30,6 +30,12 @@ def route(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the file and describe fabric and groups only.")
     ] = False,
+    check_loops: Annotated[
+        bool,
+        typer.Option(
+            "--check-loops", help="Check whether unicast and an engine's trees can deadlock."
+        ),
+    ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")] = False,
     as_json: Annotated[
@@ -41,7 +47,7 @@ def route(
     from raddle.cli.show_route import show_check
     from raddle.route import check_file, points_of
 
-    points = points_of(file, settings or ())
+    points = points_of(file, settings or (), check_loops=check_loops)
     checks = [check_file(text, path) for _, path, text in points]
     if not quiet:
         for warning in dict.fromkeys(w for checked in checks for w in checked["warnings"]):

@@ -46,6 +46,13 @@ def show_summary(summary: Json) -> None:
     for name, row in summary["engines"].items():
         if row["error"] is not None:
             print(f"{name}: {row['error']}")
+        elif row["credit_check_error"] is not None:
+            print(f"{name}: {row['credit_check_error']}")
+        elif row["credit_loop"] is not None:
+            print(f"{name}: credit loop of unicast and trees: {row['credit_loop']}")
+        elif row["credit_check_s"] is not None:
+            took = elapsed_s(row["credit_check_s"])
+            print(f"{name}: no credit loop of unicast and trees (checked in {took})")
 
 
 def say_results(folder: Path, *, report: bool) -> None:

@@ -1,0 +1,149 @@
+"""`raddle capacity`: groups that table entries carry, and entries that groups need."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raddle.cli.mgid import Layers, compose, lengths_of
+from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
+
+__all__ = ["capacity"]
+
+MOST_ROWS = 40
+
+
+@guarded
+def capacity(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A route file; or use --fabric or --m."),
+    ] = None,
+    fabric: Annotated[
+        Path | None,
+        typer.Option("--fabric", help="A map (TOML), with --groups or --grid.", show_default=False),
+    ] = None,
+    m: Annotated[
+        int | None,
+        typer.Option(
+            "--m",
+            min=1,
+            max=2**31,
+            help="Trees of a colour: L1 switches in a CN, half the ports of a switch.",
+            show_default=False,
+        ),
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "--count",
+            "-n",
+            min=0,
+            max=2**62,
+            help="This many groups, a terminal in at most one (with --m).",
+            show_default=False,
+        ),
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option("--groups", help="Communicators: .toml or .csv.", show_default=False),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option("--grid", metavar="XxY[xZ]", help="A grid of processes.", show_default=False),
+    ] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", "-p", min=1, help="Processes per terminal (grid).")
+    ] = 1,
+    colours: Annotated[
+        int | None,
+        typer.Option("--colours", "-c", help="Table entries.", show_default="32, or the file's"),
+    ] = None,
+    fault_tolerant: Annotated[
+        bool, typer.Option("--fault-tolerant", help="Two trees per group.")
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False),
+    ] = False,
+) -> None:
+    """Say how many groups the table entries carry, each with a tree; exit 1 if groups do not fit.
+
+    Worst case, whoever the members are (Corollary 2): m groups for each entry of each layer.
+    """
+    from raddle import _core
+    from raddle.cli.fabric import read
+
+    if sum(source is not None for source in (file, fabric, m)) != 1:
+        msg = "name one of: a route file, a map with --fabric, --m"
+        raise typer.BadParameter(msg)
+    if file is not None:
+        given = (groups, grid, count, colours)
+        if any(word is not None for word in given) or fault_tolerant or processes != 1:
+            msg = "a route file names groups and colours itself: give the file alone"
+            raise typer.BadParameter(msg)
+        answer = _core.capacity_file(read(file), str(file))
+    elif fabric is not None:
+        if count is not None:
+            msg = "--count goes with --m: with --fabric give --groups or --grid"
+            raise typer.BadParameter(msg, param_hint="--count")
+        entries = 32 if colours is None else colours
+        text = compose(fabric, groups, grid, processes, Layers.TIGHT, entries, two=fault_tolerant)
+        answer = _core.capacity_file(text, "capacity.toml")
+    else:
+        if groups is not None or (grid is not None and count is not None):
+            msg = "with --m give one of --count and --grid, or neither; --groups needs --fabric"
+            raise typer.BadParameter(msg)
+        if processes > 2**32 - 1 or not 0 <= (colours or 0) < 2**32:
+            msg = "that is no such number"
+            raise typer.BadParameter(msg, param_hint="--processes, --colours")
+        request = {
+            "m": m,
+            "colours": 32 if colours is None else colours,
+            "fault_tolerant": fault_tolerant,
+            "groups": count,
+            "dims": lengths_of(grid) if grid is not None else [],
+            "processes_per_terminal": processes,
+        }
+        answer = _core.capacity(json.dumps(request))
+    found: dict[str, Any] = json.loads(answer)
+    for warning in found["warnings"]:
+        say(f"warning: {warning}")
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+    if found["fits"] is False:
+        answer_no()
+
+
+def _show(found: dict[str, Any]) -> None:
+    two = ", two trees per group" if found["fault_tolerant"] else ""
+    print(
+        f"{found['colours']:,} colours, m = {found['m']:,}{two}: "
+        f"{found['groups_carried']:,} groups with a tree each, a terminal in at most one"
+    )
+    if found["groups"] is None:
+        return
+    print(
+        f"{found['groups']:,} groups need {found['colours_needed']:,} colours whoever their members"
+        f" are: {'they fit' if found['fits'] else 'they do not fit without sharing trees'}"
+    )
+    if found["fewest_colours"] is not None:
+        print(f"with these members {found['fewest_colours']:,} colours are enough")
+    if found["refused"] is not None:
+        print(found["refused"])
+        return
+    keys = (
+        "layer", "groups", "first_colour", "colours", "colours_without_sharing", "groups_per_tree",
+    )  # fmt: skip
+    print()
+    print_table(
+        ("layer", "groups", "first colour", "colours", "colours needed", "groups on a tree"),
+        [tuple(f"{row[key]:,}" for key in keys) for row in found["layers"][:MOST_ROWS]],
+        left=0,
+    )
+    if len(found["layers"]) > MOST_ROWS:
+        print(f"... and {len(found['layers']) - MOST_ROWS:,} more; --json has all")
+    print(f"\n{found['spare']:,} more groups fit without a further group on the fullest tree")
