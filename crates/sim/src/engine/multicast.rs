@@ -682,17 +682,18 @@ impl Engine<'_> {
         self.record_flow(index, None);
     }
 
-    /// Timeouts in a row that a sender bears.
+    /// Timeouts in a row that a sender bears; none for what is under way to a group and will not be sent again.
     pub(super) fn patience(&self, index: u32) -> u32 {
-        let to_group = self.flows[index as usize].send != NO_SEND;
-        if to_group && self.multicast.plan.is_some_and(|plan| !plan.retransmit) {
+        let flow = &self.flows[index as usize];
+        let once = self.multicast.plan.is_some_and(|plan| !plan.retransmit);
+        if flow.send != NO_SEND && once && flow.sender.in_flight() > 0 {
             return 0;
         }
         self.config.max_timeouts.min(255)
     }
 
     /// The sender has waited long enough for the members that are furthest behind, and goes on without them; false: there are
-    /// no others.
+    /// no others, or nothing can be sent to them.
     pub(super) fn leave_slowest(&mut self, index: u32) -> bool {
         let flow = &self.flows[index as usize];
         let send = &mut self.multicast.sends[flow.send as usize];
@@ -703,6 +704,11 @@ impl Engine<'_> {
             }
             self.miss(index, &gone);
         } else {
+            if flow.sender.in_flight() == 0 {
+                // The sender cannot even send: who waits for the rest will not get it.
+                self.record_missing(index);
+                return false;
+            }
             // Nothing is sent again: what was sent has arrived or never will. Members may hear of the rest all the same.
             for place in 0..send.members.len() {
                 send.progress.on_ack(place, flow.sender.next());
