@@ -1,0 +1,1 @@
+//! One member's data plane of one group.

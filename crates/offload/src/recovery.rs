@@ -1,0 +1,1 @@
+//! Falling back together.

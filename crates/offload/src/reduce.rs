@@ -1,0 +1,1 @@
+//! One operation on two operands.

@@ -1,0 +1,1 @@
+//! How a group comes to be.

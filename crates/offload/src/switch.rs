@@ -1,0 +1,1 @@
+//! A switch that combines.

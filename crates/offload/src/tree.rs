@@ -1,0 +1,1 @@
+//! The aggregation tree of a group.
