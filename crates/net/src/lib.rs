@@ -1,0 +1,14 @@
+//! Raddle on real networks: the software switch `raddle-switch`, and drivers that run the cores of
+//! `raddle-offload` over sockets.
+//!
+//! A switch is one thread that owns everything a packet touches. A frame comes from `socket`, and [`bridge`] says
+//! by which ports it leaves. What is for the switch itself (its own address: ARP, ping, messages of in-network
+//! Allreduce) goes to `local`; the state machine is `raddle_offload::switch`. `daemon` is the loop around them.
+//! A [`fast`] path in the kernel may take steady rounds away from it. Metrics and status are asked from other threads
+//! over a channel (`control`), so that the loop takes no lock. `member` is the other end: a process's side of a
+//! group over a UDP socket.
+//!
+//! How to run a switch: `docs/switch.md`.
+
+pub mod bridge;
+pub mod fast;
