@@ -133,9 +133,17 @@ fn accepted(message: &Unverified<'_>) {
     match message.verify(&key) {
         Err(error) => assert_eq!(error.field, "tag"),
         Ok(message) => {
+            let joined;
             let body: &[u8] = match message.body {
                 Body::Empty => &[],
-                Body::Terms(terms) => terms.bytes(),
+                Body::Terms(terms, path) => {
+                    joined = [terms.bytes(), path.bytes()].concat();
+                    &joined
+                }
+                Body::Program(program) => {
+                    assert!(program.children().len() <= usize::from(u16::MAX));
+                    program.bytes()
+                }
                 Body::Data(_, bytes) => bytes,
             };
             let mut written = vec![0; 56 + body.len()];

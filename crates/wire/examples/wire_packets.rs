@@ -11,7 +11,10 @@ use raddle_wire::{
     Aeth, Bth, Class, DataType, Datagram, Deth, Extension, ExtensionView, MacAddress, Opcode,
     Operation, PORT_ROCE, Path, RocePacket, Vlan, WireError, classify,
     compat::{self, Control, ControlKind, Encapsulation, Envelope, Head, RcLayout, UcpTag},
-    native::{Carrier, Header, JobKey, Kind, Terms, type_bit},
+    native::{
+        Carrier, ChildEntry, Header, JobKey, Kind, PathEntry, ProgramHead, StepEntry, Terms,
+        type_bit, write_program,
+    },
     write_elements,
 };
 
@@ -179,8 +182,9 @@ fn frames() -> Result<Vec<Named>, WireError> {
         let body = &values[..size];
         let length = contribution.write_frame(&mut buffer, &checked, carrier, body, &key)?;
         keep(&format!("native {name} contribution"), &buffer, length);
-        let mut body = [0; Terms::SIZE];
+        let mut body = [0; Terms::SIZE + PathEntry::SIZE];
         let terms = Terms {
+            hops: 1,
             operations: 0x0fff,
             collectives: 0x000f,
             types: DataType::ALL.into_iter().map(type_bit).sum(),
@@ -188,9 +192,38 @@ fn frames() -> Result<Vec<Named>, WireError> {
             ..Terms::default()
         };
         terms.write(&mut body, 0)?;
+        let hop = PathEntry {
+            address: [10, 1, 255, 1].into(),
+            tier: 1,
+            reserved: 0,
+            room: 64,
+        };
+        hop.write(&mut body, Terms::SIZE)?;
         let query = Header::of(Kind::Query, 0xdead_beef);
         let length = query.write_frame(&mut buffer, &checked, carrier, &body, &key)?;
         keep(&format!("native {name} query"), &buffer, length);
+        let head = ProgramHead {
+            group_size: 2,
+            slots: 8,
+            segment_bytes: 256,
+            ..ProgramHead::default()
+        };
+        let children = [0, 1].map(|rank| ChildEntry {
+            address: [10, 1, 0, rank].into(),
+            port: 50_000,
+            operands: 1,
+            rank: u32::from(rank),
+        });
+        let step = StepEntry {
+            into: 2,
+            left: 0,
+            right: 1,
+        };
+        let mut body = [0; 100];
+        let size = write_program(&mut body, &head, &children, &[step], &[2])?;
+        let program = Header::of(Kind::Program, 0xdead_beef);
+        let length = program.write_frame(&mut buffer, &checked, carrier, &body[..size], &key)?;
+        keep(&format!("native {name} program"), &buffer, length);
         let kill = Header::of(Kind::Kill, 0xdead_beef);
         let length = kill.write_frame(&mut buffer, &checked, carrier, &[], &key)?;
         keep(&format!("native {name} kill"), &buffer, length);

@@ -33,8 +33,16 @@ pub enum Layer {
     Data,
     /// The header of our own protocol.
     Native,
-    /// The control body of our own protocol.
+    /// What begins a query's body in our own protocol.
     Terms,
+    /// A switch on the way of a query.
+    PathEntry,
+    /// What begins a program's body in our own protocol.
+    Program,
+    /// A child in a program.
+    ChildEntry,
+    /// A step of a program.
+    StepEntry,
 }
 
 impl Layer {
@@ -56,6 +64,10 @@ impl Layer {
             Self::Data => "data payload",
             Self::Native => "Raddle header",
             Self::Terms => "Raddle terms",
+            Self::PathEntry => "Raddle path entry",
+            Self::Program => "Raddle program",
+            Self::ChildEntry => "Raddle child entry",
+            Self::StepEntry => "Raddle step entry",
         }
     }
 }

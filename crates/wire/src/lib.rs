@@ -59,7 +59,8 @@ pub enum Class<'a> {
     Ordinary,
     /// A message of the compatible layout.
     Compat(RocePacket<'a>, compat::Message<'a>),
-    /// A message of our own protocol in a UDP datagram.
+    /// A message of our own protocol in a UDP datagram: to a switch, or to the port of a member, as a query that
+    /// passes is.
     Native(Datagram<'a>, native::Unverified<'a>),
     /// A message of our own protocol in a RoCEv2 packet.
     NativeRoce(RocePacket<'a>, native::Unverified<'a>),
@@ -97,6 +98,15 @@ pub fn classify(frame: &[u8]) -> Result<Class<'_>, WireError> {
             }
             Ok(Class::Ordinary)
         }
-        _ => Ok(Class::Ordinary),
+        // A member's port may be anything, and so may what goes there.
+        _ => {
+            let at = datagram.payload_at();
+            if native::Unverified::is_at(datagram.bytes(), at)
+                && let Ok(message) = native::Unverified::parse(datagram.bytes(), at)
+            {
+                return Ok(Class::Native(datagram, message));
+            }
+            Ok(Class::Ordinary)
+        }
     }
 }

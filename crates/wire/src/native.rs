@@ -41,11 +41,11 @@ const TAG_AT: usize = 48;
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// A leader asks to take part; switches on the way write what they support. Body: terms.
+    /// A leader asks to take part; switches on the way write what they support, and themselves. Body: terms, path.
     Query,
-    /// The master answers with what all support; switches set up the group. Body: terms.
+    /// The master answers with what all support and where to send. Body: terms, path.
     Notify,
-    /// The group ends. No body.
+    /// The sender leaves the group. No body.
     Kill,
     /// The sender is alive: keep the group. No body.
     Lease,
@@ -53,6 +53,10 @@ pub enum Kind {
     Refuse,
     /// The sender leaves offload after `round`, and asks all to. No body.
     Fallback,
+    /// The master tells a switch its place in the group and how it combines. Body: program.
+    Program,
+    /// The sender has begun `round`, and asks how far the receiver is. No body.
+    Progress,
     /// Values on their way to the root.
     Contribution,
     /// The result on its way to the ranks.
@@ -63,19 +67,21 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Query,
         Self::Notify,
         Self::Kill,
         Self::Lease,
         Self::Refuse,
         Self::Fallback,
+        Self::Program,
+        Self::Progress,
         Self::Contribution,
         Self::Result,
         Self::Ask,
     ];
 
-    /// The number in the field `kind`: 1..=6 control, 16..=18 data.
+    /// The number in the field `kind`: 1..=8 control, 16..=18 data.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -85,6 +91,8 @@ impl Kind {
             Self::Lease => 4,
             Self::Refuse => 5,
             Self::Fallback => 6,
+            Self::Program => 7,
+            Self::Progress => 8,
             Self::Contribution => 16,
             Self::Result => 17,
             Self::Ask => 18,
@@ -95,8 +103,8 @@ impl Kind {
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
-            1..=6 => Some(Self::ALL[code as usize - 1]),
-            16..=18 => Some(Self::ALL[code as usize - 10]),
+            1..=8 => Some(Self::ALL[code as usize - 1]),
+            16..=18 => Some(Self::ALL[code as usize - 8]),
             _ => None,
         }
     }
@@ -141,6 +149,83 @@ impl Collective {
     }
 }
 
+/// Why a message refuses, or why a member leaves offload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// The switch has no room for another group.
+    NoRoom,
+    /// The switch does not know the group: it was freed, or the switch started anew.
+    UnknownGroup,
+    /// Members disagree about a segment: collective, operation, type, count or root.
+    Mismatch,
+    /// The job has used up what it may use in this switch.
+    Quota,
+    /// The switch takes no new groups, because it is about to stop.
+    Draining,
+    /// The switch cannot do what was asked for.
+    Unsupported,
+    /// The program contradicts itself.
+    BadProgram,
+    /// There is no switch that computes between some member and the master.
+    NoSwitch,
+    /// The paths of the queries do not join to one tree.
+    NoTree,
+    /// A switch or a member did not answer.
+    NoAnswer,
+    /// A round brought no result in time.
+    Overdue,
+}
+
+impl Reason {
+    /// All reasons, in the order of their codes.
+    pub const ALL: [Self; 11] = [
+        Self::NoRoom,
+        Self::UnknownGroup,
+        Self::Mismatch,
+        Self::Quota,
+        Self::Draining,
+        Self::Unsupported,
+        Self::BadProgram,
+        Self::NoSwitch,
+        Self::NoTree,
+        Self::NoAnswer,
+        Self::Overdue,
+    ];
+
+    /// The number in the field `reason`, 1..=11.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The reason of a number, `None` for others: 0 is no reason, and later versions may know more.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1..=11 => Some(Self::ALL[code as usize - 1]),
+            _ => None,
+        }
+    }
+
+    /// A word for counters and reports, e.g. `unknown_group`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoRoom => "no_room",
+            Self::UnknownGroup => "unknown_group",
+            Self::Mismatch => "mismatch",
+            Self::Quota => "quota",
+            Self::Draining => "draining",
+            Self::Unsupported => "unsupported",
+            Self::BadProgram => "bad_program",
+            Self::NoSwitch => "no_switch",
+            Self::NoTree => "no_tree",
+            Self::NoAnswer => "no_answer",
+            Self::Overdue => "overdue",
+        }
+    }
+}
+
 header! {
     /// The header of our own protocol, version 1.
     Header, HeaderView, Native, 56 {
@@ -148,12 +233,16 @@ header! {
         magic: u16 = Big 0:0/16,
         /// 1
         version: u8 = Big 2:0/8,
-        /// what the message is: 1 query, 2 notify, 3 kill, 4 lease, 5 refuse, 6 fallback, 16 contribution, 17 result, 18 ask
+        /// what the message is: 1 query, 2 notify, 3 kill, 4 lease, 5 refuse, 6 fallback, 7 program, 8 progress, 16 contribution, 17 result, 18 ask
         kind: u8 = Big 3:0/8,
         /// bytes of this header, 56
         header_length: u8 = Big 4:0/8,
         /// reserved, 0
-        reserved: u8 = Big 5:0/7,
+        reserved: u8 = Big 5:0/5,
+        /// answers a message, and is not to be answered
+        answer: bool = Big 5:5/1,
+        /// operands are kept apart, and combined by the group's program; 0: in any order
+        ordered: bool = Big 5:6/1,
         /// sent again: an equal message went before
         resent: bool = Big 5:7/1,
         /// bytes of the body, 0..=8192
@@ -168,9 +257,9 @@ header! {
         segment: u32 = Big 20:0/32,
         /// segments of the round, from 1; 0 in control messages
         segments: u32 = Big 24:0/32,
-        /// rank of the sender in the group; of a switch, the least rank below it
+        /// number of the sending member in the group; of a switch, the least below it
         rank: u32 = Big 28:0/32,
-        /// root of Reduce and Bcast
+        /// root of Reduce and Bcast, a rank of the communicator
         root: u32 = Big 32:0/32,
         /// which life of the sending switch; it changes when the switch starts anew; 0 from hosts
         epoch: u32 = Big 36:0/32,
@@ -180,9 +269,9 @@ header! {
         operation: u8 = Big 41:0/8,
         /// element type, 1..=10 or 32..=36; 0 without elements
         data_type: u8 = Big 42:0/8,
-        /// why a message refuses; 0 otherwise
+        /// why a message refuses or falls back; 0 otherwise
         reason: u8 = Big 43:0/8,
-        /// elements in the body
+        /// elements in the body, of all operands together
         count: u16 = Big 44:0/16,
         /// slot of the sender's window that the segment uses
         slot: u16 = Big 46:0/16,
@@ -192,42 +281,244 @@ header! {
 }
 
 header! {
-    /// The body of query and notify: what is supported, and the tree.
-    Terms, TermsView, Terms, 48 {
+    /// What begins the body of query and notify: what is supported, and what the master decided. Behind it a
+    /// [`PathEntry`] for each switch on the way, first the sender's.
+    Terms, TermsView, Terms, 40 {
         /// operations supported, bit code - 1
         operations: u16 = Big 0:0/16,
         /// collectives supported, bit code - 1
         collectives: u16 = Big 2:0/16,
         /// element types supported: bit code for codes 1..=10, bit code - 16 for 32..=36
         types: u32 = Big 4:0/32,
-        /// switches passed
+        /// switches passed: entries of the path
         hops: u8 = Big 8:0/8,
         /// leaders of a node: 1 in Node mode, sockets of the node in Socket mode
         leaders: u8 = Big 9:0/8,
         /// order of additions: 0 host, 1 rank, 2 arrival
         order: u8 = Big 10:0/8,
-        /// tiers of switches in the tree
+        /// tiers of switches in the tree; 0 in a query
         tiers: u8 = Big 11:0/8,
-        /// most bytes of a segment
+        /// most bytes of an operand in a message
         segment_bytes: u16 = Big 12:0/16,
-        /// segments of a member that may be on their way at once
+        /// slots of the group in each switch: twice the segments of a member that may be unanswered
         slots: u16 = Big 14:0/16,
         /// members of the group
         group_size: u32 = Big 16:0/32,
-        /// members below the receiver's first switch
-        local_size: u32 = Big 20:0/32,
-        /// groups that the root switch still has room for
-        room: u32 = Big 24:0/32,
         /// milliseconds that state outlives its last sign of life
-        lease_ms: u32 = Big 28:0/32,
-        /// rank that the message is for
-        destination: u32 = Big 32:0/32,
-        /// address of the first switch
-        first_switch: Ipv4Addr = Big 36:0/32,
-        /// address of the root switch
-        root_switch: Ipv4Addr = Big 40:0/32,
-        /// address of the last switch
-        last_switch: Ipv4Addr = Big 44:0/32,
+        lease_ms: u32 = Big 20:0/32,
+        /// member that the message is for
+        destination: u32 = Big 24:0/32,
+        /// switch that the member sends to; 0 in a query
+        parent: Ipv4Addr = Big 28:0/32,
+        /// multicast address on which that switch sends results; 0: to each child
+        results: Ipv4Addr = Big 32:0/32,
+        /// UDP port of these
+        results_port: u16 = Big 36:0/16,
+        /// reserved, 0
+        reserved: u16 = Big 38:0/16,
+    }
+}
+
+header! {
+    /// A switch that a query has passed.
+    PathEntry, PathEntryView, PathEntry, 12 {
+        /// address of the switch
+        address: Ipv4Addr = Big 0:0/32,
+        /// its tier: 1 next to hosts, and one more with each step towards the root
+        tier: u8 = Big 4:0/8,
+        /// reserved, 0
+        reserved: u32 = Big 5:0/24,
+        /// groups that it still has room for
+        room: u32 = Big 8:0/32,
+    }
+}
+
+header! {
+    /// What begins the body of a program. Behind it its children, steps and outputs.
+    ProgramHead, ProgramHeadView, Program, 32 {
+        /// switch that gets this one's contributions; 0: this one is the root
+        parent: Ipv4Addr = Big 0:0/32,
+        /// multicast address for results; 0: they are sent to each child
+        results: Ipv4Addr = Big 4:0/32,
+        /// address of the master
+        master: Ipv4Addr = Big 8:0/32,
+        /// members of the group
+        group_size: u32 = Big 12:0/32,
+        /// milliseconds that state outlives its last sign of life
+        lease_ms: u32 = Big 16:0/32,
+        /// slots of the group, 2..
+        slots: u16 = Big 20:0/16,
+        /// most bytes of an operand in a message
+        segment_bytes: u16 = Big 22:0/16,
+        /// entries of children
+        children: u16 = Big 24:0/16,
+        /// steps
+        steps: u16 = Big 26:0/16,
+        /// outputs; 0 with 0 steps: no ordered rounds
+        outputs: u16 = Big 28:0/16,
+        /// UDP port of multicast results
+        results_port: u16 = Big 30:0/16,
+    }
+}
+
+header! {
+    /// A child of a switch in a program; in ascending order of `rank`.
+    ChildEntry, ChildEntryView, ChildEntry, 12 {
+        /// address to which results go
+        address: Ipv4Addr = Big 0:0/32,
+        /// UDP port of it
+        port: u16 = Big 4:0/16,
+        /// operands of its contributions in ordered rounds
+        operands: u16 = Big 6:0/16,
+        /// the field `rank` of its messages
+        rank: u32 = Big 8:0/32,
+    }
+}
+
+header! {
+    /// A step of a program. Operands are numbered: first those of the children in their order, then those made.
+    StepEntry, StepEntryView, StepEntry, 6 {
+        /// operand made
+        into: u16 = Big 0:0/16,
+        /// MPI's `in`
+        left: u16 = Big 2:0/16,
+        /// MPI's `inout`
+        right: u16 = Big 4:0/16,
+    }
+}
+
+/// The body of a program: a head, then entries whose numbers the head tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProgramView<'a> {
+    /// Its head.
+    pub head: ProgramHeadView<'a>,
+    children: &'a [[u8; ChildEntry::SIZE]],
+    steps: &'a [[u8; StepEntry::SIZE]],
+    outputs: &'a [[u8; 2]],
+    bytes: &'a [u8],
+}
+
+impl<'a> ProgramView<'a> {
+    /// Bytes of a program's body.
+    #[must_use]
+    pub const fn size(children: usize, steps: usize, outputs: usize) -> usize {
+        ProgramHead::SIZE + ChildEntry::SIZE * children + StepEntry::SIZE * steps + 2 * outputs
+    }
+
+    fn parse(body: &'a [u8], at: usize) -> Result<Self, WireError> {
+        let head = ProgramHead::view(body, 0).map_err(|error| WireError {
+            offset: at + error.offset,
+            ..error
+        })?;
+        let (children, steps) = (usize::from(head.children()), usize::from(head.steps()));
+        let size = Self::size(children, steps, usize::from(head.outputs()));
+        if body.len() != size {
+            let (found, expected) = (body.len() as u64, size as u64);
+            return Err(WireError::differs(
+                Layer::Program,
+                "children",
+                at + 24,
+                found,
+                expected,
+            ));
+        }
+        let (_, rest) = body.split_at(ProgramHead::SIZE);
+        let (child_bytes, rest) = rest.split_at(ChildEntry::SIZE * children);
+        let (step_bytes, rest) = rest.split_at(StepEntry::SIZE * steps);
+        Ok(Self {
+            head,
+            children: child_bytes.as_chunks().0,
+            steps: step_bytes.as_chunks().0,
+            outputs: rest.as_chunks().0,
+            bytes: body,
+        })
+    }
+
+    /// Its children.
+    pub fn children(self) -> impl ExactSizeIterator<Item = ChildEntryView<'a>> {
+        self.children.iter().map(ChildEntryView)
+    }
+
+    /// Its steps.
+    pub fn steps(self) -> impl ExactSizeIterator<Item = StepEntryView<'a>> {
+        self.steps.iter().map(StepEntryView)
+    }
+
+    /// The operands that go to the parent, in order.
+    pub fn outputs(self) -> impl ExactSizeIterator<Item = u16> {
+        self.outputs.iter().map(|bytes| u16::from_be_bytes(*bytes))
+    }
+
+    /// The body's bytes.
+    #[must_use]
+    pub const fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+/// Writes the body of a program, its numbers filled in; gives its length in bytes.
+///
+/// # Errors
+/// When it does not fit into `buffer`, or there are more entries than 16 bits count.
+pub fn write_program(
+    buffer: &mut [u8],
+    head: &ProgramHead,
+    children: &[ChildEntry],
+    steps: &[StepEntry],
+    outputs: &[u16],
+) -> Result<usize, WireError> {
+    let number = |field, at, found: usize| {
+        u16::try_from(found).map_err(|_| WireError {
+            layer: Layer::Program,
+            field,
+            offset: at,
+            problem: crate::Problem::Range {
+                found: found as u64,
+                bits: 16,
+            },
+        })
+    };
+    let head = ProgramHead {
+        children: number("children", 24, children.len())?,
+        steps: number("steps", 26, steps.len())?,
+        outputs: number("outputs", 28, outputs.len())?,
+        ..*head
+    };
+    let size = ProgramView::size(children.len(), steps.len(), outputs.len());
+    let room = buffer.len();
+    if size > room {
+        return Err(WireError::short(Layer::Program, "body", 0, size, room));
+    }
+    head.write(buffer, 0)?;
+    let mut at = ProgramHead::SIZE;
+    for child in children {
+        child.write(buffer, at)?;
+        at += ChildEntry::SIZE;
+    }
+    for step in steps {
+        step.write(buffer, at)?;
+        at += StepEntry::SIZE;
+    }
+    for (output, bytes) in outputs.iter().zip(buffer[at..].chunks_exact_mut(2)) {
+        bytes.copy_from_slice(&output.to_be_bytes());
+    }
+    Ok(size)
+}
+
+/// The switches that a query has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathView<'a>(&'a [[u8; PathEntry::SIZE]]);
+
+impl<'a> PathView<'a> {
+    /// The switches, first the sender's.
+    pub fn entries(self) -> impl ExactSizeIterator<Item = PathEntryView<'a>> {
+        self.0.iter().map(PathEntryView)
+    }
+
+    /// The path's bytes.
+    #[must_use]
+    pub const fn bytes(self) -> &'a [u8] {
+        self.0.as_flattened()
     }
 }
 
@@ -503,8 +794,10 @@ pub struct Message<'a> {
 pub enum Body<'a> {
     /// None.
     Empty,
-    /// What is supported, and the tree.
-    Terms(TermsView<'a>),
+    /// What is supported, and the switches passed.
+    Terms(TermsView<'a>, PathView<'a>),
+    /// A switch's place in a group.
+    Program(ProgramView<'a>),
     /// Elements, most significant byte first, and what is to be done with them (nothing in Bcast).
     Data(Option<Operation>, &'a [u8]),
 }
@@ -523,7 +816,7 @@ impl<'a> Body<'a> {
             ))
         };
         let Some(kind) = Kind::from_code(header.kind()) else {
-            return refuse("kind", 3, u64::from(header.kind()), "1..=6 or 16..=18");
+            return refuse("kind", 3, u64::from(header.kind()), "1..=8 or 16..=18");
         };
         if header.reserved() != 0 {
             return refuse("reserved", 5, u64::from(header.reserved()), "0");
@@ -541,10 +834,31 @@ impl<'a> Body<'a> {
                 return refuse(field, byte, found, "0 in control messages");
             }
             if matches!(kind, Kind::Query | Kind::Notify) {
-                if body.len() != Terms::SIZE {
-                    return refuse("body_length", 6, body.len() as u64, "48 with terms");
+                let Ok(terms) = Terms::view(body, 0) else {
+                    return refuse(
+                        "body_length",
+                        6,
+                        body.len() as u64,
+                        "40 and more with terms",
+                    );
+                };
+                let size = Terms::SIZE + PathEntry::SIZE * usize::from(terms.hops());
+                if body.len() != size {
+                    let (found, expected) = (body.len() as u64, size as u64);
+                    return Err(WireError::differs(
+                        Layer::Native,
+                        "body_length",
+                        at + 6,
+                        found,
+                        expected,
+                    ));
                 }
-                return message(Self::Terms(Terms::view(body, 0)?));
+                let path = PathView(body[Terms::SIZE..].as_chunks().0);
+                return message(Self::Terms(terms, path));
+            }
+            if kind == Kind::Program {
+                let program = ProgramView::parse(body, at + Header::SIZE)?;
+                return message(Self::Program(program));
             }
             if !body.is_empty() {
                 return refuse(

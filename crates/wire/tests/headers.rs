@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use raddle_wire::{
     Aeth, Bth, Deth, Ethernet, Field, Ipv4, Order, Problem, Udp, Vlan,
     compat::{Control, Head, UcpTag, UcpTagBytes},
-    native::{Header, Terms},
+    native::{ChildEntry, Header, PathEntry, ProgramHead, StepEntry, Terms},
 };
 
 macro_rules! for_every_header {
@@ -21,7 +21,11 @@ macro_rules! for_every_header {
             Control,
             UcpTagBytes,
             Header,
-            Terms
+            Terms,
+            PathEntry,
+            ProgramHead,
+            ChildEntry,
+            StepEntry
         )
     };
 }
@@ -201,5 +205,5 @@ fn sizes_are_those_of_the_standards() {
     ];
     assert_eq!(sizes, [14, 4, 20, 8, 12, 8, 4, 8]);
     // Whole 8-byte words: the body behind a header in an aligned buffer is aligned too.
-    assert_eq!((Header::SIZE, Terms::SIZE), (56, 48));
+    assert_eq!((Header::SIZE, Terms::SIZE), (56, 40));
 }

@@ -3,7 +3,7 @@
 use raddle_wire::{
     Aeth, Bth, DataType, Deth, Ethernet, Field, Ipv4, Operation, Order, Udp, Vlan,
     compat::{Control, Head, UcpTagBytes},
-    native::{Header, Terms, type_bit},
+    native::{ChildEntry, Header, PathEntry, ProgramHead, Reason, StepEntry, Terms, type_bit},
 };
 
 /// Name and text of every table.
@@ -26,8 +26,17 @@ pub(crate) fn all() -> Vec<(String, String)> {
         Head,
         Control,
         Header,
-        Terms
+        Terms,
+        PathEntry,
+        ProgramHead,
+        ChildEntry,
+        StepEntry
     );
+    let mut reasons = "| code | reason |\n|---:|---|\n".to_owned();
+    for reason in Reason::ALL {
+        reasons += &format!("| {} | {} |\n", reason.code(), reason.name());
+    }
+    tables.push(("reasons".to_owned(), reasons));
     let mut types = "| code | type | bytes | bit in `types` |\n|---:|---|---:|---:|\n".to_owned();
     for data_type in DataType::ALL {
         let bit = type_bit(data_type).trailing_zeros();
