@@ -8,7 +8,7 @@
 //! - `resolve`: fabric, groups, MGIDs.
 //! - [`registry`]: the engines by name.
 //! - `per_switch`: C-MR4LMS for tables per switch behind the engines' trait.
-//! - `run`, `measure`, `tables`: routing, figures, files.
+//! - `run`, `tables`: routing, files.
 //! - `loops`: the credit-loop check of a run.
 //! - `numbers`, `capacity`, `jobs`: `raddle mgid`, `raddle capacity` and `raddle place`.
 
@@ -17,7 +17,6 @@ mod check;
 mod fields;
 mod jobs;
 mod loops;
-mod measure;
 mod numbers;
 mod per_switch;
 mod reason;

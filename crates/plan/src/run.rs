@@ -13,13 +13,12 @@ use std::{
 
 use raddle_fabric::{Fabric, NodeKind};
 use raddle_files::{Cell, DiskError, InputError, TableWriter};
-use raddle_routing::multicast::{Mgid, MulticastTables, TableMode, Tree};
+use raddle_routing::multicast::{Measures, Mgid, MulticastTables, TableMode, Tree};
 use raddle_units::NodeId;
 use serde_json::{Map, Value as Json, json};
 
 use crate::{
     loops,
-    measure::{efi_of_links, figures},
     registry::EngineKind,
     resolve::Resolved,
     tables::Table,
@@ -167,7 +166,8 @@ fn route_one(
     let setup = resolved.setup();
     let mut row = json!({
         "groups": null, "max_efi": null, "mean_efi": null, "max_tfi": null, "mean_tfi": null,
-        "trees_left": null, "merges": null, "table_entries_max": null, "route_s": null,
+        "used_links": null, "trees_left": null, "merges": null, "table_entries_max": null,
+        "table_entries": null, "route_s": null,
         "memory_bytes": null, "fault_tolerant": null, "cut_off": null,
         "efi_distribution": [], "tfi_distribution": [], "entries_distribution": [],
         "credit_loop": null, "credit_check_s": null, "credit_check_error": null,
@@ -196,13 +196,12 @@ fn route_one(
     }
     let trees = engine.trees();
     let fabric = &resolved.fabric;
-    let efi = efi_of_links(fabric, &trees);
     let tables = MulticastTables::of_trees(fabric, resolved.mode, &trees);
-    let figures = figures(fabric, &trees, &efi, &tables);
-    if let (Some(row), Ok(Json::Object(figures))) =
-        (row.as_object_mut(), serde_json::to_value(&figures))
+    let measures = Measures::of(fabric, &trees, &tables);
+    if let (Some(row), Ok(Json::Object(measures))) =
+        (row.as_object_mut(), serde_json::to_value(&measures))
     {
-        row.extend(figures);
+        row.extend(measures);
     }
     row["groups"] = resolved.groups.len().into();
     row["fault_tolerant"] = (kind.fault_tolerant && resolved.fault_tolerant).into();
@@ -217,7 +216,7 @@ fn route_one(
     let index = Index::new(resolved);
     writers.trees(kind.name, resolved, &trees, &index);
     writers.tables(kind.name, fabric, &tables);
-    writers.links(kind.name, fabric, &efi);
+    writers.links(kind.name, fabric, &measures.efi);
     writers.merges(kind.name, resolved, &trees, &index);
     (row, drawn_tree(resolved, &trees, &index))
 }

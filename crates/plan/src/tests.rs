@@ -572,21 +572,25 @@ fn numbers_of_groups_follow_the_equations() {
 }
 
 #[test]
-fn tables_of_one_switch_are_counted_per_port_or_as_a_whole() {
-    let resolved = resolve(GOOD).unwrap();
-    let setup = resolved.setup();
-    let mut engine = (registry::find("broadcast").unwrap().make)(&setup).unwrap();
-    engine.route(&resolved.groups).unwrap();
-    let trees = engine.trees();
-    for mode in [
-        raddle_routing::multicast::TableMode::PerPort,
-        raddle_routing::multicast::TableMode::PerSwitch,
-    ] {
-        let tables = MulticastTables::of_trees(&resolved.fabric, mode, &trees);
-        let efi = measure::efi_of_links(&resolved.fabric, &trees);
-        let figures = measure::figures(&resolved.fabric, &trees, &efi, &tables);
-        assert_eq!(figures.table_entries_max, 1, "{mode:?}");
-    }
+fn fault_tolerance_counts_a_pair_as_one_tree() {
+    let text = GOOD.replace("fault_tolerant = false", "fault_tolerant = true");
+    let out = Folder::new();
+    let summary = run(&resolve(&text).unwrap(), &out.0, &Progress::default()).unwrap();
+    let row = &summary["engines"]["c-mr4lms-fixed"];
+    assert_eq!(row["fault_tolerant"], true);
+    let count = |key: &str| row[key].as_u64().unwrap();
+    assert_eq!(count("trees_left") + count("merges"), count("groups"));
+    let sums = |key: &str| {
+        let pairs = row[key].as_array().unwrap().iter();
+        pairs
+            .map(|pair| (pair[0].as_u64().unwrap(), pair[1].as_u64().unwrap()))
+            .fold((0, 0), |(sum, all), (value, n)| (sum + value * n, all + n))
+    };
+    assert_eq!(
+        sums("tfi_distribution"),
+        (count("groups"), count("trees_left"))
+    );
+    assert_eq!(sums("efi_distribution").1, count("used_links"));
 }
 
 const JOBS: &str = "schema = 1\n[fabric]\nkind = \"cn-tn\"\nm = 2\nq = 2\np = 1\nk = 2\nw = 2\ncns = 4\n\

@@ -15,7 +15,8 @@ use raddle_routing::{
     groups::{Grid, GroupSet, Layering, RandomGroups},
     multicast::{
         Broadcast, CMr4lms, CMr4lmsSettings, CreditGraph, Group, Measures, Mgid, Mr4lms,
-        Mr4lmsSettings, MulticastEngine, OpenSmLike, RootChoice, RootRule, TableMode,
+        Mr4lmsSettings, MulticastEngine, MulticastTables, OpenSmLike, RootChoice, RootRule,
+        TableMode,
     },
 };
 use raddle_units::NodeId;
@@ -232,7 +233,8 @@ impl Place {
         let seconds = start.elapsed().as_secs_f64();
         let start = Instant::now();
         let trees = engine.trees();
-        let measures = Measures::of(&self.fabric, engine.table_mode(), &trees);
+        let tables = MulticastTables::of_trees(&self.fabric, engine.table_mode(), &trees);
+        let measures = Measures::of(&self.fabric, &trees, &tables);
         let measure_seconds = start.elapsed().as_secs_f64();
         println!(
             "{{\"pattern\":\"{pattern}\",\"engine\":\"{}\",\"hosts\":{},\"groups\":{},\"route_s\":{seconds:.4},\"branches\":{},\"measure_s\":{measure_seconds:.3},\"trees_left\":{},\"max_tfi\":{},\"mean_tfi\":{:.3},\"max_efi\":{},\"mean_efi\":{:.3},\"table_entries_max\":{},\"peak_mib\":{}}}",

@@ -549,17 +549,18 @@ proptest! {
         let broken = with_precondition(&case).len() < case.groups.len();
         prop_assert_eq!(broken, !engine.terminal_conflicts().is_empty());
         let trees = engine.trees();
-        let measures = Measures::of(&case.fabric, TableMode::PerPort, &trees);
-        prop_assert_eq!(measures.groups, case.groups.len());
-        prop_assert_eq!(engine.merges().len(), measures.merges);
+        let measures = Measures::of(&case.fabric, &trees, &tables);
+        prop_assert_eq!(measures.groups, case.groups.len() as u64);
+        prop_assert_eq!(engine.merges().len() as u64, measures.merges);
         for tree in &trees {
             for mgid in &tree.groups {
                 prop_assert_eq!(engine.explain(*mgid).map(|m| m.len()), Some(tree.groups.len() - 1));
             }
         }
-        let entries: u64 = case.fabric.switches().iter().map(|s| tables.entries(*s).count() as u64).sum();
-        let single: u64 = trees.iter().filter(|t| t.up.len() == 1).count() as u64;
-        prop_assert_eq!(entries, measures.table_entries - single, "a lone host has no way out");
+        let ends = trees.iter().filter(|tree| tree.up.len() > 1).flat_map(|tree| {
+            tree.up.iter().map(|up| 1 + u64::from(!case.fabric.is_host(up.node)))
+        });
+        prop_assert_eq!(measures.table_entries, ends.sum::<u64>(), "a lone host has no way out");
     }
 
     /// Fixed roots: what is routed depends on the groups and the failed links alone.

@@ -42,7 +42,7 @@ pub use cmr4lms::{
 };
 pub use credit_loops::{CreditGraph, CreditGraphTooLarge, CreditLoop};
 pub use flood::{Flood, FloodReport, Senders};
-pub use measures::Measures;
+pub use measures::{Distribution, Measures};
 pub use mr4lms::{Mr4lms, Mr4lmsSettings, Mr4lmsSteps};
 pub use opensm_like::{OpenSmLike, RootRule};
 pub use per_switch::{
