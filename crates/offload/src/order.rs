@@ -1,1 +1,5 @@
-//! Trees of additions.
+//! Which tree of additions an MPI library makes.
+
+mod expression;
+
+pub use expression::{Expression, ExpressionError, Node};
