@@ -1,0 +1,2 @@
+//! `raddle-switch`.
+fn main() {}
