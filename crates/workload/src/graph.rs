@@ -280,6 +280,17 @@ impl MessageGraph {
         }
     }
 
+    /// When a gap is over, once all that it waits for is done; `None`: not yet, or a message.
+    pub fn gap_end(&self, step: Step) -> Option<Time> {
+        let index = step.0 as usize;
+        match self.work.get(index)? {
+            Work::Gap(span) if self.missing[index] == 0 => {
+                Some(Time(self.earliest[index].0.saturating_add(span.0)))
+            }
+            _ => None,
+        }
+    }
+
     fn complete(&mut self, step: u32, done: Time, free: &mut Vec<u32>) {
         let range = self.offsets[step as usize] as usize..self.offsets[step as usize + 1] as usize;
         for &follower in &self.followers[range] {

@@ -8,6 +8,7 @@
 //!
 //! - [`TrafficSource`] and [`TrafficSpec`]: the `[traffic]` table of an experiment
 //! - [`HpcMix`], [`Gpcnet`], [`Poisson`], [`Permutation`], [`Incast`], [`AllToAll`], [`Multicast`], [`Flows`]: one file each
+//! - [`collective`]: collectives of MPI as graphs, with what they cost on hosts
 //! - [`read_flows`], [`stream_flows`], [`write_hpcc_ns3`], [`write_csv`], [`write_parquet`]: flow files
 //! - [`describe`]: counts, bytes and sizes per class
 //!
@@ -24,6 +25,7 @@
 //! ```
 
 mod cdf;
+pub mod collective;
 mod error;
 mod format;
 mod generate;
@@ -49,7 +51,7 @@ pub use graph::{GraphBuilder, MessageGraph, Step};
 pub use ideal::{IdealNetwork, drive_ideal};
 pub use list::{FlowList, Streamed};
 pub use message::{
-    DATA_PRIORITY, GroupId, Message, PLAIN_CLASS, TESTED_PREFIX, Workload, is_tested_class,
+    DATA_PRIORITY, GroupId, Message, OffloadId, PLAIN_CLASS, TESTED_PREFIX, Workload, is_tested_class,
 };
 pub use spec::{FlowFile, ReadFile, TrafficSource, TrafficSpec, has_isolated_twin};
 pub use stats::{ClassStats, LoadBase, TrafficStats, describe};

@@ -13,6 +13,33 @@ pub const TESTED_PREFIX: &str = "tested-";
 /// Data priority of the reference flow files; 0 is kept for control traffic there.
 pub const DATA_PRIORITY: u8 = 3;
 
+/// A member of an in-network reduction, by its place in the driver's list of members.
+///
+/// A message to it is a round of in-network computing: its sender is the member's own host, it is delivered when that host
+/// has the result.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OffloadId(pub u32);
+
+impl OffloadId {
+    /// Addresses from here on name members.
+    const FIRST_ADDRESS: u32 = 3 << 30;
+    /// Members that addresses can tell apart.
+    pub const LIMIT: u32 = 1 << 30;
+
+    /// What a round has as its [`Message::dst`]. The number is below [`Self::LIMIT`].
+    pub const fn address(self) -> NodeId {
+        NodeId(Self::FIRST_ADDRESS | self.0)
+    }
+
+    /// The member that an address names; `None`: it is a host's or a group's.
+    pub const fn of(address: NodeId) -> Option<Self> {
+        if address.0 < Self::FIRST_ADDRESS {
+            return None;
+        }
+        Some(Self(address.0 - Self::FIRST_ADDRESS))
+    }
+}
+
 /// A multicast group, by its place in the driver's list of groups.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct GroupId(pub u32);
@@ -21,7 +48,7 @@ impl GroupId {
     /// Addresses from here on name groups, as the upper part of the address space does in IP and InfiniBand.
     const FIRST_ADDRESS: u32 = 1 << 31;
     /// Groups that addresses can tell apart.
-    pub const LIMIT: u32 = 1 << 31;
+    pub const LIMIT: u32 = 1 << 30;
 
     /// What a message to the group has as its [`Message::dst`]. The number is below [`Self::LIMIT`].
     pub const fn address(self) -> NodeId {
@@ -30,7 +57,7 @@ impl GroupId {
 
     /// The group that an address names; `None`: it is a host's.
     pub const fn of(address: NodeId) -> Option<Self> {
-        if address.0 < Self::FIRST_ADDRESS {
+        if address.0 < Self::FIRST_ADDRESS || OffloadId::of(address).is_some() {
             return None;
         }
         Some(Self(address.0 - Self::FIRST_ADDRESS))
@@ -44,7 +71,8 @@ pub struct Message {
     pub start: Time,
     /// Sending host.
     pub src: NodeId,
-    /// Receiving host, never the sender; or a group's address ([`GroupId::address`]), of which the sender is a member.
+    /// Receiving host, never the sender; or a group's address ([`GroupId::address`]), of which the sender is a member;
+    /// or that of a member of an in-network reduction on the sender ([`OffloadId::address`]).
     pub dst: NodeId,
     /// Payload, at least one byte.
     pub size: Bytes,

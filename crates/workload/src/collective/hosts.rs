@@ -1,0 +1,278 @@
+//! Where ranks sit, what their actions cost, and the graph that follows.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use raddle_units::{Bytes, NodeId, Span, Time};
+use serde::{Deserialize, Serialize};
+
+use super::{Action, Script};
+use crate::{GraphBuilder, MessageGraph, OffloadId, Step, TrafficError};
+
+/// Costs of a host's software and memory, after LogGP (Alexandrov et al. 1995): overheads `o` occupy a rank, latencies `L`
+/// do not, `G` per byte is in the overheads. Latency and gap of the network itself are the simulator's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostCosts {
+    /// A rank hands a message to the network card.
+    pub send_overhead: Span,
+    /// A rank takes a message from the network card, and combines it.
+    pub receive_overhead: Span,
+    /// Copying between a rank and the card, per byte, at either end.
+    pub copy_per_byte: Span,
+    /// A larger message, more than `short_limit` bytes, costs this more at either end.
+    pub long_overhead: Span,
+    /// Bytes up to which a message is short.
+    pub short_limit: Bytes,
+    /// A rank writes or reads a message in shared memory.
+    pub local_overhead: Span,
+    /// The same, per byte, at either end.
+    pub local_copy_per_byte: Span,
+    /// From a rank's write until another of its socket sees it.
+    pub socket_latency: Span,
+    /// From a rank's write until one of another socket sees it.
+    pub cross_latency: Span,
+    /// Bytes that MPI and its transport add to a message on the wire.
+    pub envelope: Bytes,
+}
+
+/// Ranks on hosts: host h has `ranks_per_host` ranks from h * `ranks_per_host` on, and its sockets equal shares of them,
+/// in order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hosts {
+    /// The hosts.
+    pub nodes: Vec<NodeId>,
+    /// Ranks on each.
+    pub ranks_per_host: u32,
+    /// Sockets of each.
+    pub sockets: u32,
+    /// Costs, the same everywhere.
+    pub costs: HostCosts,
+}
+
+/// A script as a graph, with the last step of every rank.
+#[derive(Clone, Debug)]
+pub struct CollectiveGraph {
+    /// The messages and gaps.
+    pub graph: MessageGraph,
+    last: Vec<Option<Step>>,
+}
+
+impl CollectiveGraph {
+    /// When each rank is through, once it is; a rank that has nothing to do is through at 0.
+    pub fn ends(&self, graph: &MessageGraph) -> Vec<Option<Time>> {
+        let end = |last: &Option<Step>| match last {
+            Some(step) => graph.gap_end(*step),
+            None => Some(Time::ZERO),
+        };
+        self.last.iter().map(end).collect()
+    }
+}
+
+impl Hosts {
+    /// The host and the socket of a rank.
+    fn place(&self, rank: u32) -> (usize, u32) {
+        let within = rank % self.ranks_per_host;
+        let host = (rank / self.ranks_per_host) as usize;
+        (host, within * self.sockets.max(1) / self.ranks_per_host)
+    }
+
+    /// What the script becomes on these hosts. An [`Action::Offload`] is a message to [`OffloadId`] `member`.
+    ///
+    /// # Errors
+    /// Ranks beyond the hosts; ranks that wait for each other or for nothing.
+    pub fn graph(&self, script: &Script) -> Result<CollectiveGraph, TrafficError> {
+        let ranks = script.size();
+        let room = self.nodes.len() as u64 * u64::from(self.ranks_per_host);
+        if self.ranks_per_host == 0 || u64::from(ranks) > room {
+            let problem = format!("{ranks} ranks do not fit on hosts with room for {room}");
+            return Err(TrafficError::spec("ranks", problem));
+        }
+        let mut build = Build {
+            hosts: self,
+            graph: GraphBuilder::new(),
+            last: vec![None; ranks as usize],
+            mail: BTreeMap::new(),
+        };
+        let mut at = vec![0; ranks as usize];
+        loop {
+            let mut moved = false;
+            for rank in 0..ranks {
+                let actions = script.rank(rank);
+                while let Some(action) = actions.get(at[rank as usize]) {
+                    if !build.add(rank, *action) {
+                        break;
+                    }
+                    at[rank as usize] += 1;
+                    moved = true;
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        if let Some(rank) = (0..ranks).find(|&rank| at[rank as usize] < script.rank(rank).len()) {
+            let problem = format!("rank {rank} waits for a message that nobody can send");
+            return Err(TrafficError::spec("script", problem));
+        }
+        Ok(CollectiveGraph {
+            graph: build.graph.finish()?,
+            last: build.last,
+        })
+    }
+}
+
+struct Build<'a> {
+    hosts: &'a Hosts,
+    graph: GraphBuilder,
+    last: Vec<Option<Step>>,
+    /// What was sent and not received, with its size, by (sender, receiver).
+    mail: BTreeMap<(u32, u32), VecDeque<(Step, u64)>>,
+}
+
+impl Build<'_> {
+    /// A gap in the rank's own time.
+    fn occupy(&mut self, rank: u32, span: Span) -> Step {
+        let step = self.graph.gap(span);
+        if let Some(last) = self.last[rank as usize].replace(step) {
+            self.graph.after(step, last);
+        }
+        step
+    }
+
+    fn network_overhead(&self, fixed: Span, bytes: u64) -> Span {
+        let costs = &self.hosts.costs;
+        let long = if bytes > costs.short_limit.0 {
+            costs.long_overhead
+        } else {
+            Span::ZERO
+        };
+        fixed + long + costs.copy_per_byte * bytes
+    }
+
+    fn local_overhead(&self, bytes: u64) -> Span {
+        let costs = &self.hosts.costs;
+        costs.local_overhead + costs.local_copy_per_byte * bytes
+    }
+
+    /// Adds an action; false: what it waits for is not there yet.
+    fn add(&mut self, rank: u32, action: Action) -> bool {
+        let (host, socket) = self.hosts.place(rank);
+        let costs = self.hosts.costs;
+        match action {
+            Action::Send { to, bytes } => {
+                let (other_host, other_socket) = self.hosts.place(to);
+                let sent = if host == other_host {
+                    let done = self.occupy(rank, self.local_overhead(bytes));
+                    let latency = if socket == other_socket {
+                        costs.socket_latency
+                    } else {
+                        costs.cross_latency
+                    };
+                    let seen = self.graph.gap(latency);
+                    self.graph.after(seen, done);
+                    seen
+                } else {
+                    let done = self.occupy(rank, self.network_overhead(costs.send_overhead, bytes));
+                    let nodes = &self.hosts.nodes;
+                    let size = Bytes((bytes + costs.envelope.0).max(1));
+                    let message = self.graph.message(nodes[host], nodes[other_host], size);
+                    self.graph.after(message, done);
+                    message
+                };
+                self.mail
+                    .entry((rank, to))
+                    .or_default()
+                    .push_back((sent, bytes));
+            }
+            Action::Receive { from } => {
+                let waiting = self.mail.get_mut(&(from, rank));
+                let Some((sent, bytes)) = waiting.and_then(VecDeque::pop_front) else {
+                    return false;
+                };
+                let span = if self.hosts.place(from).0 == host {
+                    self.local_overhead(bytes)
+                } else {
+                    self.network_overhead(costs.receive_overhead, bytes)
+                };
+                let taken = self.occupy(rank, span);
+                self.graph.after(taken, sent);
+            }
+            Action::Offload { member, bytes } => {
+                let done = self.occupy(rank, self.network_overhead(costs.send_overhead, bytes));
+                let address = OffloadId(member).address();
+                let size = Bytes(bytes.max(1));
+                let round = self.graph.message(self.hosts.nodes[host], address, size);
+                self.graph.after(round, done);
+                let span = self.network_overhead(costs.receive_overhead, bytes);
+                let taken = self.occupy(rank, span);
+                self.graph.after(taken, round);
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{IdealNetwork, collective::allreduce_recursive_doubling, drive_ideal};
+    use raddle_units::BitRate;
+
+    fn hosts(count: u32, ranks_per_host: u32) -> Hosts {
+        Hosts {
+            nodes: (0..count).map(NodeId).collect(),
+            ranks_per_host,
+            sockets: 2,
+            costs: HostCosts {
+                send_overhead: Span::from_ns(300),
+                receive_overhead: Span::from_ns(500),
+                copy_per_byte: Span(1_000),
+                long_overhead: Span::from_ns(70),
+                short_limit: Bytes(32),
+                local_overhead: Span::from_ns(110),
+                local_copy_per_byte: Span(100),
+                socket_latency: Span::from_ns(130),
+                cross_latency: Span::from_ns(290),
+                envelope: Bytes(32),
+            },
+        }
+    }
+
+    /// LogGP of recursive doubling on 2^n hosts of 2^k ranks, all alike: every round costs o_send + L + o_receive, k - 1 of
+    /// them within sockets, one between them, n between hosts.
+    #[test]
+    fn recursive_doubling_takes_the_time_of_its_rounds() {
+        let network = IdealNetwork {
+            rate: BitRate::from_gbps(1_000_000),
+            latency: Span::from_us(1),
+        };
+        for (count, per_host, bytes) in [(4, 8, 8), (16, 4, 8), (8, 2, 64)] {
+            let hosts = hosts(count, per_host);
+            let script = allreduce_recursive_doubling(count * per_host, bytes);
+            let made = hosts.graph(&script).unwrap();
+            let mut graph = made.graph.clone();
+            drive_ideal(&mut graph, network, u64::MAX, |_, _| {});
+            let long = if bytes > 32 { 70_000 } else { 0 };
+            let local = 2 * (110_000 + 100 * bytes);
+            let remote = 300_000 + 500_000 + 2 * (1_000 * bytes + long) + 1_000_000;
+            let sockets = u64::from(per_host.ilog2() - 1);
+            let expected =
+                sockets * (local + 130_000) + (local + 290_000) + u64::from(count.ilog2()) * remote;
+            for end in made.ends(&graph) {
+                let off = end.unwrap().0.abs_diff(expected);
+                // The ideal network's rate is not infinite.
+                assert!(off < 10_000, "{count} x {per_host}: {end:?}, {expected} ps");
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_that_wait_for_each_other_are_an_error() {
+        let mut script = Script::new(2);
+        script.ranks[0].push(Action::Receive { from: 1 });
+        let error = hosts(2, 1).graph(&script).unwrap_err().to_string();
+        assert!(error.contains("rank 0 waits"), "{error}");
+        let error = hosts(1, 1).graph(&Script::new(2)).unwrap_err().to_string();
+        assert!(error.contains("do not fit"), "{error}");
+    }
+}
