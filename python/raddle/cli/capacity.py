@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from raddle.cli.mgid import Layers, compose, lengths_of
+from raddle.cli.options import AsJson, FaultTolerant, GridLengths, GroupFile, Processes
 from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
 
 __all__ = ["capacity"]
@@ -45,28 +46,15 @@ def capacity(
             show_default=False,
         ),
     ] = None,
-    groups: Annotated[
-        Path | None,
-        typer.Option("--groups", help="Communicators: .toml or .csv.", show_default=False),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option("--grid", metavar="XxY[xZ]", help="A grid of processes.", show_default=False),
-    ] = None,
-    processes: Annotated[
-        int, typer.Option("--processes", "-p", min=1, help="Processes per terminal (grid).")
-    ] = 1,
+    groups: GroupFile = None,
+    grid: GridLengths = None,
+    processes: Processes = 1,
     colours: Annotated[
         int | None,
         typer.Option("--colours", "-c", help="Table entries.", show_default="32, or the file's"),
     ] = None,
-    fault_tolerant: Annotated[
-        bool, typer.Option("--fault-tolerant", help="Two trees per group.")
-    ] = False,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False),
-    ] = False,
+    fault_tolerant: FaultTolerant = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say how many groups the table entries carry, each with a tree; exit 1 if groups do not fit.
 

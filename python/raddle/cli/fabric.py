@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from raddle.cli.options import AsJson
 from raddle.cli.talk import EXIT_NO, guarded, print_json, print_table, say
 from raddle.errors import ExperimentError
 
@@ -18,9 +19,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
-]
 MapFile = Annotated[
     Path,
     typer.Argument(

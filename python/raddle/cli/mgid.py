@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from raddle.cli.options import AsJson, FaultTolerant, GridLengths, GroupFile, Processes
 from raddle.cli.talk import guarded, print_json, print_table, say
 
 __all__ = ["Layers", "compose", "lengths_of", "mgid"]
@@ -34,31 +35,18 @@ def mgid(
     fabric: Annotated[
         Path | None, typer.Option("--fabric", help="A map (TOML).", show_default=False)
     ] = None,
-    groups: Annotated[
-        Path | None,
-        typer.Option("--groups", help="Communicators: .toml or .csv.", show_default=False),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option("--grid", metavar="XxY[xZ]", help="A grid of processes.", show_default=False),
-    ] = None,
-    processes: Annotated[
-        int, typer.Option("--processes", "-p", min=1, help="Processes per terminal (grid).")
-    ] = 1,
+    groups: GroupFile = None,
+    grid: GridLengths = None,
+    processes: Processes = 1,
     layers: Annotated[
         Layers, typer.Option("--layers", help="Layers of a grid, or the general allocator.")
     ] = Layers.TIGHT,
     colours: Annotated[int, typer.Option("--colours", "-c", help="Table entries.")] = 32,
-    fault_tolerant: Annotated[
-        bool, typer.Option("--fault-tolerant", help="Two trees per group.")
-    ] = False,
+    fault_tolerant: FaultTolerant = False,
     out: Annotated[
         Path | None, typer.Option("--csv", help="Write all rows as CSV.", show_default=False)
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False),
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Give multicast groups MGIDs such that no terminal meets a colour in two trees."""
     from raddle import _core

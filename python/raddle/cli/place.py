@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from raddle.cli.options import AsJson
 from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
 
 __all__ = ["place"]
@@ -23,10 +24,7 @@ def place(
     widen: Annotated[
         bool, typer.Option("--widen", help="A job may spread further than its class.")
     ] = False,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False),
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Place jobs by the seven rules, first come first; exit 1 if a job has to wait."""
     from raddle import _core

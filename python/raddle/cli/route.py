@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from raddle.cli.options import AsJson
 from raddle.cli.talk import answer_no, guarded, print_json, progress_wanted, say
 
 __all__ = ["route"]
@@ -38,10 +39,7 @@ def route(
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")] = False,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False),
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Route multicast groups: trees, switch tables and measures of each engine into a folder."""
     from raddle.cli.show_route import show_check

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from raddle.cli.options import AsJson
 from raddle.cli.talk import guarded, print_json, print_table, say
 from raddle.text import size, span_us
 
@@ -19,9 +20,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
-]
 FlowSource = Annotated[
     Path, typer.Argument(help="An experiment or a flow file.", show_default=False)
 ]
