@@ -52,7 +52,7 @@ terminals = 16
 """
 KEYS = {
     "groups", "max_efi", "mean_efi", "max_tfi", "mean_tfi", "trees_left", "merges",
-    "table_entries_max", "route_s", "memory_bytes",
+    "table_entries_max", "route_s", "process_growth_bytes",
 }  # fmt: skip
 
 

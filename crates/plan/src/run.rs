@@ -168,7 +168,7 @@ fn route_one(
         "groups": null, "max_efi": null, "mean_efi": null, "max_tfi": null, "mean_tfi": null,
         "used_links": null, "trees_left": null, "merges": null, "table_entries_max": null,
         "table_entries": null, "route_s": null,
-        "memory_bytes": null, "fault_tolerant": null, "cut_off": null,
+        "process_growth_bytes": null, "fault_tolerant": null, "cut_off": null,
         "efi_distribution": [], "tfi_distribution": [], "entries_distribution": [],
         "credit_loop": null, "credit_check_s": null, "credit_check_error": null,
         "error": null,
@@ -186,7 +186,7 @@ fn route_one(
     let route_s = start.elapsed().as_secs_f64();
     let peak = memory::peak();
     row["route_s"] = route_s.into();
-    row["memory_bytes"] = before
+    row["process_growth_bytes"] = before
         .zip(peak)
         .map(|(before, peak)| peak.saturating_sub(before))
         .into();
@@ -447,7 +447,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Resident memory of the process, where the system tells (Linux).
+/// Resident memory of the whole process, where the system tells (Linux). Its growth is no account of an engine's heap:
+/// memory that was freed before and is used again does not show, and what the allocator keeps in reserve does.
 mod memory {
     /// Forgets the peak so far; gives the resident bytes of now.
     pub(super) fn reset_peak() -> Option<u64> {

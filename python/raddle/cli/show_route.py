@@ -13,7 +13,7 @@ __all__ = ["say_results", "show_check", "show_summary"]
 Json = Mapping[str, Any]
 HEADER = (
     "engine", "groups", "max EFI", "mean EFI", "max TFI", "mean TFI", "trees", "merges", "entries",
-    "time", "memory",
+    "time", "grew by",
 )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def show_summary(summary: Json) -> None:
                 fixed(row["mean_tfi"]),
                 *(_whole(row[key]) for key in ("trees_left", "merges", "table_entries_max")),
                 "–" if row["route_s"] is None else elapsed_s(row["route_s"]),
-                "–" if row["memory_bytes"] is None else memory(row["memory_bytes"]),
+                "–" if row["process_growth_bytes"] is None else memory(row["process_growth_bytes"]),
             )
         )
     print_table(HEADER, rows)

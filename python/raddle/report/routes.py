@@ -83,7 +83,9 @@ def _row(name: str, row: Json) -> dict[str, Any]:
     cells = {key: "–" if row[key] is None else f"{row[key]:,}" for key in whole}
     cells |= {key: fixed(row[key]) for key in ("mean_efi", "mean_tfi")}
     cells["time"] = "–" if row["route_s"] is None else elapsed_s(row["route_s"])
-    cells["memory"] = "–" if row["memory_bytes"] is None else memory(row["memory_bytes"])
+    cells["process_growth"] = (
+        "–" if row["process_growth_bytes"] is None else memory(row["process_growth_bytes"])
+    )
     return {"name": name, "colour": COLOURS.get(name, GROUND), "cells": cells}
 
 
