@@ -540,6 +540,12 @@ impl JobKey {
         Self(bytes)
     }
 
+    /// Its bytes, for who hands it on: to the programs of the job, to a fast path of a switch.
+    #[must_use]
+    pub const fn to_bytes(&self) -> [u8; 16] {
+        self.0
+    }
+
     /// The tag of a message: SipHash-2-4 over its header up to the tag, then its body.
     fn tag(&self, before: &[u8], body: &[u8]) -> u64 {
         let mut hash = SipHasher24::new_with_key(&self.0);
@@ -591,14 +597,30 @@ impl Header {
         body: &[u8],
         key: &JobKey,
     ) -> Result<usize, WireError> {
-        let header = self.sealed(body, key)?;
         let (length, room) = (Self::SIZE + body.len(), buffer.len());
+        let Some(behind) = buffer.get_mut(Self::SIZE..length) else {
+            return Err(WireError::short(Layer::Native, "message", 0, length, room));
+        };
+        behind.copy_from_slice(body);
+        self.seal_message(buffer, body.len(), key)
+    }
+
+    /// Makes a message of the body that stands in `buffer` behind room for the header; gives its length in bytes.
+    ///
+    /// # Errors
+    /// As [`Self::write_message`].
+    pub fn seal_message(
+        &self,
+        buffer: &mut [u8],
+        body_length: usize,
+        key: &JobKey,
+    ) -> Result<usize, WireError> {
+        let (length, room) = (Self::SIZE + body_length, buffer.len());
         let Some(message) = buffer.get_mut(..length) else {
             return Err(WireError::short(Layer::Native, "message", 0, length, room));
         };
-        let (before, after) = message.split_at_mut(Self::SIZE);
-        before.copy_from_slice(&header);
-        after.copy_from_slice(body);
+        let (before, body) = message.split_at_mut(Self::SIZE);
+        before.copy_from_slice(&self.sealed(body, key)?);
         Ok(length)
     }
 

@@ -1,1 +1,0 @@
-//! A switch that combines.
