@@ -1,0 +1,100 @@
+//! Makes the trampolines from functions.toml and, where an MPI library's compiler wrapper is installed, its shim
+//! (`libraddle_mpi_openmpi.so`, `libraddle_mpi_mpich.so`) beside `libraddle_mpi.so`.
+
+use std::{
+    env,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+#[path = "build/functions.rs"]
+mod functions;
+#[path = "build/settings.rs"]
+mod settings;
+
+/// Name in the file of the shim, and the compiler wrappers to try.
+const LIBRARIES: [(&str, &str, &[&str]); 2] = [
+    ("openmpi", "OPEN_MPI", &["mpicc.openmpi", "mpicc"]),
+    ("mpich", "MPICH_VERSION", &["mpicc.mpich", "mpicc"]),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for input in ["functions.toml", "settings.toml", "shim", "build"] {
+        println!("cargo::rerun-if-changed={input}");
+    }
+    for (_, _, wrappers) in LIBRARIES {
+        for wrapper in wrappers {
+            println!("cargo::rerun-if-changed=/usr/bin/{wrapper}");
+        }
+    }
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let table: functions::Table = toml::from_str(&fs::read_to_string("functions.toml")?)?;
+    fs::write(out.join("trampolines.rs"), functions::trampolines(&table))?;
+    fs::write(out.join("functions.h"), functions::header(&table))?;
+    fs::write(out.join("entries.c"), functions::entries(&table))?;
+    let table: settings::Table = toml::from_str(&fs::read_to_string("settings.toml")?)?;
+    fs::write(out.join("settings.rs"), settings::rust(&table))?;
+
+    // target/PROFILE, where cargo leaves the library itself: OUT_DIR is target/PROFILE/build/NAME/out.
+    let beside = out
+        .ancestors()
+        .nth(3)
+        .ok_or("OUT_DIR is not below target")?;
+    for (name, macro_name, wrappers) in LIBRARIES {
+        if let Some(wrapper) = wrappers
+            .iter()
+            .find(|wrapper| is_for(wrapper, macro_name, &out))
+        {
+            build_shim(
+                wrapper,
+                &out,
+                &beside.join(format!("libraddle_mpi_{name}.so")),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether this compiler wrapper exists and compiles for the MPI library whose mpi.h defines `macro_name`.
+fn is_for(wrapper: &str, macro_name: &str, out: &Path) -> bool {
+    let probe = out.join("probe.c");
+    let text = format!("#include <mpi.h>\n#ifndef {macro_name}\n#error other\n#endif\n");
+    fs::write(&probe, text).is_ok()
+        && Command::new(wrapper)
+            .arg("-fsyntax-only")
+            .arg(&probe)
+            .output()
+            .is_ok_and(|output| output.status.success())
+}
+
+fn build_shim(wrapper: &str, out: &Path, library: &Path) -> Result<(), Box<dyn Error>> {
+    // Written aside and renamed: a program that has the old one mapped keeps it.
+    let new = library.with_extension("so.new");
+    let output = Command::new(wrapper)
+        .args([
+            "-shared",
+            "-fPIC",
+            "-O2",
+            "-std=gnu11",
+            "-fvisibility=hidden",
+        ])
+        .args(["-Wall", "-Wextra", "-Wno-cast-function-type", "-pthread"])
+        .args(["-Wl,-z,defs", "-Ishim", "-I"])
+        .arg(out)
+        .args(["shim/shim.c", "shim/types.c", "shim/plain.c"])
+        .arg(out.join("entries.c"))
+        .arg("-o")
+        .arg(&new)
+        .output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("{wrapper} could not build {}:\n{errors}", library.display()).into());
+    }
+    for line in errors.lines().filter(|line| line.contains("warning")) {
+        println!("cargo::warning={line}");
+    }
+    fs::rename(&new, library)?;
+    Ok(())
+}

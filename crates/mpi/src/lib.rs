@@ -1,0 +1,31 @@
+//! `libraddle_mpi.so`: small collectives of unmodified MPI programs in switches, by `LD_PRELOAD`. `docs/mpi.md` is the
+//! user's page.
+//!
+//! A call goes through three layers:
+//!
+//! - `trampolines`, `resolve`: the symbols. Each jumps to the MPI library's own function, or into a shim.
+//! - `shim/`: C, once per MPI library and compiled against its mpi.h: from handles to numbers. `functions.toml` is the
+//!   table of what is intercepted.
+//! - the core, which knows no MPI: `communicator` decides about each call, `group` has the rounds of one communicator,
+//!   `service` keeps groups alive and answers other ranks while the program computes.
+//!
+//! Around these: `settings` (the environment), `job` (the process from start to end), `report`, [`reason`], `layout`
+//! (C's layout of values and the wire's), `adapt` (is it faster?).
+
+#![warn(clippy::unwrap_used)]
+#![expect(
+    unsafe_code,
+    reason = "symbols of a C library and sockets are what this crate is for"
+)]
+
+pub mod reason;
+
+mod abi;
+mod communicator;
+mod job;
+mod log;
+mod places;
+mod report;
+mod resolve;
+mod settings;
+mod trampolines;

@@ -1,0 +1,290 @@
+//! The variables of the environment, read once. A value that cannot be followed is said on standard error, and its
+//! default holds.
+
+use std::{env, path::PathBuf, sync::OnceLock, time::Duration};
+
+use raddle_wire::native::JobKey;
+
+use crate::log;
+
+/// Name, values and default of each setting of ours, from settings.toml.
+const TABLE: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/settings.rs"));
+
+/// When to offload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offload {
+    Auto,
+    Always,
+    Never,
+}
+
+/// In which order values are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Host,
+    Rank,
+    Arrival,
+}
+
+/// Who speaks to the switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Auto,
+    Node,
+    Socket,
+}
+
+/// All of them.
+pub(crate) struct Settings {
+    pub(crate) disabled: bool,
+    pub(crate) job: Option<(u32, JobKey)>,
+    pub(crate) offload: Offload,
+    pub(crate) order: Order,
+    pub(crate) mode: Mode,
+    pub(crate) sockets: Option<u32>,
+    pub(crate) node: Option<String>,
+    pub(crate) interface: Option<String>,
+    pub(crate) max_bytes: usize,
+    pub(crate) setup: Duration,
+    pub(crate) retry: Duration,
+    pub(crate) give_up: Duration,
+    pub(crate) log: bool,
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// The settings of this process.
+pub(crate) fn get() -> &'static Settings {
+    static SETTINGS: OnceLock<Settings> = OnceLock::new();
+    SETTINGS.get_or_init(|| {
+        let mut faults = Vec::new();
+        let settings = Settings::read(&|name| env::var(name).ok(), &mut faults);
+        if !settings.disabled {
+            for fault in faults {
+                log::plain(&fault);
+            }
+        }
+        settings
+    })
+}
+
+impl Settings {
+    fn read(variable: &dyn Fn(&str) -> Option<String>, faults: &mut Vec<String>) -> Self {
+        let mut reader = Reader { variable, faults };
+        let number = reader.number("RADDLE_JOB", 1, u64::from(u32::MAX));
+        let key = reader.one("RADDLE_JOB_KEY", parse_key);
+        Self {
+            disabled: reader.choice("RADDLE_DISABLE", &[("0", false), ("1", true)]),
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the largest value allowed fits"
+            )]
+            job: number.map(|number| number as u32).zip(key),
+            offload: reader.choice(
+                "RADDLE_OFFLOAD",
+                &[
+                    ("auto", Offload::Auto),
+                    ("always", Offload::Always),
+                    ("never", Offload::Never),
+                ],
+            ),
+            order: reader.choice(
+                "RADDLE_ORDER",
+                &[
+                    ("host", Order::Host),
+                    ("rank", Order::Rank),
+                    ("arrival", Order::Arrival),
+                ],
+            ),
+            mode: reader.choice(
+                "RADDLE_MODE",
+                &[
+                    ("auto", Mode::Auto),
+                    ("node", Mode::Node),
+                    ("socket", Mode::Socket),
+                ],
+            ),
+            #[expect(clippy::cast_possible_truncation, reason = "at most 64")]
+            sockets: reader
+                .number("RADDLE_SOCKETS", 1, 64)
+                .map(|count| count as u32),
+            node: reader.text("RADDLE_NODE"),
+            interface: reader.text("RADDLE_INTERFACE"),
+            max_bytes: reader
+                .number("RADDLE_MAX_BYTES", 8, 1 << 20)
+                .and_then(|bytes| usize::try_from(bytes).ok())
+                .unwrap_or(8192),
+            setup: reader.time("RADDLE_SETUP_MS", 1, 60_000, Duration::from_millis),
+            retry: reader.time("RADDLE_RETRY_US", 10, 10_000_000, Duration::from_micros),
+            give_up: reader.time("RADDLE_GIVE_UP_MS", 10, 3_600_000, Duration::from_millis),
+            log: reader.choice("RADDLE_LOG", &[("off", false), ("info", true)]),
+            report: reader.text("RADDLE_REPORT").map(PathBuf::from),
+        }
+    }
+
+    /// What all ranks of a communicator must have in common, as one number.
+    pub(crate) fn digest(&self) -> u64 {
+        let job = self.job.as_ref().map_or(0, |(job, _)| *job);
+        let parts = [
+            u64::from(job),
+            self.offload as u64,
+            self.order as u64,
+            self.mode as u64,
+            u64::from(self.sockets.unwrap_or(0)),
+            self.max_bytes as u64,
+        ];
+        fold(parts.iter().flat_map(|part| part.to_be_bytes()))
+    }
+}
+
+/// FNV-1a (Fowler, Noll and Vo), 64 bits: to compare, not to protect.
+pub(crate) fn fold(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+struct Reader<'a> {
+    variable: &'a dyn Fn(&str) -> Option<String>,
+    faults: &'a mut Vec<String>,
+}
+
+impl Reader<'_> {
+    /// The value that was set and the row of the table. An empty value is none.
+    fn text(&self, name: &str) -> Option<String> {
+        (self.variable)(name).filter(|value| !value.is_empty())
+    }
+
+    fn one<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let (_, values, default) = row(name);
+        let text = self.text(name);
+        if let Some(text) = &text {
+            let value = parse(text.trim());
+            if value.is_some() {
+                return value;
+            }
+            // A key is a secret: what was wrong with it is not repeated.
+            let shown = if name == "RADDLE_JOB_KEY" {
+                "…"
+            } else {
+                text.as_str()
+            };
+            self.faults
+                .push(format!("{name}={shown} is ignored: it must be {values}"));
+        }
+        parse(default)
+    }
+
+    fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> T {
+        self.one(name, |text| {
+            choices
+                .iter()
+                .find(|(word, _)| *word == text)
+                .map(|(_, value)| *value)
+        })
+        .unwrap_or(choices[0].1)
+    }
+
+    fn number(&mut self, name: &'static str, least: u64, most: u64) -> Option<u64> {
+        self.one(name, |text| {
+            text.parse()
+                .ok()
+                .filter(|number| (least..=most).contains(number))
+        })
+    }
+
+    fn time(
+        &mut self,
+        name: &'static str,
+        least: u64,
+        most: u64,
+        unit: fn(u64) -> Duration,
+    ) -> Duration {
+        unit(self.number(name, least, most).unwrap_or(least))
+    }
+}
+
+fn row(name: &str) -> (&'static str, &'static str, &'static str) {
+    TABLE
+        .iter()
+        .find(|(known, _, _)| *known == name)
+        .copied()
+        .unwrap_or(("", "", ""))
+}
+
+fn parse_key(text: &str) -> Option<JobKey> {
+    let digits = text.as_bytes();
+    if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u128::from_str_radix(text, 16)
+        .ok()
+        .map(|key| JobKey::new(key.to_be_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(set: &[(&str, &str)]) -> (Settings, Vec<String>) {
+        let mut faults = Vec::new();
+        let variable = |name: &str| {
+            set.iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
+        let settings = Settings::read(&variable, &mut faults);
+        (settings, faults)
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_table() {
+        let (settings, faults) = read(&[]);
+        assert!(faults.is_empty());
+        assert!(!settings.disabled && !settings.log && settings.job.is_none());
+        assert_eq!(settings.offload, Offload::Auto);
+        assert_eq!(settings.order, Order::Host);
+        assert_eq!(settings.mode, Mode::Auto);
+        for (name, value) in [
+            ("RADDLE_MAX_BYTES", settings.max_bytes as u64),
+            ("RADDLE_SETUP_MS", settings.setup.as_millis() as u64),
+            ("RADDLE_RETRY_US", settings.retry.as_micros() as u64),
+            ("RADDLE_GIVE_UP_MS", settings.give_up.as_millis() as u64),
+        ] {
+            assert_eq!(row(name).2, value.to_string(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_job_needs_number_and_key() {
+        let key = "000102030405060708090a0b0c0d0e0f";
+        assert!(read(&[("RADDLE_JOB", "7")]).0.job.is_none());
+        assert!(read(&[("RADDLE_JOB_KEY", key)]).0.job.is_none());
+        let (settings, faults) = read(&[("RADDLE_JOB", "7"), ("RADDLE_JOB_KEY", key)]);
+        assert!(settings.job.is_some_and(|(job, _)| job == 7) && faults.is_empty());
+    }
+
+    #[test]
+    fn a_wrong_value_is_said_without_the_key_and_its_default_holds() {
+        let (settings, faults) = read(&[
+            ("RADDLE_ORDER", "tree"),
+            ("RADDLE_JOB", "0"),
+            ("RADDLE_JOB_KEY", "secret"),
+            ("RADDLE_MAX_BYTES", "64 KiB"),
+        ]);
+        assert_eq!(settings.order, Order::Host);
+        assert_eq!(settings.max_bytes, 8192);
+        assert_eq!(faults.len(), 4);
+        assert!(
+            faults.iter().all(|fault| !fault.contains("secret")),
+            "{faults:?}"
+        );
+    }
+
+    #[test]
+    fn ranks_with_other_settings_have_another_digest() {
+        let digest = |set: &[(&str, &str)]| read(set).0.digest();
+        assert_ne!(digest(&[]), digest(&[("RADDLE_ORDER", "rank")]));
+        assert_ne!(digest(&[]), digest(&[("RADDLE_MAX_BYTES", "256")]));
+        assert_eq!(digest(&[]), digest(&[("RADDLE_LOG", "info")]));
+    }
+}
