@@ -176,6 +176,13 @@ impl CnTnMap {
     /// which L1 switches without uplinks belong to which group, and whether a switch with one link and no hosts is an
     /// L0 without hosts or an L2 (an L2, as long as its L1 has fewer uplinks than others).
     ///
+    /// Missing links may split a CN into pieces, as two of four links do where m = q = 2. Pieces without two L1 switches
+    /// in one group are counted as one CN if its L0 are then no more than those of the largest CN and at most as many
+    /// links are missing as switches would be if they were two. Pieces that differ from this (m and q of 4 and more,
+    /// with most links of the CN gone) count as a CN each, with the switches that these lack in [`Missing`]. So do the
+    /// two parts of a block of CNs of which each lacks the L1 switches of the other's groups: k and the numbers of CNs
+    /// are then too large, never a link in the wrong place.
+    ///
     /// # Errors
     /// The place where the graph is no CN/TN fat tree: a host on two switches, switches of one level joined, an L2 or
     /// L3 switch joined twice into one CN or TN, more than four levels, or fewer than half of a level's links there.

@@ -30,6 +30,16 @@ struct TnPiece {
     blocks: Vec<u32>,
 }
 
+/// A CN or a piece of one.
+struct Piece {
+    /// L0 switches; none: it has been joined to another piece, or is an L1 alone.
+    l0: usize,
+    /// One of its L1 switches.
+    l1: NodeId,
+    groups: BTreeSet<u32>,
+    block: u32,
+}
+
 struct Numbering<'a> {
     fabric: &'a Fabric,
     tier: &'a [Tier],
@@ -82,7 +92,7 @@ pub(super) fn number(fabric: &Fabric, tier: &[Tier]) -> Result<CnTnMap, NotCnTn>
     };
     numbering.number_cns();
     numbering.number_groups()?;
-    numbering.adopt_lone_l1();
+    numbering.join_pieces();
     let tns = numbering.number_tns()?;
     numbering.finish(tns)
 }
@@ -182,51 +192,84 @@ impl Numbering<'_> {
         Ok(())
     }
 
-    /// An L1 that lost all its L0 goes to a CN of its block that lacks one in its group.
-    fn adopt_lone_l1(&mut self) {
-        let mut members = vec![0u32; self.cns as usize];
-        for tier in [L0, L1] {
-            for switch in self.of_tier(tier) {
-                members[self.cn[switch.index()] as usize] += 1;
-            }
-        }
-        let l1s = self.of_tier(L1);
-        let alone: Vec<NodeId> = (l1s.iter().copied())
-            .filter(|l1| members[self.cn[l1.index()] as usize] == 1)
+    /// Puts the pieces of a CN that missing links have split together again: an L1 that lost all its L0, or L0 and L1
+    /// switches apart from the others.
+    ///
+    /// Two pieces are one CN where no group has an L1 in both, their L0 are no more than another CN has, they hang on
+    /// one block of CNs or on two that share no TN, and fewer gaps are left so: as many links would be missing at most as
+    /// switches, if they were two CNs.
+    fn join_pieces(&mut self) {
+        let mut pieces: Vec<Piece> = (0..self.cns)
+            .map(|cn| Piece {
+                l0: 0,
+                l1: NodeId(NONE),
+                groups: BTreeSet::new(),
+                block: self.cn_block[cn as usize],
+            })
             .collect();
-        if alone.is_empty() {
-            return;
+        for l0 in self.of_tier(L0) {
+            pieces[self.cn[l0.index()] as usize].l0 += 1;
         }
-        let mut taken: BTreeSet<(u32, u32)> = (l1s.iter())
-            .map(|l1| (self.cn[l1.index()], self.group[l1.index()]))
+        let mut block_groups = vec![BTreeSet::new(); self.blocks as usize];
+        for l1 in self.of_tier(L1) {
+            let piece = &mut pieces[self.cn[l1.index()] as usize];
+            let group = self.group[l1.index()];
+            piece.l1 = l1;
+            piece.groups.insert(group);
+            block_groups[piece.block as usize].insert(group);
+        }
+        let (m, q) = (
+            self.groups as usize,
+            pieces.iter().map(|piece| piece.l0).max().unwrap_or(0),
+        );
+        let mut parts: Vec<usize> = (0..pieces.len())
+            .filter(|&cn| pieces[cn].groups.len() < m)
             .collect();
-        let mut dropped = Vec::new();
-        for l1 in alone {
-            let (own, group) = (self.cn[l1.index()], self.group[l1.index()]);
-            let home = (0..self.cns).find(|&cn| {
-                members[cn as usize] > 1
-                    && self.cn_block[cn as usize] == self.cn_block[own as usize]
-                    && !taken.contains(&(cn, group))
-            });
-            if let Some(home) = home {
-                taken.insert((home, group));
-                self.cn[l1.index()] = home;
-                dropped.push(own);
+        let in_order = parts.clone();
+        parts.sort_by_key(|&cn| pieces[cn].l0 + pieces[cn].groups.len());
+        let mut joined = false;
+        for part in parts {
+            let piece = &pieces[part];
+            let fits = |home: &Piece| {
+                let one_block = home.block == piece.block
+                    || block_groups[home.block as usize]
+                        .is_disjoint(&block_groups[piece.block as usize]);
+                let links = home.l0 * piece.groups.len() + piece.l0 * home.groups.len();
+                let switches =
+                    2 * (m + q) - (home.l0 + piece.l0 + home.groups.len() + piece.groups.len());
+                home.l0 > 0
+                    && home.l0 + piece.l0 <= q
+                    && links <= switches
+                    && one_block
+                    && home.groups.is_disjoint(&piece.groups)
+            };
+            let home = (in_order.iter().copied())
+                .filter(|&home| home != part && fits(&pieces[home]))
+                .min_by_key(|&home| (pieces[home].block != piece.block, home));
+            let Some(home) = home else { continue };
+            self.parts.cn.join(pieces[home].l1, piece.l1);
+            self.parts.block.join(pieces[home].l1, piece.l1);
+            joined = true;
+            let (from, to) = (piece.block, pieces[home].block);
+            let l0 = std::mem::take(&mut pieces[part].l0);
+            let groups = std::mem::take(&mut pieces[part].groups);
+            pieces[home].l0 += l0;
+            pieces[home].groups.extend(groups);
+            if from != to {
+                let groups = std::mem::take(&mut block_groups[from as usize]);
+                block_groups[to as usize].extend(groups);
+                for piece in &mut pieces {
+                    if piece.block == from {
+                        piece.block = to;
+                    }
+                }
             }
         }
-        // Close the gaps in the numbers.
-        let keep: Vec<u32> = (0..self.cns).filter(|cn| !dropped.contains(cn)).collect();
-        let mut renumbered = vec![NONE; self.cns as usize];
-        for (index, &cn) in (0..).zip(&keep) {
-            renumbered[cn as usize] = index;
+        if joined {
+            self.cn_block.clear();
+            (self.cns, self.blocks) = (0, 0);
+            self.number_cns();
         }
-        for cn in &mut self.cn {
-            if *cn != NONE {
-                *cn = renumbered[*cn as usize];
-            }
-        }
-        self.cn_block = keep.iter().map(|&cn| self.cn_block[cn as usize]).collect();
-        self.cns = keep.len() as u32;
     }
 
     /// The TNs of each group, in the order of their first L2.
