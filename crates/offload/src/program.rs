@@ -131,10 +131,10 @@ impl Program {
         let whole = nodes.len() - 1;
         // A child's outputs are its largest places, those whose parent is not its own.
         let mut found = |at: usize, parent: Place| {
-            if let Place::Child(child) = places[at] {
-                if parent != places[at] {
-                    inputs[child].push(at);
-                }
+            if let Place::Child(child) = places[at]
+                && parent != places[at]
+            {
+                inputs[child].push(at);
             }
             if places[at] != Place::Outside && parent == Place::Outside {
                 outputs.push(at);
@@ -249,7 +249,7 @@ impl Program {
             let missing = [step.left, step.right]
                 .into_iter()
                 .find(|&operand| !is_there(&there, operand))
-                .or((step.left == step.right).then_some(step.left));
+                .or_else(|| (step.left == step.right).then_some(step.left));
             if let Some(operand) = missing {
                 return Err(ProgramError::Step {
                     step: number,

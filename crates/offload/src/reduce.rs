@@ -290,3 +290,158 @@ on_pairs!(
     pair_f64 = f64,
     12
 );
+
+/// How a library's `MPI_Reduce_local` compares with [`combine`] for an operation, type and count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Likeness {
+    /// The same bits.
+    Same,
+    /// The same bits once left and right are exchanged.
+    Mirrored,
+    /// Other bits.
+    Other,
+}
+
+/// Questions to a library's `MPI_Reduce_local` that tell its arithmetic from ours. What it does can depend on the
+/// processor and on the number of elements (vectors, and what is left over), so that it is asked where it runs, once per
+/// operation, type and count.
+///
+/// ```
+/// use raddle_offload::reduce::{Likeness, Probe, combine};
+/// use raddle_wire::{DataType, Operation};
+/// let mut probe = Probe::new(Operation::Max, DataType::Double, 3).unwrap();
+/// while let Some([left, mut right]) = probe.question() {
+///     let inout = right.clone(); // here MPI_Reduce_local(left, right, ...) runs
+///     combine(Operation::Max, DataType::Double, &left, &inout, &mut right).unwrap();
+///     probe.answer(&right);
+/// }
+/// assert_eq!(probe.likeness(), Likeness::Same);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Probe {
+    operation: Operation,
+    data_type: DataType,
+    count: usize,
+    round: usize,
+    same: bool,
+    mirrored: bool,
+}
+
+impl Probe {
+    /// A probe with `count` elements.
+    ///
+    /// # Errors
+    /// When MPI does not define the operation on the type.
+    pub fn new(
+        operation: Operation,
+        data_type: DataType,
+        count: usize,
+    ) -> Result<Self, ReduceError> {
+        check(operation, data_type, [0; 3])?;
+        Ok(Self {
+            operation,
+            data_type,
+            count,
+            round: 0,
+            same: true,
+            mirrored: true,
+        })
+    }
+
+    /// The next operands, `in` and `inout`, in wire order; `None` when all was asked.
+    #[must_use]
+    pub fn question(&self) -> Option<[Vec<u8>; 2]> {
+        let pair = probe_pair(self.operation, self.data_type, self.round)?;
+        Some(pair.map(|element| element.repeat(self.count)))
+    }
+
+    /// What became of `inout`, in wire order.
+    pub fn answer(&mut self, inout: &[u8]) {
+        let Some([left, right]) = self.question() else {
+            return;
+        };
+        let is = |left: &[u8], right: &[u8]| {
+            let mut into = right.to_vec();
+            combine_into_right(self.operation, self.data_type, left, &mut into).is_ok()
+                && into == inout
+        };
+        let (same, mirrored) = (is(&left, &right), is(&right, &left));
+        self.same &= same;
+        self.mirrored &= mirrored;
+        self.round += 1;
+    }
+
+    /// The verdict on all answers so far.
+    #[must_use]
+    pub const fn likeness(&self) -> Likeness {
+        if self.same {
+            Likeness::Same
+        } else if self.mirrored {
+            Likeness::Mirrored
+        } else {
+            Likeness::Other
+        }
+    }
+}
+
+/// The element pair of a round: overflow and signs of whole numbers; both zeros, NaN on either side and infinities of
+/// floats. Two NaNs are not asked in sums and products: which one remains is promised by nobody.
+fn probe_pair(operation: Operation, data_type: DataType, round: usize) -> Option<[Vec<u8>; 2]> {
+    const DOUBLES: [[f64; 2]; 7] = [
+        [0.0, -0.0],
+        [-0.0, 0.0],
+        [f64::NAN, 1.0],
+        [1.0, f64::NAN],
+        [1.5, 2.25],
+        [-3.0, f64::INFINITY],
+        [f64::MAX, f64::MAX],
+    ];
+    // All bits, the sign bit, all but the sign bit, small numbers.
+    const WHOLE: [[u64; 2]; 6] = [
+        [u64::MAX, 1],
+        [1, u64::MAX],
+        [1 << 63, 1 << 63],
+        [u64::MAX >> 1, 1],
+        [3, 5],
+        [0, 2],
+    ];
+    const INDICES: [[i32; 2]; 2] = [[1, 2], [2, 1]];
+
+    let indices = if data_type.is_pair() {
+        INDICES.len()
+    } else {
+        1
+    };
+    let index = INDICES[round % indices];
+    let round = round / indices;
+    let value_size = if data_type.is_pair() {
+        data_type.size() - 4
+    } else {
+        data_type.size()
+    };
+    let [left, right] = if data_type.is_float() {
+        let &values = DOUBLES.get(round)?;
+        let sum = matches!(operation, Operation::Sum | Operation::Prod);
+        debug_assert!(!sum || !values.iter().all(|value| value.is_nan()));
+        values.map(|value| match value_size {
+            // A double's greatest number is infinite as a float.
+            4 => (value as f32).to_be_bytes().to_vec(),
+            _ => value.to_be_bytes().to_vec(),
+        })
+    } else {
+        WHOLE.get(round)?.map(|bits| {
+            let bytes = bits.to_be_bytes();
+            // Small numbers are those, great ones are cut to the width at their lower end.
+            let start = if bits < 8 { 8 - value_size } else { 0 };
+            let value = bytes[start..start + value_size].to_vec();
+            value
+        })
+    };
+    let mut pair = [left, right];
+    if data_type.is_pair() {
+        for (element, index) in pair.iter_mut().zip(index) {
+            element.extend(index.to_be_bytes());
+        }
+    }
+    Some(pair)
+}
