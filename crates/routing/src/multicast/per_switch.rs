@@ -18,57 +18,30 @@
 //! The tree of a group depends on its MGID, its members and the links that are up, on nothing else. When a link fails,
 //! only the groups on it take the next tree (of the same TN, then of the next TN, then of the next TN group); when
 //! it is repaired, those return.
+//!
+//! - here: [`PerSwitch`] and what callers change; `tree`: the tree of a group; `units`: its MLID, and merging.
+//! - `measures`: [`PerSwitchMeasures`]; `error`: [`PerSwitchError`].
+
+mod error;
+mod measures;
+mod tree;
+mod units;
 
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
 };
 
-use raddle_fabric::{CnTnMap, Fabric, NodeKind, Role};
+use raddle_fabric::{CnTnMap, Fabric};
 use raddle_units::{LinkId, NodeId, PortId};
 
-use crate::LinkState;
-
+use self::units::Unit;
+pub use self::{
+    error::{MAX_MLIDS, PerSwitchError},
+    measures::PerSwitchMeasures,
+};
 use super::{Colour, Mgid};
-
-/// Most MLIDs of a table: InfiniBand has 0xC000 to 0xFFFE.
-pub const MAX_MLIDS: u32 = 16_383;
-
-/// Why a per-switch engine refuses.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PerSwitchError {
-    /// The number of MLIDs makes no sense.
-    #[error("{mlids} MLIDs: a multicast table has 1 to {MAX_MLIDS} of them")]
-    Mlids {
-        /// What was asked for.
-        mlids: u32,
-    },
-    /// A member is not one of the fabric's nodes.
-    #[error("group {mgid}: member {node} is not a node of this fabric")]
-    UnknownMember {
-        /// The group.
-        mgid: u64,
-        /// The member.
-        node: NodeId,
-    },
-    /// The link state belongs to another fabric.
-    #[error("the link state has {state} links but the fabric {fabric}; make it for this fabric")]
-    ForeignLinkState {
-        /// Links of the state.
-        state: usize,
-        /// Links of the fabric.
-        fabric: usize,
-    },
-    /// An MLID that the table does not have.
-    #[error("MLID {colour} is not one of 0 to {last}")]
-    UnknownMlid {
-        /// What was asked for.
-        colour: u16,
-        /// The highest one.
-        last: u32,
-    },
-}
+use crate::LinkState;
 
 /// What may happen to a group that grows into another group of its MLID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -100,60 +73,12 @@ pub struct Change {
     pub moved: Vec<(Mgid, Colour)>,
 }
 
-/// Numbers about the groups in place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PerSwitchMeasures {
-    /// Groups.
-    pub groups: usize,
-    /// Different trees, a merged one counted once.
-    pub trees: usize,
-    /// Groups that share a tree with another group.
-    pub merged_groups: usize,
-    /// MLIDs in use.
-    pub mlids: usize,
-    /// Most groups whose own tree uses one switch: no colouring without merging needs fewer MLIDs.
-    pub most_groups_on_a_switch: usize,
-    /// Most entries of one switch.
-    pub most_entries_of_a_switch: usize,
-    /// Entries of all switches.
-    pub entries: usize,
-    /// Hosts that get a packet they are no member for, when every group sends one packet.
-    pub foreign_deliveries: u64,
-    /// Members that no tree reaches because their links are down.
-    pub unreached_members: usize,
-    /// Groups whose tree is not the one of equation (3), because of links that are down.
-    pub displaced_groups: usize,
-}
-
-/// Switches of a tree with their ports, ascending.
-type Ports = BTreeMap<NodeId, Vec<PortId>>;
-
-#[derive(Clone, Debug)]
-struct GroupTree {
-    /// Height of the root: 1 for an L0 switch to 4.
-    height: u8,
-    ports: Ports,
-    unreached: usize,
-    /// Not the tree that it has while all links are up.
-    displaced: bool,
-}
-
 #[derive(Clone, Debug)]
 struct Group {
     members: BTreeSet<NodeId>,
     unit: u32,
     /// Keeps its MLID whatever happens.
     fixed: bool,
-}
-
-/// Groups that share a tree; mostly one.
-#[derive(Clone, Debug)]
-struct Unit {
-    colour: Colour,
-    /// Ascending.
-    groups: Vec<Mgid>,
-    members: BTreeSet<NodeId>,
-    tree: GroupTree,
 }
 
 /// All groups of a fabric, their trees and MLIDs. Everything is deterministic: the same calls give the same tables.
@@ -491,47 +416,6 @@ impl PerSwitch {
         self.commit(moved)
     }
 
-    /// Counts what is in place. Takes time in proportion to all trees.
-    pub fn measures(&self) -> PerSwitchMeasures {
-        let mut own = vec![0usize; self.fabric.node_count()];
-        let mut entries = vec![0usize; self.fabric.node_count()];
-        let mut measures = PerSwitchMeasures {
-            groups: self.groups.len(),
-            trees: self.units.len(),
-            entries: self.owner.len(),
-            ..PerSwitchMeasures::default()
-        };
-        let mut colours = BTreeSet::new();
-        for unit in self.units.values() {
-            if !unit.tree.ports.is_empty() {
-                colours.insert(unit.colour);
-            }
-            measures.unreached_members += unit.tree.unreached;
-            for &mgid in &unit.groups {
-                let members = &self.groups[&mgid].members;
-                measures.foreign_deliveries += (unit.members.len() - members.len()) as u64;
-                if unit.groups.len() > 1 {
-                    measures.merged_groups += 1;
-                    for node in self.tree_of(mgid, members).ports.keys() {
-                        own[node.index()] += 1;
-                    }
-                } else {
-                    for node in unit.tree.ports.keys() {
-                        own[node.index()] += 1;
-                    }
-                }
-                measures.displaced_groups += usize::from(unit.tree.displaced);
-            }
-        }
-        for (node, _) in self.owner.keys() {
-            entries[node.index()] += 1;
-        }
-        measures.mlids = colours.len();
-        measures.most_groups_on_a_switch = own.into_iter().max().unwrap_or(0);
-        measures.most_entries_of_a_switch = entries.into_iter().max().unwrap_or(0);
-        measures
-    }
-
     /// Takes a group off its tree. The other groups of that tree come back with [`Self::put_back`], so that those
     /// that no longer meet are parted.
     fn take_out(&mut self, mgid: Mgid) -> Vec<(Mgid, Colour)> {
@@ -560,181 +444,6 @@ impl PerSwitch {
         }
     }
 
-    /// Finds an MLID for a group that has none: its own, the first that fits, the one where merging costs least.
-    fn place(&mut self, mgid: Mgid, at: Option<Colour>) {
-        let Some(group) = self.groups.get(&mgid) else {
-            return;
-        };
-        let keep = at.filter(|_| group.fixed || self.growth == Growth::Keep);
-        if let Some(colour) = keep {
-            self.merge_into(colour, mgid);
-            return;
-        }
-        let tree = self.tree_of(mgid, &group.members);
-        let colour = at
-            .filter(|&colour| self.fits(&tree, colour))
-            .or_else(|| self.first_that_fits(&tree));
-        match colour {
-            Some(colour) => {
-                let members = group.members.clone();
-                self.insert_unit(colour, vec![mgid], members, tree);
-            }
-            None => {
-                let colour = self.cheapest(mgid, at);
-                self.merge_into(colour, mgid);
-            }
-        }
-    }
-
-    fn fits(&self, tree: &GroupTree, colour: Colour) -> bool {
-        let (word, bit) = (colour.0 as usize / 64, 1u64 << (colour.0 % 64));
-        tree.ports
-            .keys()
-            .all(|node| self.used[node.index() * self.words + word] & bit == 0)
-    }
-
-    fn first_that_fits(&self, tree: &GroupTree) -> Option<Colour> {
-        (0..self.words).find_map(|word| {
-            let taken = tree.ports.keys().fold(0, |taken, node| {
-                taken | self.used[node.index() * self.words + word]
-            });
-            let colour = (word * 64) as u32 + (!taken).trailing_zeros();
-            (taken != u64::MAX && colour < self.mlids).then_some(Colour(colour as u16))
-        })
-    }
-
-    /// The MLID where merging adds the fewest foreign deliveries; `at` where it is one of them.
-    fn cheapest(&self, mgid: Mgid, at: Option<Colour>) -> Colour {
-        let mut best: Option<(u64, bool, Colour)> = None;
-        for colour in (0..self.mlids).map(|colour| Colour(colour as u16)) {
-            let limit = best.map_or(u64::MAX, |(cost, ..)| cost);
-            if let Some(cost) = self.cost(mgid, colour, limit) {
-                let candidate = (cost, at != Some(colour), colour);
-                if best.is_none_or(|best| candidate < best) {
-                    best = Some(candidate);
-                }
-            }
-        }
-        best.map_or(Colour(0), |(.., colour)| colour)
-    }
-
-    /// Foreign deliveries that merging into an MLID adds; `None` above `limit`.
-    fn cost(&self, mgid: Mgid, colour: Colour, limit: u64) -> Option<u64> {
-        let joined = self.closure(colour, mgid);
-        let groups = joined.groups.len() as u64;
-        let total = joined.members.len() as u64 * groups;
-        let own: u64 = joined
-            .groups
-            .iter()
-            .map(|mgid| self.groups[mgid].members.len() as u64)
-            .sum();
-        let already: u64 = joined
-            .units
-            .iter()
-            .map(|id| self.foreign(&self.units[id]))
-            .sum();
-        let cost = total.saturating_sub(own).saturating_sub(already);
-        (cost <= limit).then_some(cost)
-    }
-
-    fn foreign(&self, unit: &Unit) -> u64 {
-        let all = unit.members.len() as u64;
-        unit.groups
-            .iter()
-            .map(|mgid| all - self.groups[mgid].members.len() as u64)
-            .sum()
-    }
-
-    fn merge_into(&mut self, colour: Colour, mgid: Mgid) {
-        let joined = self.closure(colour, mgid);
-        for id in joined.units {
-            self.remove_unit(id);
-        }
-        self.insert_unit(colour, joined.groups, joined.members, joined.tree);
-    }
-
-    /// What a group becomes in an MLID: itself with all that its tree meets, and what their common tree meets, until it
-    /// meets nothing (Algorithm 2, as a fixpoint). The tree is that of the lowest MGID.
-    fn closure(&self, colour: Colour, mgid: Mgid) -> Joined {
-        let mut members = self.groups[&mgid].members.clone();
-        let mut groups = vec![mgid];
-        let mut units = BTreeSet::new();
-        loop {
-            let first = groups.iter().min().copied().unwrap_or(mgid);
-            let tree = self.tree_of(first, &members);
-            let met: BTreeSet<u32> = tree
-                .ports
-                .keys()
-                .filter_map(|&node| self.owner.get(&(node, colour)).copied())
-                .filter(|id| !units.contains(id))
-                .collect();
-            if met.is_empty() {
-                groups.sort_unstable();
-                return Joined {
-                    groups,
-                    members,
-                    units,
-                    tree,
-                };
-            }
-            for id in met {
-                let unit = &self.units[&id];
-                members.extend(&unit.members);
-                groups.extend(&unit.groups);
-                units.insert(id);
-            }
-        }
-    }
-
-    fn insert_unit(
-        &mut self,
-        colour: Colour,
-        groups: Vec<Mgid>,
-        members: BTreeSet<NodeId>,
-        tree: GroupTree,
-    ) {
-        let id = self.next_unit;
-        self.next_unit = self.next_unit.wrapping_add(1);
-        for mgid in &groups {
-            if let Some(group) = self.groups.get_mut(mgid) {
-                group.unit = id;
-            }
-        }
-        let (word, bit) = (colour.0 as usize / 64, 1u64 << (colour.0 % 64));
-        for &node in tree.ports.keys() {
-            self.before.entry((node, colour)).or_default();
-            self.used[node.index() * self.words + word] |= bit;
-            self.owner.insert((node, colour), id);
-        }
-        self.units.insert(
-            id,
-            Unit {
-                colour,
-                groups,
-                members,
-                tree,
-            },
-        );
-    }
-
-    fn remove_unit(&mut self, id: u32) {
-        let Some(unit) = self.units.remove(&id) else {
-            return;
-        };
-        let colour = unit.colour;
-        let (word, bit) = (colour.0 as usize / 64, 1u64 << (colour.0 % 64));
-        for (node, ports) in unit.tree.ports {
-            self.before.entry((node, colour)).or_insert(ports);
-            self.used[node.index() * self.words + word] &= !bit;
-            self.owner.remove(&(node, colour));
-        }
-        for mgid in &unit.groups {
-            if let Some(group) = self.groups.get_mut(mgid) {
-                group.unit = u32::MAX;
-            }
-        }
-    }
-
     fn commit(&mut self, moved: BTreeMap<Mgid, Colour>) -> Change {
         let before = std::mem::take(&mut self.before);
         let entries = before
@@ -751,18 +460,6 @@ impl PerSwitch {
             moved: moved.into_iter().collect(),
         }
     }
-
-    /// The tree of a group with these members (Algorithm 1), over links that are up.
-    fn tree_of(&self, mgid: Mgid, members: &BTreeSet<NodeId>) -> GroupTree {
-        Build::new(self, members).run(mgid)
-    }
-}
-
-struct Joined {
-    groups: Vec<Mgid>,
-    members: BTreeSet<NodeId>,
-    units: BTreeSet<u32>,
-    tree: GroupTree,
 }
 
 fn check_links(fabric: &Fabric, links: &LinkState) -> Result<(), PerSwitchError> {
@@ -773,203 +470,4 @@ fn check_links(fabric: &Fabric, links: &LinkState) -> Result<(), PerSwitchError>
         state: links.link_count(),
         fabric: fabric.links().len(),
     })
-}
-
-/// Building one tree.
-struct Build<'a> {
-    engine: &'a PerSwitch,
-    /// Ports to members at each L0 switch.
-    leaves: Ports,
-    /// Coordinates (CN, number in it) of those switches.
-    places: Vec<(u32, NodeId)>,
-    unreached: usize,
-}
-
-impl<'a> Build<'a> {
-    fn new(engine: &'a PerSwitch, members: &BTreeSet<NodeId>) -> Self {
-        let mut leaves = Ports::new();
-        let mut unreached = 0;
-        for &host in members {
-            if engine.fabric.kind(host) == NodeKind::Switch {
-                leaves.entry(host).or_default();
-                continue;
-            }
-            let up = engine
-                .fabric
-                .ports_of(host)
-                .iter()
-                .find(|port| engine.links.is_up(port.link));
-            match up {
-                Some(port) => {
-                    let switch = engine.fabric.port(port.peer).node;
-                    leaves.entry(switch).or_default().push(port.peer);
-                }
-                None => unreached += 1,
-            }
-        }
-        let mut places = Vec::with_capacity(leaves.len());
-        for (&switch, ports) in &mut leaves {
-            ports.sort_unstable();
-            let cn = match engine.map.role(switch) {
-                Role::L0 { cn, .. } => cn,
-                _ => u32::MAX,
-            };
-            places.push((cn, switch));
-        }
-        places.sort_unstable();
-        Self {
-            engine,
-            leaves,
-            places,
-            unreached,
-        }
-    }
-
-    fn run(self, mgid: Mgid) -> GroupTree {
-        let shape = self.engine.map.shape();
-        let strange = self.places.iter().any(|&(cn, _)| cn == u32::MAX);
-        let one_cn = self.places.windows(2).all(|pair| pair[0].0 == pair[1].0);
-        let w = shape.w.max(1);
-        let one_block = self
-            .places
-            .windows(2)
-            .all(|pair| pair[0].0 / w == pair[1].0 / w);
-        if self.places.len() <= 1 {
-            return self.finish(Ports::new(), 1, 0);
-        }
-        // Equation (3): the tree, its TN group and the TN in it.
-        let trees = u64::from(self.engine.mlids) * u64::from(shape.m);
-        let tree = mgid.0 % trees;
-        let (turn, home) = (tree / u64::from(shape.m), tree % u64::from(shape.m));
-        let mut attempt = 0usize;
-        for step in (0..shape.m).filter(|_| !strange) {
-            let g = ((home + u64::from(step)) % u64::from(shape.m)) as u32;
-            if one_cn {
-                if let Some(ports) = self.in_cn(g) {
-                    return self.finish(ports, 2, attempt);
-                }
-                attempt += 1;
-                continue;
-            }
-            for within in 0..shape.p {
-                let tn = g * shape.p + ((turn + u64::from(within)) % u64::from(shape.p)) as u32;
-                let roots = if one_block { 1 } else { shape.w };
-                for j in 0..roots {
-                    if let Some(ports) = self.in_tn(g, tn, (!one_block).then_some(j)) {
-                        return self.finish(ports, if one_block { 3 } else { 4 }, attempt);
-                    }
-                    attempt += 1;
-                }
-            }
-        }
-        self.by_search()
-    }
-
-    /// The tree rooted in L1 switch `g` of the only CN.
-    fn in_cn(&self, g: u32) -> Option<Ports> {
-        let mut ports = Ports::new();
-        for &(cn, l0) in &self.places {
-            self.join(&mut ports, l0, self.engine.map.l1(cn, g)?)?;
-        }
-        Some(ports)
-    }
-
-    /// The tree in a TN: rooted in its L2 switch where all CNs hang on one, else in its L3 switch `l3`.
-    fn in_tn(&self, g: u32, tn: u32, l3: Option<u32>) -> Option<Ports> {
-        let map = &self.engine.map;
-        let w = map.shape().w.max(1);
-        let mut ports = Ports::new();
-        let (mut last_cn, mut last_block) = (None, None);
-        for &(cn, l0) in &self.places {
-            let l1 = map.l1(cn, g)?;
-            self.join(&mut ports, l0, l1)?;
-            if last_cn.replace(cn) == Some(cn) {
-                continue;
-            }
-            let l2 = map.l2(tn, cn / w)?;
-            self.join(&mut ports, l1, l2)?;
-            let Some(j) = l3 else { continue };
-            if last_block.replace(cn / w) != Some(cn / w) {
-                self.join(&mut ports, l2, map.l3(tn, j)?)?;
-            }
-        }
-        Some(ports)
-    }
-
-    /// Adds the link between two switches at both ends; `None` where it is missing or down.
-    fn join(&self, ports: &mut Ports, below: NodeId, above: NodeId) -> Option<()> {
-        let fabric = &self.engine.fabric;
-        let up = self.engine.map.port_between(below, above)?;
-        let port = fabric.port(up);
-        if !self.engine.links.is_up(port.link) {
-            return None;
-        }
-        ports.entry(below).or_default().push(up);
-        ports.entry(above).or_default().push(port.peer);
-        Some(())
-    }
-
-    fn finish(self, mut ports: Ports, height: u8, attempt: usize) -> GroupTree {
-        for (switch, leaves) in self.leaves {
-            ports.entry(switch).or_default().extend(leaves);
-        }
-        for list in ports.values_mut() {
-            list.sort_unstable();
-        }
-        GroupTree {
-            height,
-            ports,
-            unreached: self.unreached,
-            displaced: attempt > 0,
-        }
-    }
-
-    /// Where no regular tree is whole: shortest ways from the first member's switch, whatever they are. Members that
-    /// are cut off from it have such a tree among themselves.
-    fn by_search(mut self) -> GroupTree {
-        let fabric = &self.engine.fabric;
-        let mut towards: BTreeMap<NodeId, PortId> = BTreeMap::new();
-        let mut seen = BTreeSet::new();
-        let mut ports = Ports::new();
-        let mut roots = 0;
-        let places = std::mem::take(&mut self.places);
-        // Which search has found each of our switches.
-        let mut island = BTreeMap::new();
-        for &(_, l0) in &places {
-            if seen.insert(l0) {
-                roots += 1;
-                let mut queue = vec![l0];
-                let mut head = 0;
-                while let Some(&node) = queue.get(head) {
-                    head += 1;
-                    island.insert(node, roots);
-                    for port in fabric.ports_of(node) {
-                        let peer = fabric.port(port.peer).node;
-                        if fabric.kind(peer) == NodeKind::Switch
-                            && self.engine.links.is_up(port.link)
-                            && seen.insert(peer)
-                        {
-                            towards.insert(peer, port.peer);
-                            queue.push(peer);
-                        }
-                    }
-                }
-            }
-            if island.get(&l0) != Some(&1) {
-                self.unreached += self.leaves.get(&l0).map_or(0, Vec::len);
-            }
-            let mut node = l0;
-            while let Some(&up) = towards.get(&node) {
-                let list = ports.entry(node).or_default();
-                if list.contains(&up) {
-                    break;
-                }
-                list.push(up);
-                let down = fabric.port(up).peer;
-                node = fabric.port(down).node;
-                ports.entry(node).or_default().push(down);
-            }
-        }
-        self.finish(ports, 4, 1)
-    }
 }
