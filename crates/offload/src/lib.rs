@@ -8,12 +8,14 @@
 //! - [`program`]: that tree cut into what each node of the aggregation tree can do.
 //! - [`roles`]: who leads and who sends to whom, as published.
 //! - [`switch`], [`member`]: the two ends of a group.
+//! - [`endpoint`]: a member with its recovery, for programs.
 //! - [`setup`], [`tree`]: how a group comes to be.
 //! - [`recovery`]: how all members leave together.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
 
+pub mod endpoint;
 pub mod member;
 pub mod order;
 pub mod program;

@@ -1,1 +1,0 @@
-//! How a group comes to be.
