@@ -142,3 +142,9 @@ def capacity_file(text: str, path: str) -> str:
 
 def place(text: str, path: str, backfill: bool, widen: bool) -> str:
     """Place the jobs of job TOML `text` by the seven rules; JSON with a row per job."""
+
+def settings() -> str:
+    """Every RADDLE_* variable, as TOML: `[[setting]]` name, used_by, values, default, meaning."""
+
+def job_key(secret: bytes, job: int) -> bytes:
+    """Key (16 bytes) of a job at a site with this secret (32 bytes), as its switches derive it."""

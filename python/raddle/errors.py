@@ -1,6 +1,13 @@
 """What raddle raises: one family, so that a caller may catch all of it at once."""
 
-__all__ = ["ExperimentError", "RaddleError", "ResultsError", "RunCancelled", "RunFailed"]
+__all__ = [
+    "ExperimentError",
+    "LabError",
+    "RaddleError",
+    "ResultsError",
+    "RunCancelled",
+    "RunFailed",
+]
 
 
 class RaddleError(Exception):
@@ -9,6 +16,10 @@ class RaddleError(Exception):
 
 class ExperimentError(RaddleError):
     """An experiment, map or flow file is wrong; the message names file, place and cure."""
+
+
+class LabError(RaddleError):
+    """A lab cannot be built, is not there, or is in use; the message names the way out."""
 
 
 class ResultsError(RaddleError):

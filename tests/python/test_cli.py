@@ -172,8 +172,8 @@ def test_doctor_names_a_cure_for_what_is_missing(core: SyntheticCore) -> None:
 
 
 def test_an_unknown_variable_is_named(core: SyntheticCore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RADDLE_JOB", "3")
-    assert "RADDLE_JOB is not known" in invoke("init").stderr
+    monkeypatch.setenv("RADDLE_JOBBS", "3")
+    assert "RADDLE_JOBBS is not known" in invoke("init").stderr
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 
 mod error;
 mod fabrics;
+mod lab;
 mod plans;
 mod routes;
 
@@ -226,6 +227,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(routes::capacity, module)?)?;
     module.add_function(wrap_pyfunction!(routes::capacity_file, module)?)?;
     module.add_function(wrap_pyfunction!(routes::place, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::settings, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::job_key, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(experiment_schema, module)?)?;

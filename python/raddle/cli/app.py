@@ -7,12 +7,21 @@ from typing import Annotated
 
 import typer
 
-from raddle.cli import fabric, traffic
+from raddle.cli import fabric, lab, traffic
 from raddle.cli.capacity import capacity
+from raddle.cli.config import config
 from raddle.cli.mgid import mgid
 from raddle.cli.place import place
 from raddle.cli.route import route
-from raddle.cli.talk import EXIT_INTERRUPTED, guarded, print_json, print_table, progress_wanted, say
+from raddle.cli.talk import (
+    EXIT_INTERRUPTED,
+    guarded,
+    print_json,
+    print_table,
+    progress_wanted,
+    say,
+    terminate_like_interrupt,
+)
 from raddle.errors import ExperimentError
 
 __all__ = ["app"]
@@ -56,6 +65,7 @@ app = typer.Typer(
 )
 app.add_typer(fabric.app, name="fabric")
 app.add_typer(traffic.app, name="traffic")
+app.add_typer(lab.app, name="lab")
 app.command(
     name="route",
     epilog=_examples(
@@ -90,6 +100,13 @@ app.command(
         "raddle place jobs.toml --backfill --json | jq '.jobs[] | {name, state, reason}'",
     ),
 )(place)
+app.command(
+    name="config",
+    epilog=_examples(
+        "raddle config                       every RADDLE_* variable, its value and default",
+        "raddle config --json | jq '.settings[] | select(.set)'",
+    ),
+)(config)
 
 
 def _version(value: bool) -> None:
@@ -154,7 +171,7 @@ def run(
         else:
             show_plan(plan, jobs)
         return
-    _terminate_like_interrupt()
+    terminate_like_interrupt()
     watch = None
     if progress_wanted(quiet=quiet or as_json):
         from raddle.cli.progress import RunProgress
@@ -241,7 +258,7 @@ def sweep(
         else:
             show_sweep_plan(points, jobs)
         return
-    _terminate_like_interrupt()
+    terminate_like_interrupt()
     if progress_wanted(quiet=quiet or as_json):
         from raddle.cli.progress import RunProgress
 
@@ -420,12 +437,3 @@ def doctor(as_json: AsJson = False) -> None:
         )
     if not healthy:
         answer_no()
-
-
-def _terminate_like_interrupt() -> None:
-    """Batch systems end jobs with SIGTERM: keep what is done, as after Ctrl-C."""
-    import signal
-    import threading
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -6,7 +6,9 @@ Exit codes: 0 done; 1 the answer is no; 2 bad usage or input; 70 a bug of ours; 
 import functools
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, ParamSpec
 
@@ -15,7 +17,6 @@ import typer
 from raddle.errors import RaddleError, RunFailed
 
 __all__ = [
-    "ENVIRONMENT",
     "EXIT_BUG",
     "EXIT_INTERRUPTED",
     "EXIT_NO",
@@ -26,15 +27,10 @@ __all__ = [
     "print_table",
     "progress_wanted",
     "say",
+    "terminate_like_interrupt",
 ]
 
 EXIT_NO, EXIT_USAGE, EXIT_BUG, EXIT_INTERRUPTED = 1, 2, 70, 130
-
-ENVIRONMENT: Mapping[str, str] = {
-    "RADDLE_NO_PROGRESS": "any value hides the progress bar",
-    "RADDLE_JOBS": "runs at the same time (as --jobs; the option wins)",
-}
-"""Every environment variable that raddle reads, beside NO_COLOR."""
 
 P = ParamSpec("P")
 
@@ -68,6 +64,12 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: i
 def progress_wanted(*, quiet: bool) -> bool:
     """A progress bar is for people who watch: on a terminal, and not switched off."""
     return not quiet and sys.stderr.isatty() and not os.environ.get("RADDLE_NO_PROGRESS")
+
+
+def terminate_like_interrupt() -> None:
+    """Batch systems end jobs with SIGTERM: end as after Ctrl-C, with what is done kept in order."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def answer_no() -> NoReturn:
@@ -140,7 +142,15 @@ def _import_words(error: ImportError) -> str:
 
 
 def _warn_of_unknown_variables() -> None:
-    for name in os.environ:
-        if name.startswith("RADDLE_") and name not in ENVIRONMENT:
-            known = ", ".join(ENVIRONMENT)
-            say(f"warning: environment variable {name} is not known (known: {known})")
+    mine = sorted(name for name in os.environ if name.startswith("RADDLE_"))
+    if not mine:
+        return
+    try:
+        from raddle.cli.config import settings
+
+        known = {row["name"] for row in settings()}
+    except ImportError:
+        return  # said by the command itself, if it needs the compiled part
+    for name in mine:
+        if name not in known:
+            say(f"warning: environment variable {name} is not known (`raddle config` lists them)")

@@ -1,0 +1,378 @@
+"""`raddle lab`: a virtual cluster on this machine."""
+
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from raddle.cli.talk import (
+    answer_no,
+    guarded,
+    print_json,
+    print_table,
+    progress_wanted,
+    say,
+    terminate_like_interrupt,
+)
+
+__all__ = ["app"]
+
+
+def _examples(*lines: str) -> str:
+    return "\n\n".join(["[bold]Examples[/bold]", *lines])
+
+
+app = typer.Typer(
+    help="A virtual cluster on this Linux machine: hosts, switches, links with rates, and mpirun.",
+    epilog=_examples(
+        "raddle lab up --hosts 16                     16 hosts, 4 TORs, a SPINE",
+        "raddle lab mpirun --hosts 9 -- ./solver      plain MPI between nine of them",
+        "raddle lab exec h1 -- ping -c1 h16           any command on a host",
+        "raddle lab down                              nothing is left",
+    ),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Name = Annotated[str, typer.Option("--name", help="Which lab; several may be up at once.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")]
+
+
+class Offload(StrEnum):
+    """What is inside the switches."""
+
+    OFF = "off"
+    SOCKETS = "sockets"
+    XDP = "xdp"
+
+
+class LeaderMode(StrEnum):
+    """Who speaks to the switch."""
+
+    NODE = "node"
+    SOCKET = "socket"
+
+
+class MpiLibrary(StrEnum):
+    """Whose mpirun."""
+
+    OPENMPI = "openmpi"
+    MPICH = "mpich"
+
+
+class SwitchAction(StrEnum):
+    """What to do to a switch."""
+
+    START = "start"
+    STOP = "stop"
+    KILL = "kill"
+    RESTART = "restart"
+
+
+@app.command(
+    epilog=_examples(
+        "raddle lab up --hosts 16",
+        "raddle lab up --hosts 8 --hosts-per-tor 2 --offload sockets",
+        "raddle lab up --hosts 2 --rails 2 --rates 400Mbps,100Mbps --name rails",
+    )
+)
+@guarded
+def up(
+    hosts: Annotated[int, typer.Option("--hosts", "-n", help="Hosts: h1, h2, ...")] = 4,
+    hosts_per_tor: Annotated[
+        int, typer.Option("--hosts-per-tor", help="Hosts of a TOR; a SPINE joins several TORs.")
+    ] = 4,
+    sockets: Annotated[
+        int, typer.Option("--sockets", help="CPU sockets that each host pretends to have.")
+    ] = 1,
+    rails: Annotated[
+        int, typer.Option("--rails", help="Links of a host: e0, e1, ...; each has own switches.")
+    ] = 1,
+    rates: Annotated[
+        str | None,
+        typer.Option(
+            "--rates",
+            metavar="RATE,...",
+            help="Rate of each rail, shaped at the sending host.",
+            show_default="not shaped",
+        ),
+    ] = None,
+    offload: Annotated[
+        Offload, typer.Option("--offload", help="off: the kernel's bridge; else raddle-switch.")
+    ] = Offload.OFF,
+    name: Name = "lab",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take down a lab of that name first.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build a lab; returns when all hosts reach each other and all switches answer."""
+    import time
+
+    from raddle.lab import Backend, Lab, LabSpec
+    from raddle.lab.topology import parse_rate
+
+    spec = LabSpec(
+        name=name,
+        hosts=hosts,
+        hosts_per_tor=hosts_per_tor,
+        sockets=sockets,
+        rails=rails,
+        rates=tuple(map(parse_rate, rates.split(","))) if rates else (),
+    )
+    terminate_like_interrupt()
+    begun = time.monotonic()
+    with _progress(shown=progress_wanted(quiet=quiet or as_json)) as tell:
+        lab = Lab.up(spec, Backend(offload.value), replace=replace, tell=tell)
+    if as_json:
+        print_json(lab.status())
+    elif not quiet:
+        tors = sum(s.tier == 1 for s in lab.topology.switches)
+        spines = len(lab.topology.switches) - tors
+        say(
+            f"lab `{name}` is up after {time.monotonic() - begun:.1f} s: {_many(hosts, 'host')}, "
+            f"{_many(tors, 'TOR')}, {_many(spines, 'SPINE')}, offload {offload.value}"
+        )
+
+
+@app.command(
+    epilog=_examples(
+        "raddle lab exec h3 -- hostname",
+        "raddle lab exec h1 -- ping -c 3 h4",
+        "raddle lab exec tor1 -- tcpdump -ni h1",
+        "raddle lab exec h1                           a shell on the host",
+    ),
+    context_settings={"allow_interspersed_args": False},
+)
+@guarded
+def exec(
+    host: Annotated[str, typer.Argument(help="A host or switch.", show_default=False)],
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A command; a shell if left out.")
+    ] = None,
+    name: Name = "lab",
+) -> None:
+    """Run a command on a host; its exit status is ours."""
+    from raddle.lab import Lab
+
+    words = list(command or ())
+    if words and words[0] == "--":
+        del words[0]
+    lab = Lab.find(name)
+    inside = lab.command(host, words or [os.environ.get("SHELL", "/bin/sh")])
+    os.execvpe(inside[0], inside, lab.environment())
+
+
+@app.command(
+    epilog=_examples(
+        "raddle lab mpirun --hosts 4 -- ./solver input.txt",
+        "raddle lab mpirun --hosts 9 --ppn 2 --offload xdp --mode node -- ./solver",
+        "raddle lab mpirun --hosts h2,h5,h7 --ppn 1,3,2 -- ./uneven",
+        "raddle lab mpirun --mpi-args '--mca coll_tuned_use_dynamic_rules 1' -- ./solver",
+    ),
+    context_settings={"allow_interspersed_args": False},
+)
+@guarded
+def mpirun(
+    program: Annotated[
+        list[str], typer.Argument(help="The program and its words.", show_default=False)
+    ],
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            "--hosts", "-n", metavar="N|H,...", help="So many, or these.", show_default="all"
+        ),
+    ] = None,
+    ppn: Annotated[
+        str, typer.Option("--ppn", metavar="P|P,...", help="Ranks of a host, or of each host.")
+    ] = "1",
+    offload: Annotated[
+        Offload | None,
+        typer.Option(
+            "--offload",
+            help="off: plain MPI over the kernel's bridge. Else Raddle's library is under the "
+            "program; if the switches run something else, they change in place.",
+            show_default="what the lab runs",
+        ),
+    ] = None,
+    mode: Annotated[
+        LeaderMode, typer.Option("--mode", help="Who speaks to the switch: one per node or socket.")
+    ] = LeaderMode.NODE,
+    mpi: Annotated[MpiLibrary, typer.Option("--mpi", help="Whose mpirun.")] = MpiLibrary.OPENMPI,
+    mpi_args: Annotated[
+        str,
+        typer.Option("--mpi-args", metavar="WORDS", help="More words for mpirun, as one string."),
+    ] = "",
+    name: Name = "lab",
+) -> None:
+    """Run an MPI program on hosts of a lab; its exit status is ours."""
+    from raddle.lab import Backend, Lab, Mode
+    from raddle.lab.mpi import Mpi, MpiRun, execute, parse_hosts, parse_ppn
+
+    lab = Lab.find(name)
+    chosen = parse_hosts(lab, hosts)
+    try:
+        more = tuple(shlex.split(mpi_args))
+    except ValueError as error:
+        msg = f"{mpi_args!r}: {error}"
+        raise typer.BadParameter(msg, param_hint="--mpi-args") from None
+    run = MpiRun(
+        hosts=chosen,
+        ppn=parse_ppn(ppn, len(chosen)),
+        backend=lab.backend if offload is None else Backend(offload.value),
+        mode=Mode(mode.value),
+        mpi=Mpi(mpi.value),
+        program=tuple(program),
+        mpi_args=more,
+    )
+    terminate_like_interrupt()
+    status = execute(lab, run)
+    if status:
+        raise typer.Exit(status)
+
+
+@app.command(epilog=_examples("raddle lab status", "raddle lab status --json | jq .switches"))
+@guarded
+def status(name: Name = "lab", as_json: AsJson = False) -> None:
+    """Show a lab: hosts, switches, addresses, what runs; exit 1 if a switch does not work."""
+    from raddle.lab import Lab
+
+    found = Lab.find(name).status()
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+    if not all(switch["works"] for switch in found["switches"]):
+        answer_no()
+
+
+@app.command(name="list", epilog=_examples("raddle lab list", "raddle lab list --json"))
+@guarded
+def list_labs(as_json: AsJson = False) -> None:
+    """Show all labs of this machine, and what is left of broken ones."""
+    from raddle.errors import LabError
+    from raddle.lab import Lab
+
+    labs: list[dict[str, Any]] = []
+    for name in Lab.known():
+        try:
+            found = Lab.find(name).status()
+        except LabError:
+            labs.append({"name": name, "complete": False})
+            continue
+        keys = ("offload", "up_s", "processes")
+        counted = {what: len(found[what]) for what in ("hosts", "switches")}
+        labs.append({"name": name, "complete": True, **counted, **{k: found[k] for k in keys}})
+    if as_json:
+        print_json({"labs": labs})
+        return
+    rows = [
+        (
+            lab["name"],
+            *(str(lab.get(k, "")) for k in ("hosts", "switches", "offload", "processes")),
+            "" if lab["complete"] else "not complete: raddle lab down",
+        )
+        for lab in labs
+    ]
+    print_table(("lab", "hosts", "switches", "offload", "processes", ""), rows)
+    if not rows:
+        say("no lab is up")
+
+
+@app.command(
+    epilog=_examples(
+        "raddle lab switch tor1 kill       as if its power failed",
+        "raddle lab switch tor1 start",
+        "raddle lab switch spine1 restart",
+    )
+)
+@guarded
+def switch(
+    switch: Annotated[str, typer.Argument(help="A switch, as in status.", show_default=False)],
+    action: Annotated[SwitchAction, typer.Argument(help="stop asks it to end.")],
+    name: Name = "lab",
+) -> None:
+    """Stop, kill or start a raddle-switch of a lab, to see what programs do then."""
+    from raddle.lab import Lab
+
+    lab = Lab.find(name)
+    if action is not SwitchAction.START:
+        lab.end_switch(switch, at_once=action is not SwitchAction.STOP)
+    if action in (SwitchAction.START, SwitchAction.RESTART):
+        lab.start_switch(switch)
+
+
+@app.command(epilog=_examples("raddle lab down", "raddle lab down --all"))
+@guarded
+def down(
+    name: Name = "lab",
+    every: Annotated[bool, typer.Option("--all", help="All labs of this machine.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """End all that runs in a lab and remove it, whatever is left of it."""
+    from raddle.lab import Lab
+
+    gone = [lab for lab in (Lab.known() if every else [name]) if Lab.down(lab)]
+    if as_json:
+        print_json({"down": gone})
+    elif not quiet:
+        say(f"{_many(len(gone), 'lab')} down: {', '.join(gone)}" if gone else "no lab was up")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Callable[[str], None]]:
+    """A line that says what is being done, for people who watch."""
+    if not shown:
+        yield lambda step: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("building the lab") as line:
+        yield line.update
+
+
+def _show(found: dict[str, Any]) -> None:
+    from raddle.text import duration_s
+
+    rates = found["rates_bps"]
+    shaped = "not shaped" if rates is None else ", ".join(f"{r / 1e6:g} Mbit/s" for r in rates)
+    print(
+        f"lab {found['name']}: offload {found['offload']}, links {shaped}, up for "
+        f"{duration_s(found['up_s'])}, {_processes(found['processes'])}"
+    )
+    print()
+    print_table(
+        ("host", "addresses", "TOR"),
+        [(h["name"], " ".join(h["addresses"]), h["tor"]) for h in found["hosts"]],
+        left=3,
+    )
+    print()
+    rows = [
+        (
+            s["name"],
+            s["address"],
+            "TOR" if s["tier"] == 1 else "SPINE",
+            "bridge" if s["process"] is None else f"process {s['process']}",
+            "works" if s["works"] else "DEAD",
+            " ".join(s["ports"]),
+        )
+        for s in found["switches"]
+    ]
+    print_table(("switch", "address", "tier", "runs", "", "ports"), rows, left=6)
+
+
+def _processes(count: int) -> str:
+    return "nothing runs" if count == 0 else "1 process" if count == 1 else f"{count} processes"

@@ -1,0 +1,175 @@
+"""`mpirun` inside a lab, with and without Raddle's library under the program."""
+
+import secrets
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from raddle.errors import LabError
+from raddle.lab.jobs import job_key
+from raddle.lab.tools import check_machine, mpi_library
+from raddle.lab.topology import Backend, Host, Mode
+from raddle.lab.virtual import Lab
+
+__all__ = ["Mpi", "MpiRun", "execute", "parse_hosts", "parse_ppn"]
+
+JOBS = 2**32 - 1
+MOST_RANKS_PER_HOST = 512
+PATIENCE_S = 4.0
+
+
+class Mpi(StrEnum):
+    """Which MPI library starts the program."""
+
+    OPENMPI = "openmpi"
+    MPICH = "mpich"
+
+
+OPENMPI_PARAMETERS = {
+    "plm": "rsh",
+    # A tree would start agents from other hosts than the first.
+    "plm_rsh_no_tree_spawn": "1",
+    "oob_tcp_if_include": "e0",
+    "pml": "ob1",
+    "btl": "tcp,self,vader",
+    # More ranks than cores is the rule here: bound or spinning ones would wait for each other's
+    # time slices, milliseconds for every message.
+    "hwloc_base_binding_policy": "none",
+    "rmaps_base_oversubscribe": "1",
+    "mpi_yield_when_idle": "1",
+}
+
+PROGRAMS = {Mpi.OPENMPI: "mpirun.openmpi", Mpi.MPICH: "mpiexec.mpich"}
+
+
+@dataclass(frozen=True, slots=True)
+class MpiRun:
+    """A program under MPI. `ppn` has the ranks of each host; ranks of a host are consecutive."""
+
+    hosts: tuple[Host, ...]
+    ppn: tuple[int, ...]
+    backend: Backend
+    mode: Mode
+    mpi: Mpi
+    program: tuple[str, ...]
+    mpi_args: tuple[str, ...] = ()
+
+    def settings(self, lab: Lab, job: int) -> dict[str, str]:
+        """What Raddle's library is told, by environment; nothing if the program runs without."""
+        if self.backend is Backend.OFF:
+            return {}
+        return {
+            "RADDLE_JOB": str(job),
+            "RADDLE_JOB_KEY": job_key(lab.state.secret, job),
+            "RADDLE_MODE": self.mode.value,
+            "RADDLE_SOCKETS": str(lab.topology.spec.sockets),
+            "RADDLE_INTERFACE": "e0",
+        }
+
+    def command(self, lab: Lab) -> list[str]:
+        """The words of mpirun. Only the program itself gets the library under it."""
+        places = ",".join(f"{h.name}:{n}" for h, n in zip(self.hosts, self.ppn, strict=True))
+        ranks = str(sum(self.ppn))
+        library = None if self.backend is Backend.OFF else mpi_library()
+        if self.mpi is Mpi.OPENMPI:
+            words = ["-H", places, "-np", ranks]
+            preload = ["-x", f"LD_PRELOAD={library}"]
+        else:
+            words = ["-launcher", "ssh", "-launcher-exec", str(lab.state.agent), "-iface", "e0"]
+            words += ["-hosts", places, "-n", ranks]
+            preload = ["-genv", "LD_PRELOAD", str(library)]
+        if library is not None:
+            words += preload
+        return [PROGRAMS[self.mpi], *words, *self.mpi_args, *self.program]
+
+    def environment(self, lab: Lab, settings: Mapping[str, str]) -> dict[str, str]:
+        """The environment of mpirun, which the agent hands on to every host.
+
+        Parameters of the MPI library go by environment, so that the user's `--mpi-args` win.
+        """
+        rails = ",".join(f"e{k}" for k in range(lab.topology.spec.rails))
+        if self.mpi is Mpi.OPENMPI:
+            defaults = {f"OMPI_MCA_{k}": v for k, v in OPENMPI_PARAMETERS.items()}
+            defaults |= {
+                "OMPI_MCA_plm_rsh_agent": str(lab.state.agent),
+                "OMPI_MCA_btl_tcp_if_include": rails,
+                "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            }
+        else:
+            defaults = {"UCX_NET_DEVICES": rails, "UCX_TLS": "tcp,self,sysv,posix,cma"}
+        return {**defaults, **lab.environment(), **settings}
+
+
+def execute(lab: Lab, run: MpiRun) -> int:
+    """Run a program inside and wait for it; its exit status, or 128 and the signal it died of.
+
+    At the end, also by an interrupt, nothing of it is left. If this process itself is killed,
+    mpirun is asked to end by the kernel.
+    """
+    check_machine(PROGRAMS[run.mpi])
+    settings = run.settings(lab, 1 + secrets.randbelow(JOBS))
+    while True:
+        lab.use(run.backend)
+        with lab.run() as part:
+            if lab.backend is not run.backend:
+                continue  # somebody else was faster
+            inside = lab.command(run.hosts[0].name, run.command(lab), part)
+            command = ["setpriv", "--pdeathsig", "TERM", *inside]
+            process = subprocess.Popen(command, env=run.environment(lab, settings))
+            status = _wait(process)
+            return status if status >= 0 else 128 - status
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for mpirun; an interrupt gives it time to end the program by itself."""
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        # From a terminal it has had the signal too; TERM is for a signal to us alone.
+        for patience in (PATIENCE_S / 4, PATIENCE_S):
+            try:
+                process.wait(patience)
+            except subprocess.TimeoutExpired:
+                process.terminate()
+        raise
+
+
+def parse_hosts(lab: Lab, text: str | None) -> tuple[Host, ...]:
+    """Hosts of a run: a number of them (the first ones), names with commas, or all."""
+    hosts = lab.topology.hosts
+    if text is None:
+        return hosts
+    if text.isdecimal():
+        number = int(text)
+        if not 1 <= number <= len(hosts):
+            msg = f"{number} hosts: lab `{lab.topology.spec.name}` has {len(hosts)}"
+            raise LabError(msg)
+        return hosts[:number]
+    names = text.split(",")
+    if len(set(names)) < len(names):
+        msg = f"`{text}` names a host twice; --ppn says how many ranks a host has"
+        raise LabError(msg)
+    return tuple(lab.topology.host(name) for name in names)
+
+
+def parse_ppn(text: str, hosts: int) -> tuple[int, ...]:
+    """Ranks of each host: one number for all, or one for each.
+
+    >>> parse_ppn("2", 3)
+    (2, 2, 2)
+    >>> parse_ppn("1,3,2", 3)
+    (1, 3, 2)
+    """
+    words = text.split(",")
+    if not all(w.isdecimal() and 1 <= int(w) <= MOST_RANKS_PER_HOST for w in words):
+        msg = f"`{text}` says not how many ranks a host has: write 2, or 1,3,2 for three hosts"
+        raise LabError(msg)
+    numbers = tuple(map(int, words))
+    if len(numbers) == 1:
+        return numbers * hosts
+    if len(numbers) != hosts:
+        msg = f"--ppn {text} has {len(numbers)} numbers for {hosts} hosts"
+        raise LabError(msg)
+    return numbers

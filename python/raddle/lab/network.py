@@ -1,0 +1,108 @@
+"""Links, addresses, rates and bridges, by iproute2: one batch per node, not a call per link."""
+
+import shlex
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+
+from raddle.errors import LabError
+from raddle.lab.namespaces import Holder
+from raddle.lab.topology import Switch, Topology
+
+__all__ = ["build_bridges", "build_links", "remove_bridges", "set_gro"]
+
+BRIDGE = "br0"
+QUEUE_MS = 50
+"""Longest wait in the queue of a shaped link."""
+
+SHORTEST_BURST_BYTES = 32 * 1024
+
+
+def build_links(topology: Topology, holders: Mapping[str, Holder]) -> None:
+    """Join the nodes, give hosts their addresses and rates, and set everything up."""
+    # Both ends are born inside their namespaces: a lab has no name outside, at no time.
+    lines = [
+        f"link add name {link.a_interface} address {link.a_mac} netns {holders[link.a].process} "
+        f"type veth peer name {link.b_interface} address {link.b_mac} "
+        f"netns {holders[link.b].process}"
+        for link in topology.links
+    ]
+    _run(["ip", "-batch", "-"], "\n".join(lines), "links")
+    jobs: list[tuple[Holder, str, list[str]]] = []
+    for host in topology.hosts:
+        lines = ["link set lo up"]
+        for rail, address in enumerate(host.addresses):
+            lines += [f"addr add {address}/16 dev e{rail}", f"link set e{rail} up"]
+        jobs.append((holders[host.name], "ip", lines))
+        if topology.spec.rates:
+            shapes = [_shape(f"e{k}", rate) for k, rate in enumerate(topology.spec.rates)]
+            jobs.append((holders[host.name], "tc", shapes))
+    for switch in topology.switches:
+        lines = ["link set lo up", *(f"link set {port.interface} up" for port in switch.ports)]
+        jobs.append((holders[switch.name], "ip", lines))
+    _batches(jobs, "addresses")
+
+
+def build_bridges(switches: Iterable[Switch], holders: Mapping[str, Holder]) -> None:
+    """Let the kernel's bridge join the ports of each switch, at the switch's address."""
+    jobs: list[tuple[Holder, str, list[str]]] = []
+    for switch in switches:
+        lines = [f"link add {BRIDGE} address {switch.mac} type bridge stp_state 0 forward_delay 0"]
+        lines += [f"link set {port.interface} xdp off" for port in switch.ports]
+        lines += [f"link set {port.interface} master {BRIDGE}" for port in switch.ports]
+        lines += [f"addr add {switch.address}/16 dev {BRIDGE}", f"link set {BRIDGE} up"]
+        jobs.append((holders[switch.name], "ip", lines))
+    _batches(jobs, "bridges")
+
+
+def remove_bridges(switches: Iterable[Switch], holders: Mapping[str, Holder]) -> None:
+    """Set the ports free again."""
+    line = [f"link del {BRIDGE}"]
+    _batches([(holders[switch.name], "ip", line) for switch in switches], "bridges")
+
+
+def set_gro(topology: Topology, holders: Mapping[str, Holder], *, on: bool) -> None:
+    """Switch generic receive offload at the hosts: a veth takes frames that XDP redirects to it
+    only if its own end has a NAPI context, which this gives it. Off is what veth begins with.
+    """
+    state = "on" if on else "off"
+    script = [
+        f"nsenter --target {holders[host.name].process} --net ethtool -K e{rail} gro {state}"
+        for host in topology.hosts
+        for rail in range(topology.spec.rails)
+    ]
+    _together(script, "offload settings")
+
+
+def _shape(interface: str, rate_bps: int) -> str:
+    # A bucket of 2 ms at full rate: the kernel's timers are exact to a fraction of that.
+    burst = max(SHORTEST_BURST_BYTES, rate_bps // 8 // 500)
+    return (
+        f"qdisc add dev {interface} root tbf rate {rate_bps}bit burst {burst}b latency {QUEUE_MS}ms"
+    )
+
+
+def _batches(jobs: Sequence[tuple[Holder, str, list[str]]], what: str) -> None:
+    """Run a batch of `ip` or `tc` lines in the network of each holder, all at the same time."""
+    script = [
+        f"printf %s {shlex.quote(chr(10).join(lines) + chr(10))} | "
+        f"nsenter --target {holder.process} --net {tool} -batch -"
+        for holder, tool, lines in jobs
+    ]
+    _together(script, what)
+
+
+def _together(commands: Sequence[str], what: str) -> None:
+    """Run shell commands at the same time; all have to succeed."""
+    lines = [f'( {command} ) & all="$all $!"' for command in commands]
+    lines += ["status=0", 'for one in $all; do wait "$one" || status=1; done', "exit $status"]
+    _run(["/bin/sh", "-s"], "\n".join(lines), what)
+
+
+def _run(command: list[str], text: str, what: str) -> None:
+    done = subprocess.run(
+        command, input=text + "\n", capture_output=True, text=True, check=False, cwd="/"
+    )
+    if done.returncode != 0:
+        words = " / ".join(dict.fromkeys(done.stderr.strip().splitlines()))
+        msg = f"the {what} of the lab cannot be set: {words[-800:] or done.returncode}"
+        raise LabError(msg)

@@ -1,0 +1,79 @@
+"""Programs that a lab needs, and where Raddle's own ones are."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from raddle.errors import LabError
+
+__all__ = ["check_machine", "mpi_library", "program_path", "switch_program"]
+
+PACKAGES = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "ethtool": "ethtool",
+    "unshare": "util-linux",
+    "setpriv": "util-linux",
+    "nsenter": "util-linux",
+    "mount": "mount",
+    "mpirun.openmpi": "openmpi-bin",
+    "mpiexec.mpich": "mpich",
+}
+"""Which Debian package brings a program."""
+
+LIBRARY = "libraddle_mpi.so"
+
+
+def check_machine(*programs: str) -> None:
+    """Refuse to go on without root, on another system than Linux, or without `programs`."""
+    if not sys.platform.startswith("linux"):
+        msg = f"a lab needs Linux namespaces; this is {sys.platform}"
+        raise LabError(msg)
+    if os.geteuid() != 0:
+        msg = (
+            "a lab needs root: it makes network namespaces and links\n"
+            "  hint: sudo -E env PATH=$PATH raddle lab ..."
+        )
+        raise LabError(msg)
+    missing = [name for name in programs if shutil.which(name, path=program_path()) is None]
+    if missing:
+        packages = sorted({PACKAGES[name] for name in missing})
+        msg = (
+            f"{', '.join(missing)}: not installed\n"
+            f"  hint: install the Debian packages {' '.join(packages)}"
+        )
+        raise LabError(msg)
+
+
+def program_path() -> str:
+    """PATH inside a lab: Raddle's programs first, and where system tools are."""
+    parts = [str(Path(sys.executable).parent), *os.environ.get("PATH", os.defpath).split(":")]
+    return ":".join(dict.fromkeys([*parts, "/usr/sbin", "/sbin"]))
+
+
+def switch_program() -> Path:
+    """`raddle-switch`: beside `raddle`, or on PATH."""
+    found = shutil.which("raddle-switch", path=program_path())
+    if found is None:
+        msg = (
+            "raddle-switch is not built; --offload sockets and xdp need it\n"
+            "  hint: `make build` in a checkout of raddle; --offload off works without"
+        )
+        raise LabError(msg)
+    return Path(found)
+
+
+def mpi_library() -> Path:
+    """libraddle_mpi.so: in the environment of `raddle`, or in its checkout."""
+    prefix = Path(sys.executable).parent.parent
+    checkout = Path(__file__).resolve().parents[3]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
+    for folder in (prefix / "lib" / "raddle", prefix / "lib", checkout / target / "release"):
+        if (folder / LIBRARY).is_file():
+            return folder / LIBRARY
+    msg = (
+        f"{LIBRARY} is not built; --offload sockets and xdp need it\n"
+        "  hint: install libopenmpi-dev, then `make build` in a checkout of raddle"
+    )
+    raise LabError(msg)

@@ -1,0 +1,251 @@
+"""A lab as its users meet it: up, names, programs, rates, several at once, bad words."""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from laboratory import SWITCH, inside, lab, lab_json, missing, process, running, start, until, up
+from raddle.cli.app import app
+
+needs_lab = pytest.mark.skipif(bool(missing()), reason=missing())
+needs_openmpi = pytest.mark.skipif(
+    shutil.which("mpirun.openmpi") is None, reason="needs openmpi-bin"
+)
+needs_mpich = pytest.mark.skipif(shutil.which("mpiexec.mpich") is None, reason="needs mpich")
+needs_switch = pytest.mark.skipif(SWITCH is None, reason="raddle-switch is not built")
+
+SENDER = """
+import socket, sys
+s = socket.create_connection((sys.argv[1], 5001))
+s.sendall(bytes(int(sys.argv[2])))
+"""
+RECEIVER = """
+import socket, time
+with socket.create_server(("", 5001)) as server:
+    print("ready", flush=True)
+    with server.accept()[0] as link:
+        total = len(link.recv(1 << 16))
+        begun, first = time.monotonic(), total
+        while part := link.recv(1 << 16):
+            total += len(part)
+        print((total - first) * 8 / (time.monotonic() - begun))
+"""
+
+
+@pytest.fixture(scope="module")
+def eight() -> Iterator[str]:
+    """Eight hosts below two TORs and a SPINE."""
+    with up(f"test-{os.getpid()}", "--hosts", "8") as name:
+        yield name
+
+
+@needs_lab
+def test_status_shows_hosts_switches_and_links(eight: str) -> None:
+    status = lab_json("status", "--name", eight)
+    assert [host["name"] for host in status["hosts"]] == [f"h{i}" for i in range(1, 9)]
+    assert {s["name"]: s["tier"] for s in status["switches"]} == {"tor1": 1, "tor2": 1, "spine1": 2}
+    assert all(switch["works"] for switch in status["switches"])
+    assert status["offload"] == "off"
+    text = lab("status", "--name", eight).stdout
+    assert "h8    10.100.0.8  tor2" in text
+    assert "h1 h2 h3 h4 spine1" in text
+
+
+@needs_lab
+def test_every_name_resolves_on_every_node(eight: str) -> None:
+    names = [*(f"h{i}" for i in range(1, 9)), "tor1", "tor2", "spine1"]
+    for node in ("h1", "h8", "tor2", "spine1"):
+        found = inside(eight, node, "getent", "ahostsv4", *names)
+        assert {line.split()[0] for line in found.splitlines()} == {
+            *(f"10.100.0.{i}" for i in range(1, 9)), "10.100.255.1", "10.100.255.2", "10.100.254.1",
+        }  # fmt: skip
+
+
+@needs_lab
+def test_a_host_is_a_host(eight: str, tmp_path: Path) -> None:
+    script = (
+        "hostname; ls /sys/class/net | tr '\\n' ' '; echo; ls /dev/shm | wc -l; "
+        "echo $PATH | cut -d: -f1; pwd; mktemp; ipcs -m | grep -c 0x || true"
+    )
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        said = inside(eight, "h5", "sh", "-c", script).splitlines()
+    finally:
+        os.chdir(before)
+    assert said[0] == "h5"
+    assert {"e0", "lo"} == set(said[1].split()) - {"sit0", "tunl0", "ip6tnl0"}
+    assert said[2] == "0"
+    assert said[3] == str(Path(sys.executable).parent)
+    assert said[4] == str(tmp_path)
+    assert said[5].startswith(f"/run/raddle/lab/{eight}/tmp/")
+    assert not Path(said[5]).exists(), "temporary files of hosts are not the machine's"
+    assert said[6] == "0"
+
+
+@needs_lab
+def test_exec_gives_the_status_of_the_command(eight: str) -> None:
+    words = ("exec", "--name", eight)
+    done = process(*words, "h2", "--", "sh", "-c", "hostname; exit 7", status=7)
+    assert done.stdout == "h2\n"
+    assert process(*words, "h3", "ls", "-d", "/dev/shm").stdout == "/dev/shm\n"
+    assert "no host `h9`" in process(*words, "h9", "--", "true", status=2).stderr
+    inside(eight, "h2", "ping", "-c1", "-W2", "h7")
+
+
+@needs_lab
+@pytest.mark.parametrize(
+    "mpi",
+    [pytest.param("openmpi", marks=needs_openmpi), pytest.param("mpich", marks=needs_mpich)],
+)
+def test_mpirun_starts_ranks_where_they_belong(eight: str, mpi: str) -> None:
+    words = ("mpirun", "--name", eight, "--mpi", mpi)
+    done = process(*words, "--hosts", "4", "--", "hostname")
+    assert sorted(done.stdout.split()) == ["h1", "h2", "h3", "h4"]
+    done = process(*words, "--hosts", "h2,h7,h8", "--ppn", "1,3,2", "hostname")
+    assert sorted(done.stdout.split()) == ["h2", "h7", "h7", "h7", "h8", "h8"]
+    process(*words, "--hosts", "2", "--", "sh", "-c", "exit 3", status=3)
+
+
+@needs_lab
+@needs_openmpi
+def test_an_interrupted_mpirun_leaves_nothing_running(eight: str) -> None:
+    before = running(eight)
+    run = start("mpirun", "--name", eight, "--hosts", "3", "--", "sleep", "1000")
+    # mpirun, two daemons, three ranks
+    until(lambda: running(eight) >= before + 6, "ranks started")
+    run.send_signal(signal.SIGINT)
+    assert run.wait(20) == 130
+    run.communicate()
+    assert running(eight) == before
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/raddle-lab-{eight}/run-*"))
+
+
+@needs_lab
+def test_rates_hold_at_the_sending_host() -> None:
+    words = ("--hosts", "2", "--rails", "2", "--rates", "100Mbps,400Mbps")
+    with up(f"test-rates-{os.getpid()}", *words) as name:
+        for target, rate in (("h2", 100e6), ("h2-e1", 400e6)):
+            receiver = start("exec", "--name", name, "h2", "--", "python3", "-c", RECEIVER)
+            assert receiver.stdout is not None
+            assert receiver.stdout.readline() == "ready\n"
+            size = str(round(rate / 8))  # a second at full rate
+            inside(name, "h1", "python3", "-c", SENDER, target, size)
+            measured = float(receiver.communicate(timeout=20)[0])
+            assert 0.85 * rate < measured < 1.05 * rate, f"{measured / 1e6:.1f} Mbit/s"
+
+
+@needs_lab
+def test_labs_of_different_names_do_not_meet(eight: str) -> None:
+    with up(f"test-other-{os.getpid()}", "--hosts", "2") as other:
+        names = {found["name"] for found in lab_json("list")["labs"]}
+        assert {eight, other} <= names
+        # Same addresses, other machines: the other's h2 hears nothing on this lab's links.
+        assert inside(other, "h2", "hostname") == "h2\n"
+        inside(other, "h1", "getent", "hosts", "h3", status=2)
+        inside(other, "h1", "ping", "-c1", "-W2", "h2")
+        inside(other, "h1", "ping", "-c1", "-W0.2", "10.100.0.3", status=1)
+    inside(eight, "h1", "ping", "-c1", "-W2", "h2")
+
+
+@needs_lab
+def test_a_name_is_taken_until_it_is_replaced() -> None:
+    with up(f"test-again-{os.getpid()}", "--hosts", "2") as name:
+        assert "is up already" in lab("up", "--name", name, status=2).stderr
+        replaced = lab_json("up", "--name", name, "--hosts", "3", "--replace")
+        assert len(replaced["hosts"]) == 3
+    assert "no lab `" in lab("status", "--name", name, status=2).stderr
+    assert "no lab was up" in lab("down", "--name", name).stderr
+
+
+@needs_lab
+@needs_switch
+def test_switches_change_in_place(eight: str) -> None:
+    from raddle.lab import Backend, Lab
+
+    opened = Lab.find(eight)
+    for backend in (Backend.SOCKETS, Backend.OFF, Backend.SOCKETS):
+        opened.use(backend)
+        inside(eight, "h1", "ping", "-c1", "-W2", "h8")
+        inside(eight, "h8", "ping", "-c1", "-W2", "spine1")
+    lab("switch", "--name", eight, "tor2", "kill")
+    status = lab_json("status", "--name", eight, status=1)
+    assert [s["name"] for s in status["switches"] if not s["works"]] == ["tor2"]
+    inside(eight, "h1", "ping", "-c1", "-W0.5", "h8", status=1)
+    lab("switch", "--name", eight, "tor2", "restart")
+    inside(eight, "h1", "ping", "-c1", "-W2", "h8")
+    opened.use(Backend.OFF)
+
+
+@needs_lab
+def test_a_bridge_cannot_be_killed(eight: str) -> None:
+    assert "bridge of the kernel" in lab("switch", "--name", eight, "tor1", "kill", status=2).stderr
+    assert "no switch `tor9`" in lab("switch", "--name", eight, "tor9", "kill", status=2).stderr
+
+
+@needs_lab
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("up", "--hosts", "0"), "a lab has 1 to 250"),
+        (("up", "--hosts", "1000"), "a lab has 1 to 250"),
+        (("up", "--rates", "100"), "no rate of a link"),
+        (("up", "--rates", "100Mbps,1Gbps"), "2 rates for 1 rails"),
+        (("up", "--name", "../x"), "no name for a lab"),
+        (("up", "--offload", "magic"), "magic"),
+        (("exec", "--name", "nowhere", "h1", "true"), "no lab `nowhere`"),
+        (("mpirun", "--name", "nowhere", "true"), "no lab `nowhere`"),
+        (("mpirun",), "Missing argument"),
+        (("down", "--name", "a/b"), "no name for a lab"),
+        (("frobnicate",), "No such command"),
+    ],
+)
+def test_bad_words_are_exit_2_with_the_way_out(words: tuple[str, ...], message: str) -> None:
+    done = CliRunner().invoke(app, ["lab", *words], prog_name="raddle")
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+@needs_lab
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--hosts", "9"), "has 8"),
+        (("--hosts", "h1,h1"), "twice"),
+        (("--hosts", "h1,x"), "no host `x`"),
+        (("--hosts", "3", "--ppn", "1,2"), "2 numbers for 3 hosts"),
+        (("--ppn", "0"), "how many ranks"),
+        (("--mpi-args", "'open"), "--mpi-args"),
+    ],
+)
+def test_runs_that_do_not_fit_the_lab_are_refused(
+    eight: str, words: tuple[str, ...], message: str
+) -> None:
+    line = ["lab", "mpirun", "--name", eight, *words, "--", "true"]
+    done = CliRunner().invoke(app, line, prog_name="raddle")
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_without_root_a_lab_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for words in (("up",), ("down",), ("status",), ("list",), ("exec", "h1", "true")):
+        done = CliRunner().invoke(app, ["lab", *words], prog_name="raddle")
+        assert done.exit_code == 2
+        assert "needs root" in done.stderr
+
+
+def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(
+        shutil, "which", lambda name, **_: None if name == "ethtool" else f"/bin/{name}"
+    )
+    done = CliRunner().invoke(app, ["lab", "up"], prog_name="raddle")
+    assert done.exit_code == 2
+    assert "install the Debian packages ethtool" in done.stderr
