@@ -47,6 +47,23 @@ static int plain_least(uintptr_t comm, int32_t mine, int32_t *least)
     return PMPI_Allreduce(&mine, least, 1, MPI_INT32_T, MPI_MIN, comm_of(comm));
 }
 
+static int plain_least_start(uintptr_t comm, const int32_t *mine, int32_t *least, uintptr_t *request)
+{
+    MPI_Request made = MPI_REQUEST_NULL;
+    int error = PMPI_Iallreduce(mine, least, 1, MPI_INT32_T, MPI_MIN, comm_of(comm), &made);
+    *request = (uintptr_t)made;
+    return error;
+}
+
+static int plain_least_done(uintptr_t *request)
+{
+    MPI_Request waited = (MPI_Request)*request;
+    int done = 0;
+    int error = PMPI_Test(&waited, &done, MPI_STATUS_IGNORE);
+    *request = (uintptr_t)waited;
+    return error != MPI_SUCCESS ? -1 : done;
+}
+
 static int plain_sum(uintptr_t comm, const double *mine, double *sums, int count)
 {
     /* Not Allreduce: MPI only recommends that all ranks get the same bits from it. */
@@ -77,6 +94,11 @@ static int plain_reduce(uintptr_t comm, uint8_t collective, uint8_t operation, u
     return PMPI_Allreduce(mine, result, count, datatype, op, comm_of(comm));
 }
 
+static int plain_reduce_local(uint8_t operation, uint8_t type, const void *in, void *inout, int count)
+{
+    return PMPI_Reduce_local(in, inout, count, raddle_type_of(type), raddle_operation_of(operation));
+}
+
 static int self_rank;
 
 static void plain_progress(void)
@@ -102,9 +124,12 @@ const struct raddle_plain raddle_plain_calls = {
     .send = plain_send,
     .receive = plain_receive,
     .least = plain_least,
+    .least_start = plain_least_start,
+    .least_done = plain_least_done,
     .sum = plain_sum,
     .split = plain_split,
     .free = plain_free,
     .reduce = plain_reduce,
+    .reduce_local = plain_reduce_local,
     .progress = plain_progress,
 };

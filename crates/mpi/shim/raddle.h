@@ -65,11 +65,16 @@ struct raddle_plain {
     int (*send)(uintptr_t comm, const void *data, int bytes, int to);
     int (*receive)(uintptr_t comm, void *data, int bytes, int from);
     int (*least)(uintptr_t comm, int32_t mine, int32_t *least);
+    /* The same without waiting: 1 from `least_done` once `*least` holds, which must stay where it is until then. */
+    int (*least_start)(uintptr_t comm, const int32_t *mine, int32_t *least, uintptr_t *request);
+    int (*least_done)(uintptr_t *request);
     int (*sum)(uintptr_t comm, const double *mine, double *sums, int count);
     int (*split)(uintptr_t comm, int colour, int key, uintptr_t *part);
     int (*free)(uintptr_t comm);
     /* The program's own kind of call on values of ours: which tree of additions does this library make? */
     int (*reduce)(uintptr_t comm, uint8_t collective, uint8_t operation, uint8_t type, const void *mine, void *result, int count, int root);
+    /* One step of its arithmetic: inout = in op inout. */
+    int (*reduce_local)(uint8_t operation, uint8_t type, const void *in, void *inout, int count);
     /* Let the library move its messages while we wait. */
     void (*progress)(void);
 };

@@ -11,6 +11,7 @@ use std::{
     },
 };
 
+use raddle_offload::order;
 use raddle_wire::{DataType, Operation, native::Collective};
 
 use crate::{
@@ -67,11 +68,14 @@ struct RaddlePlain {
     send: unsafe extern "C" fn(usize, *const c_void, c_int, c_int) -> c_int,
     receive: unsafe extern "C" fn(usize, *mut c_void, c_int, c_int) -> c_int,
     least: unsafe extern "C" fn(usize, i32, *mut i32) -> c_int,
+    least_start: unsafe extern "C" fn(usize, *const i32, *mut i32, *mut usize) -> c_int,
+    least_done: unsafe extern "C" fn(*mut usize) -> c_int,
     sum: unsafe extern "C" fn(usize, *const f64, *mut f64, c_int) -> c_int,
     split: unsafe extern "C" fn(usize, c_int, c_int, *mut usize) -> c_int,
     free: unsafe extern "C" fn(usize) -> c_int,
     reduce:
         unsafe extern "C" fn(usize, u8, u8, u8, *const c_void, *mut c_void, c_int, c_int) -> c_int,
+    reduce_local: unsafe extern "C" fn(u8, u8, *const c_void, *mut c_void, c_int) -> c_int,
     progress: unsafe extern "C" fn(),
 }
 
@@ -292,6 +296,37 @@ impl Plain {
         Ok(least)
     }
 
+    /// The least of a number over all ranks; `meanwhile` is called again and again until it is known.
+    pub(crate) fn least_while(
+        self,
+        mine: i32,
+        mut meanwhile: impl FnMut(),
+    ) -> Result<i32, PlainFailed> {
+        let calls = self.calls()?;
+        // MPI keeps both addresses until the request is done, which is waited for here.
+        let (mine, mut least, mut request) = (Box::new(mine), Box::new(0_i32), 0);
+        // SAFETY: the boxes outlive the request.
+        check(unsafe {
+            (calls.least_start)(
+                self.handle,
+                &raw const *mine,
+                &raw mut *least,
+                &raw mut request,
+            )
+        })?;
+        loop {
+            // SAFETY: the request is the one that was made.
+            match unsafe { (calls.least_done)(&raw mut request) } {
+                0 => meanwhile(),
+                1 => return Ok(*least),
+                _ => {
+                    std::mem::forget((mine, least));
+                    return Err(PlainFailed);
+                }
+            }
+        }
+    }
+
     /// Sums over all ranks, the same bits on all.
     pub(crate) fn sum<const COUNT: usize>(
         self,
@@ -327,33 +362,44 @@ impl Plain {
         }
     }
 
-    /// The library's own Allreduce or Reduce of `count` elements in the layout of C.
-    pub(crate) fn reduce(
-        self,
-        collective: Collective,
-        operation: Operation,
-        data_type: DataType,
-        mine: &[u8],
-        root: usize,
-        count: usize,
-    ) -> Result<Vec<u8>, PlainFailed> {
+    /// The library's own Allreduce or Reduce of `count` elements. `mine` and the result are in the layout of C.
+    pub(crate) fn reduce(self, call: &order::Call, mine: &[u8]) -> Result<Vec<u8>, PlainFailed> {
         let mut result = vec![0; mine.len()];
-        let call = self.calls()?.reduce;
-        // SAFETY: both buffers have `count` elements of the type.
+        let function = self.calls()?.reduce;
+        // SAFETY: both buffers have `count` elements of the type, as the caller laid them out.
         check(unsafe {
-            call(
+            function(
                 self.handle,
-                collective.code(),
-                operation.code(),
-                data_type.code(),
+                call.collective.code(),
+                call.operation.code(),
+                call.data_type.code(),
                 mine.as_ptr().cast(),
                 result.as_mut_ptr().cast(),
-                length(count)?,
-                length(root)?,
+                length(call.count)?,
+                length(call.root as usize)?,
             )
         })?;
         Ok(result)
     }
+}
+
+/// The library's `MPI_Reduce_local` on `count` elements in the layout of C.
+pub(crate) fn reduce_local(
+    call: &order::Call,
+    left: &[u8],
+    right: &mut [u8],
+) -> Result<(), PlainFailed> {
+    let shim = SHIM.get().ok_or(PlainFailed)?;
+    // SAFETY: both buffers have `count` elements of the type, as the caller laid them out.
+    check(unsafe {
+        (shim.plain.reduce_local)(
+            call.operation.code(),
+            call.data_type.code(),
+            left.as_ptr().cast(),
+            right.as_mut_ptr().cast(),
+            length(call.count)?,
+        )
+    })
 }
 
 /// Lets the library move its messages while we wait: another rank may need them to get to where we are.

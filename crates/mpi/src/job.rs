@@ -12,7 +12,7 @@ use crate::{
     communicator::Communicator,
     log,
     report::{self, Counts},
-    settings,
+    service, settings,
 };
 
 /// Freed communicators that are reported one by one; later ones are added up.
@@ -91,6 +91,7 @@ pub(crate) fn finish(world: Plain, rank: usize, size: usize) {
         }
         (seconds, job.others.clone(), job.other_communicators)
     };
+    service::stop();
     // Whether a report is wanted must be the same everywhere: rank 0 says it, which also writes it.
     let mut wanted = [u8::from(settings::get().report.is_some())];
     if world.bcast(&mut wanted, 0).is_err() || wanted[0] == 0 {

@@ -21,11 +21,19 @@
 pub mod reason;
 
 mod abi;
+mod adapt;
+mod clock;
 mod communicator;
+mod group;
 mod job;
+mod layout;
+mod link;
 mod log;
+mod orders;
 mod places;
 mod report;
 mod resolve;
+mod service;
 mod settings;
+mod setup;
 mod trampolines;

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fs, io};
 
+use raddle_offload::order::Placement;
+
 use crate::settings::{self, Mode, Settings};
 
 /// What each rank tells the others.
@@ -9,6 +11,8 @@ use crate::settings::{self, Mode, Settings};
 pub(crate) struct Hello {
     /// The same on all ranks of a node.
     pub(crate) node: u64,
+    /// The host's name, by which MPI libraries tell nodes apart.
+    pub(crate) host: u64,
     /// The CPU socket that all CPUs of the process are on; `ANY`: they are on several.
     pub(crate) socket: u32,
     /// Job and key are set.
@@ -22,12 +26,13 @@ pub(crate) const ANY: u32 = u32::MAX;
 
 impl Hello {
     /// Bytes of one.
-    pub(crate) const SIZE: usize = 24;
+    pub(crate) const SIZE: usize = 32;
 
     pub(crate) fn of_this_process() -> Self {
         let settings = settings::get();
         Self {
             node: node(settings),
+            host: settings::fold(host_name()),
             socket: if settings.mode == Mode::Node {
                 ANY
             } else {
@@ -43,7 +48,8 @@ impl Hello {
         bytes[..8].copy_from_slice(&self.node.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.socket.to_be_bytes());
         bytes[12] = u8::from(self.has_job);
-        bytes[16..].copy_from_slice(&self.digest.to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.digest.to_be_bytes());
+        bytes[24..].copy_from_slice(&self.host.to_be_bytes());
         bytes
     }
 
@@ -58,6 +64,7 @@ impl Hello {
             socket: u32::from_be_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]),
             has_job: bytes[12] != 0,
             digest: long(16),
+            host: long(24),
         }
     }
 }
@@ -89,6 +96,18 @@ pub(crate) fn members(hellos: &[Hello], mode: Mode, sockets: Option<u32>) -> Vec
     }
     members.sort();
     members
+}
+
+/// How the ranks lie on nodes as the MPI library sees them.
+pub(crate) fn placement(hellos: &[Hello]) -> Placement {
+    let mut hosts: Vec<_> = hellos.iter().map(|hello| hello.host).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    match hosts.len() {
+        1 => Placement::OneNode,
+        count if count == hellos.len() => Placement::OnePerNode,
+        _ => Placement::Shared,
+    }
 }
 
 /// Which node this is: by name and by which start of the kernel, since names of containers may repeat.
@@ -185,6 +204,16 @@ mod tests {
         assert_eq!(
             members(&ranks, Mode::Auto, None),
             [vec![0, 4], vec![1], vec![2], vec![3]]
+        );
+    }
+
+    #[test]
+    fn placement_goes_by_host_names() {
+        assert_eq!(placement(&hellos(&[(1, 0), (1, 0)])), Placement::OneNode);
+        assert_eq!(placement(&hellos(&[(1, 0), (2, 0)])), Placement::OnePerNode);
+        assert_eq!(
+            placement(&hellos(&[(1, 0), (2, 0), (1, 0)])),
+            Placement::Shared
         );
     }
 

@@ -46,10 +46,10 @@ reasons! {
     NoInterface "no_interface" "a node has no usable network interface or socket",
     NoSwitch "no_switch" "no switch answered while the communicator was set up",
     Refused "refused" "a switch refused: no room, quota, or it drains",
-    Size "size" "longer than RADDLE_MAX_BYTES or than the group's segments carry",
+    Unsupported "unsupported" "a switch on the way does not do this collective, operation or type",
+    Size "size" "longer than RADDLE_MAX_BYTES",
     Order "order" "the order of additions of this MPI library is not known for this call",
     Slower "slower" "measured: the plain call is faster",
     Measuring "measuring" "the plain half of a measurement",
     Failed "failed" "a switch or path failed before: all ranks went back to plain MPI",
-    Busy "busy" "another thread is inside a call on the same communicator",
 }

@@ -1,0 +1,201 @@
+//! Which tree of additions this MPI library makes here. What is known of its algorithms says it; the library itself is
+//! asked whether that is true: by one plain call on values that show the order, whose bits every rank can compute. So a
+//! forced algorithm, another decision file or another placement of ranks is noticed, and the call stays plain.
+
+use raddle_offload::{
+    order::{Call, Expression, HostMpi, Order, Plan},
+    reduce::{Likeness, Probe, order_matters},
+};
+use raddle_wire::{DataType, Operation, native::Collective};
+
+use crate::{
+    abi::{self, Library, Plain, PlainFailed},
+    layout,
+    settings::{self, fold},
+};
+
+/// The order to follow. `None`: that of an MPI library which is not known.
+pub(crate) fn order() -> Option<Order> {
+    match settings::get().order {
+        settings::Order::Rank => Some(Order::Rank),
+        settings::Order::Arrival => Some(Order::Arrival),
+        settings::Order::Host => match abi::library()? {
+            Library::OpenMpi([4, 1, _]) => Some(Order::Host(HostMpi::OpenMpi41)),
+            Library::Mpich([4, 0, _]) => Some(Order::Host(HostMpi::Mpich40)),
+            _ => None,
+        },
+    }
+}
+
+/// How a call with this operation can be done here. All ranks of the communicator call it, and come to the same answer.
+pub(crate) fn plan(plain: Plain, rank: u32, mut call: Call) -> Result<Option<Plan>, PlainFailed> {
+    let (operation, data_type) = (call.operation, call.data_type);
+    let Some(order) = order() else {
+        // Where no order changes a bit, any library gives the same.
+        let any = operation.accepts(data_type) && !order_matters(operation, data_type);
+        return Ok(any.then_some(Plan::Any));
+    };
+    if !matches!(order, Order::Host(_)) || !order_matters(operation, data_type) {
+        return Ok(agreed(order.plan(&call)));
+    }
+    let mut code = match likeness(&call)? {
+        Likeness::Same => 2,
+        Likeness::Mirrored => 1,
+        Likeness::Other => 0,
+    };
+    // Processors of different kinds: no common answer.
+    let least = plain.least(code)?;
+    if -plain.least(-code)? != least {
+        return Ok(None);
+    }
+    code = least;
+    call.likeness = match code {
+        2 => Likeness::Same,
+        1 => Likeness::Mirrored,
+        _ => Likeness::Other,
+    };
+    let Some(Plan::Tree(tree)) = agreed(order.plan(&call)) else {
+        return Ok(None);
+    };
+    let holds = holds(plain, rank, &call, &tree)?;
+    Ok((plain.least(i32::from(holds))? == 1).then_some(Plan::Tree(tree)))
+}
+
+fn agreed(plan: Plan) -> Option<Plan> {
+    match plan {
+        Plan::Plain(_) => None,
+        plan => Some(plan),
+    }
+}
+
+fn likeness(call: &Call) -> Result<Likeness, PlainFailed> {
+    let Ok(mut probe) = Probe::new(call.operation, call.data_type, call.count) else {
+        return Ok(Likeness::Other);
+    };
+    let bytes = call.count * layout::stride(call.data_type);
+    let (mut left, mut right) = (vec![0; bytes], vec![0; bytes]);
+    let mut answer = vec![0; call.count * call.data_type.size()];
+    while let Some([into, inout]) = probe.question() {
+        layout::from_wire(call.data_type, &into, &mut left);
+        layout::from_wire(call.data_type, &inout, &mut right);
+        abi::reduce_local(call, &left, &mut right)?;
+        layout::to_wire(call.data_type, &right, &mut answer);
+        probe.answer(&answer);
+    }
+    Ok(probe.likeness())
+}
+
+/// Whether the library's own call gives the bits of the tree.
+fn holds(plain: Plain, rank: u32, call: &Call, tree: &Expression) -> Result<bool, PlainFailed> {
+    let values: Vec<_> = (0..call.size).map(|rank| revealing(call, rank)).collect();
+    let mut mine = vec![0; call.count * layout::stride(call.data_type)];
+    layout::from_wire(call.data_type, &values[rank as usize], &mut mine);
+    let native = plain.reduce(call, &mine)?;
+    if call.collective == Collective::Reduce && rank != call.root {
+        return Ok(true);
+    }
+    let mut found = vec![0; call.count * call.data_type.size()];
+    layout::to_wire(call.data_type, &native, &mut found);
+    Ok(tree
+        .evaluate(call.operation, call.data_type, &values)
+        .is_ok_and(|expected| expected == found))
+}
+
+/// Values of a rank, in wire order, whose combination depends on the order: magnitudes far apart, both zeros.
+fn revealing(call: &Call, rank: u32) -> Vec<u8> {
+    let mut wire = Vec::with_capacity(call.count * call.data_type.size());
+    for element in 0..call.count {
+        let key = [u64::from(rank), element as u64, 7].map(u64::to_be_bytes);
+        let bits = fold(key.into_iter().flatten());
+        let choice = bits % 16;
+        let sign = if bits & 1 << 40 == 0 { 1.0 } else { -1.0 };
+        // Between 1 and 2, times 2^-12 to 2^12: within what binary32 adds without losing all of the smaller one.
+        let exponent = i32::try_from(bits >> 41 & 31).unwrap_or(0).min(24) - 12;
+        let product = matches!(call.operation, Operation::Prod);
+        let scale = 2_f64.powi(if product { exponent / 12 } else { exponent });
+        let value = match choice {
+            0 | 1 if !product => 0.0 * sign,
+            _ => {
+                sign * scale
+                    * (1.0
+                        + f64::from(u32::try_from(bits >> 8 & 0xff_ffff).unwrap_or(0))
+                            / 16_777_216.0)
+            }
+        };
+        match call.data_type {
+            DataType::Float | DataType::FloatIndex => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "rounding is as good a draw"
+                )]
+                wire.extend((value as f32).to_be_bytes());
+            }
+            _ => wire.extend(value.to_be_bytes()),
+        }
+        if matches!(call.data_type, DataType::FloatIndex | DataType::DoubleIndex) {
+            wire.extend((rank % 3).to_be_bytes());
+        }
+    }
+    wire
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_offload::order::Placement;
+
+    use super::*;
+
+    fn call(operation: Operation, data_type: DataType, size: u32) -> Call {
+        Call {
+            collective: Collective::Allreduce,
+            operation,
+            data_type,
+            count: 16,
+            size,
+            root: 0,
+            placement: Placement::OnePerNode,
+            likeness: Likeness::Same,
+        }
+    }
+
+    /// Another tree over the same ranks must show, or the question to the library would be worth nothing.
+    #[test]
+    fn the_values_tell_trees_apart() {
+        for data_type in [DataType::Float, DataType::Double] {
+            for operation in [Operation::Sum, Operation::Prod] {
+                for size in [4, 7, 16] {
+                    let call = call(operation, data_type, size);
+                    let values: Vec<_> = (0..size).map(|rank| revealing(&call, rank)).collect();
+                    let known = Order::Host(HostMpi::OpenMpi41).plan(&call);
+                    let Plan::Tree(tree) = known else {
+                        panic!("{known:?}")
+                    };
+                    let other = Expression::in_rank_order(size).unwrap();
+                    let bits =
+                        |tree: &Expression| tree.evaluate(operation, data_type, &values).unwrap();
+                    assert_ne!(
+                        bits(&tree),
+                        bits(&other),
+                        "{operation:?} {data_type:?} of {size}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// MAX of zeros of both signs shows which side an operand was on.
+    #[test]
+    fn the_values_tell_sides_apart() {
+        let call = Call {
+            count: 64,
+            ..call(Operation::Max, DataType::Double, 2)
+        };
+        let values: Vec<_> = (0..2).map(|rank| revealing(&call, rank)).collect();
+        let tree = Expression::in_rank_order(2).unwrap();
+        let bits = |tree: &Expression| {
+            tree.evaluate(call.operation, call.data_type, &values)
+                .unwrap()
+        };
+        assert_ne!(bits(&tree), bits(&tree.clone().mirrored()));
+    }
+}
