@@ -6,6 +6,7 @@
 
 use std::net::Ipv4Addr;
 
+use raddle_offload::switch::SwitchEvent;
 use raddle_units::Time;
 use raddle_wire::MacAddress;
 
@@ -95,6 +96,13 @@ pub trait FastPath {
 
     /// An interface has gone.
     fn link_down(&mut self, link: &Link);
+
+    /// The core has installed or freed a group. The places of its neighbours come by
+    /// [`route_changed`](Self::route_changed), before or after.
+    ///
+    /// # Errors
+    /// When the group cannot be taken; its rounds then run in the core.
+    fn event(&mut self, event: &SwitchEvent) -> Result<(), FastPathError>;
 
     /// A neighbour was learnt, has moved, or is forgotten (`None`).
     fn route_changed(&mut self, address: Ipv4Addr, route: Option<Route>);

@@ -11,4 +11,16 @@
 //! How to run a switch: `docs/switch.md`.
 
 pub mod bridge;
+pub mod clock;
+pub mod config;
+pub mod control;
+pub mod daemon;
 pub mod fast;
+pub mod local;
+pub mod member;
+pub mod metrics;
+pub mod node;
+pub mod ports;
+pub mod secret;
+pub mod socket;
+pub mod status;

@@ -1,0 +1,461 @@
+//! The file of a switch: what it may say, and what is wrong with it. `docs/switch.md` has the table.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use raddle_files::{
+    Files, InputError, Problem,
+    document::{self, Location, Node, Value},
+    read::read,
+};
+use raddle_offload::switch::Quotas;
+use raddle_units::{Bytes, Span};
+use raddle_wire::MacAddress;
+use serde::Deserialize;
+
+use crate::socket::MAX_PORTS;
+
+/// Longest name of an interface (`IFNAMSIZ` without its end).
+const INTERFACE_NAME: usize = 15;
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SwitchFile {
+    schema: u32,
+    name: String,
+    address: String,
+    mac: Option<String>,
+    tier: u8,
+    backend: Option<Backend>,
+    secret_file: String,
+    spin: Option<Span>,
+    ageing: Option<Span>,
+    drain: Option<Span>,
+    metrics: Option<String>,
+    status: Option<String>,
+    log: Option<LogFormat>,
+    log_level: Option<LogLevel>,
+    #[serde(default)]
+    quotas: QuotaTable,
+    #[serde(default)]
+    ports: Vec<PortTable>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PortTable {
+    interface: String,
+    #[serde(default)]
+    uplink: bool,
+}
+
+/// What groups may use of a switch, where the file says so; the core's defaults hold elsewhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QuotaTable {
+    groups: Option<u32>,
+    memory: Option<Bytes>,
+    job_groups: Option<u32>,
+    job_slots: Option<u32>,
+    job_memory: Option<Bytes>,
+    lease: Option<Span>,
+}
+
+impl QuotaTable {
+    fn quotas(self) -> Quotas {
+        let default = Quotas::default();
+        Quotas {
+            groups: self.groups.unwrap_or(default.groups),
+            bytes: self.memory.map_or(default.bytes, |memory| memory.0),
+            job_groups: self.job_groups.unwrap_or(default.job_groups),
+            job_slots: self.job_slots.unwrap_or(default.job_slots),
+            job_bytes: self.job_memory.map_or(default.job_bytes, |memory| memory.0),
+            lease: self.lease.unwrap_or(default.lease),
+        }
+    }
+}
+
+/// What moves frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// A packet socket.
+    #[default]
+    Sockets,
+    /// The same, with a program in the kernel that takes steady rounds away from it.
+    Xdp,
+}
+
+impl Backend {
+    /// Its name in the file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sockets => "sockets",
+            Self::Xdp => "xdp",
+        }
+    }
+}
+
+/// How logs look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// What ends the switch.
+    Error,
+    /// What somebody should look at.
+    Warn,
+    /// Ports and groups that come and go.
+    #[default]
+    Info,
+    /// More.
+    Debug,
+}
+
+/// A port of a switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Its interface.
+    pub interface: String,
+    /// Whether it leads to switches of the next tier.
+    pub uplink: bool,
+}
+
+/// Everything that a switch is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Its name in logs and metrics.
+    pub name: String,
+    /// Its own address.
+    pub address: Ipv4Addr,
+    /// Its hardware address.
+    pub mac: MacAddress,
+    /// Its tier: 1 for the switches that hosts are connected to.
+    pub tier: u8,
+    /// What moves frames.
+    pub backend: Backend,
+    /// The file with the site's secret.
+    pub secret_file: String,
+    /// How long to look for frames before sleeping.
+    pub spin: Span,
+    /// Silence after which a station is forgotten.
+    pub ageing: Span,
+    /// How long to wait for groups to end after SIGTERM.
+    pub drain: Span,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// The socket that gives the status.
+    pub status: PathBuf,
+    /// How logs look.
+    pub log: LogFormat,
+    /// What is logged.
+    pub log_level: LogLevel,
+    /// What groups and jobs may use.
+    pub quotas: Quotas,
+    /// Its ports.
+    pub ports: Vec<PortConfig>,
+}
+
+impl Config {
+    /// Reads the file of a switch.
+    ///
+    /// # Errors
+    /// What is wrong, with place and cure.
+    pub fn load(name: &str, files: &dyn Files) -> Result<Self, InputError> {
+        let unreadable = |reason| {
+            let problem = Problem::Unreadable {
+                file: name.to_owned(),
+                reason,
+            };
+            InputError::plain(problem)
+        };
+        let bytes = files.read(name).map_err(unreadable)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| unreadable("it is not text (UTF-8)".to_owned()))?;
+        let root = document::load(&text, name, files)?;
+        let file: SwitchFile = read(&root)?;
+        check(file, &root, name, files)
+    }
+
+    /// The socket that gives the status of a switch of this name, unless its file says otherwise.
+    #[must_use]
+    pub fn status_socket(name: &str) -> PathBuf {
+        format!("/run/raddle/switch-{name}.sock").into()
+    }
+}
+
+fn check(
+    file: SwitchFile,
+    root: &Node,
+    own_name: &str,
+    files: &dyn Files,
+) -> Result<Config, InputError> {
+    let wrong = |key: &str, message: String| value_error(root.locate(&[key]), key, message);
+    if file.schema != 1 {
+        let message = format!("version {} is unknown", file.schema);
+        return Err(wrong("schema", message).with_hint("write schema = 1"));
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if file.name.is_empty() || file.name.len() > 63 || !file.name.chars().all(plain) {
+        let message = "a name has 1 to 63 letters, digits, `-`, `_` or `.`".to_owned();
+        return Err(wrong("name", message));
+    }
+    let address: Ipv4Addr = file.address.parse().map_err(|_| {
+        wrong("address", format!("`{}` is no IPv4 address", file.address))
+            .with_hint("write the switch's own address without a prefix, like \"10.0.0.253\"")
+    })?;
+    if address.is_multicast() || address.is_broadcast() || address.octets()[0] == 0 {
+        return Err(wrong("address", format!("{address} is no host's address")));
+    }
+    let mac = match &file.mac {
+        None => {
+            // Locally administered, and as different as the addresses are.
+            let [a, b, c, d] = address.octets();
+            MacAddress([0x02, 0x52, a, b, c, d])
+        }
+        Some(text) => parse_mac(text).ok_or_else(|| {
+            wrong(
+                "mac",
+                format!("`{text}` is no hardware address of a station"),
+            )
+            .with_hint("write six bytes in hexadecimal, like \"02:00:00:00:00:01\", or remove it")
+        })?,
+    };
+    if !(1..=8).contains(&file.tier) {
+        let message = "tiers are numbered from 1 (hosts' switches) to 8".to_owned();
+        return Err(wrong("tier", message));
+    }
+    let metrics = file
+        .metrics
+        .as_ref()
+        .map(|text| {
+            text.parse().map_err(|_| {
+                wrong("metrics", format!("`{text}` is no address with a port"))
+                    .with_hint("write one like \"127.0.0.1:9464\"")
+            })
+        })
+        .transpose()?;
+    let day = Span::from_ms(86_400_000);
+    for (key, value, least, most) in [
+        ("spin", file.spin, Span::ZERO, Span::from_ms(1_000)),
+        ("ageing", file.ageing, Span::from_ms(1_000), day),
+        ("drain", file.drain, Span::ZERO, day),
+    ] {
+        if value.is_some_and(|value| value < least || value > most) {
+            return Err(wrong(key, format!("outside of {least}..{most}")));
+        }
+    }
+    let secret_file = files.beside(own_name, &file.secret_file);
+    let ports = check_ports(file.ports, root)?;
+    Ok(Config {
+        address,
+        mac,
+        tier: file.tier,
+        backend: file.backend.unwrap_or_default(),
+        secret_file,
+        spin: file.spin.unwrap_or(Span::from_us(50)),
+        ageing: file.ageing.unwrap_or(Span::from_ms(300_000)),
+        drain: file.drain.unwrap_or(Span::from_ms(30_000)),
+        metrics,
+        status: file.status.map_or_else(
+            || Config::status_socket(&file.name),
+            |status| files.beside(own_name, &status).into(),
+        ),
+        log: file.log.unwrap_or_default(),
+        log_level: file.log_level.unwrap_or_default(),
+        quotas: file.quotas.quotas(),
+        ports,
+        name: file.name,
+    })
+}
+
+fn check_ports(ports: Vec<PortTable>, root: &Node) -> Result<Vec<PortConfig>, InputError> {
+    if ports.is_empty() {
+        let problem = Problem::Missing {
+            key: "ports".to_owned(),
+            within: String::new(),
+        };
+        return Err(InputError::at(root.locate(&[]), problem)
+            .with_hint("write a table for each, like [[ports]] with interface = \"p1\""));
+    }
+    let at = |index: usize| {
+        let items = root.find(&["ports"]).map(|node| &node.value);
+        match items {
+            Some(Value::Array(items)) => items
+                .get(index)
+                .map_or(&root.at, |item| item.locate(&["interface"])),
+            _ => &root.at,
+        }
+    };
+    if ports.len() > MAX_PORTS {
+        let message = format!("more than {MAX_PORTS} ports");
+        return Err(value_error(at(MAX_PORTS), "ports", message));
+    }
+    for (index, port) in ports.iter().enumerate() {
+        let name = &port.interface;
+        let wrong = |message: String| value_error(at(index), "interface", message);
+        let bad = |c: char| c.is_whitespace() || c.is_control() || c == '/' || c == ':';
+        if name.is_empty() || name.len() > INTERFACE_NAME || name.contains(bad) {
+            return Err(wrong("that is no name of an interface".to_owned())
+                .with_hint("`ip link` lists them"));
+        }
+        if ports[..index].iter().any(|other| other.interface == *name) {
+            return Err(wrong(format!("`{name}` stands twice")));
+        }
+    }
+    let convert = |port: PortTable| PortConfig {
+        interface: port.interface,
+        uplink: port.uplink,
+    };
+    Ok(ports.into_iter().map(convert).collect())
+}
+
+fn parse_mac(text: &str) -> Option<MacAddress> {
+    let mut bytes = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut bytes {
+        let part = parts.next().filter(|part| part.len() == 2)?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    let mac = MacAddress(bytes);
+    let station = parts.next().is_none() && !mac.is_multicast() && bytes != [0; 6];
+    station.then_some(mac)
+}
+
+fn value_error(at: &Location, key: &str, message: String) -> InputError {
+    InputError::at(
+        at,
+        Problem::Value {
+            key: format!("`{key}`: "),
+            message,
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_files::MemoryFiles;
+
+    use super::*;
+
+    const GOOD: &str = r#"
+schema = 1
+name = "tor1"
+address = "10.0.0.253"
+tier = 1
+secret_file = "site.secret"
+
+[[ports]]
+interface = "p1"
+
+[[ports]]
+interface = "up"
+uplink = true
+"#;
+
+    fn load(text: &str) -> Result<Config, String> {
+        let files = MemoryFiles::default().with("etc/tor1.toml", text);
+        Config::load("etc/tor1.toml", &files).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_short_file_is_enough() {
+        let config = load(GOOD).unwrap();
+        assert_eq!(config.mac.to_string(), "02:52:0a:00:00:fd");
+        assert_eq!(config.secret_file, "etc/site.secret");
+        assert_eq!(config.status, PathBuf::from("/run/raddle/switch-tor1.sock"));
+        assert_eq!(config.backend, Backend::Sockets);
+        assert_eq!(config.ports.len(), 2);
+        assert!(!config.ports[0].uplink && config.ports[1].uplink);
+    }
+
+    #[test]
+    fn errors_say_where_what_and_how_to_cure_it() {
+        // (what to replace, by what, words of the message)
+        let cases: [(&str, &str, &[&str]); 14] = [
+            (
+                "schema = 1",
+                "schema = 2",
+                &["tor1.toml:2:", "version 2", "schema = 1"],
+            ),
+            (
+                "tier = 1",
+                "teir = 1",
+                &["unknown key `teir`", "did you mean `tier`"],
+            ),
+            ("tier = 1", "", &["`tier` is missing"]),
+            ("tier = 1", "tier = 0", &["tor1.toml:5:", "from 1"]),
+            (
+                "\"10.0.0.253\"",
+                "\"10.0.0\"",
+                &["tor1.toml:4:", "no IPv4 address", "10.0.0.253"],
+            ),
+            ("\"10.0.0.253\"", "\"224.0.0.1\"", &["no host's address"]),
+            (
+                "tier = 1",
+                "tier = 1\nmac = \"01:00:00:00:00:00\"",
+                &["tor1.toml:6:", "hardware address"],
+            ),
+            (
+                "tier = 1",
+                "tier = 1\nspin = 50",
+                &["tor1.toml:6:", "`spin`", "unit"],
+            ),
+            ("tier = 1", "tier = 1\nspin = \"2s\"", &["outside of"]),
+            (
+                "tier = 1",
+                "tier = 1\nbackend = \"socket\"",
+                &["unknown `backend` `socket`", "`sockets`"],
+            ),
+            (
+                "tier = 1",
+                "tier = 1\nmetrics = \"9464\"",
+                &["`metrics`", "127.0.0.1:9464"],
+            ),
+            ("\"up\"", "\"p1\"", &["tor1.toml:12:", "stands twice"]),
+            (
+                "\"up\"",
+                "\"a-name-that-is-too-long\"",
+                &["tor1.toml:12:", "ip link"],
+            ),
+            ("\"tor1\"", "\"tor 1\"", &["tor1.toml:3:", "letters"]),
+        ];
+        for (old, new, words) in cases {
+            let text = GOOD.replace(old, new);
+            assert_ne!(text, GOOD);
+            let message = load(&text).expect_err(new);
+            for word in words {
+                assert!(
+                    message.contains(word),
+                    "{new}: {word} is not in:\n{message}"
+                );
+            }
+        }
+        let ports = GOOD.find("[[ports]]").unwrap();
+        let message = load(&GOOD[..ports]).unwrap_err();
+        assert!(message.contains("`ports` is missing"), "{message}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let message = Config::load("none.toml", &MemoryFiles::default()).unwrap_err();
+        assert_eq!(
+            message.to_string(),
+            "cannot read none.toml: there is no such file"
+        );
+    }
+}

@@ -1,0 +1,442 @@
+//! The loop of a switch: one thread that owns the sockets and everything a frame touches.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read},
+    net::Ipv4Addr,
+    os::fd::AsRawFd,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use raddle_offload::switch::{DropReason, Switch, SwitchConfig, SwitchEvent};
+use raddle_units::{Span, Time};
+
+use crate::{
+    bridge::Bridge,
+    clock::{Clock, duration},
+    config::Config,
+    control::Questions,
+    fast::{FastPath, Route},
+    node::{Drop, Node},
+    ports::{Change, Ports, Traffic},
+    socket::{Frames, PacketSocket, Sending},
+    status::{Counters, Drops, JobStatus, Status},
+};
+
+/// How often interfaces are looked up and silent stations forgotten.
+const TICK: Span = Span::from_ms(200);
+/// How often a busy loop looks for questions and signals.
+const LOOK: Span = Span::from_ms(1);
+/// The longest sleep.
+const SLEEP: Span = Span::from_ms(200);
+/// Age at which the clock begins anew as soon as no group would notice, and at which it does in any case: its range
+/// ends after 213 days.
+const RENEW: [Time; 2] = [
+    Time(Span::from_ms(150 * 86_400_000).0),
+    Time(Span::from_ms(200 * 86_400_000).0),
+];
+
+/// A switch that runs.
+pub struct Daemon {
+    config: Config,
+    socket: PacketSocket,
+    frames: Frames,
+    node: Node,
+    switch: SwitchConfig,
+    ports: Ports,
+    traffic: Vec<Traffic>,
+    /// What the fast path was told of neighbours.
+    routes: BTreeMap<Ipv4Addr, Route>,
+    fast: Option<Box<dyn FastPath>>,
+    questions: Questions,
+    stop: Arc<AtomicBool>,
+    started: Clock,
+    clock: Clock,
+    overflow: u64,
+    draining: Option<Time>,
+    next_tick: Time,
+    next_look: Time,
+}
+
+impl Daemon {
+    /// Opens the sockets of a switch. `stop` is set when it is to drain and end.
+    ///
+    /// # Errors
+    /// When the system refuses a packet socket; without the capability `CAP_NET_RAW` that is "not permitted".
+    pub fn open(
+        config: Config,
+        switch: SwitchConfig,
+        fast: Option<Box<dyn FastPath>>,
+        questions: Questions,
+        stop: Arc<AtomicBool>,
+    ) -> io::Result<Self> {
+        let socket = PacketSocket::open()?;
+        let bridge = Bridge::new(config.ageing);
+        let node = Node::new(
+            config.address,
+            config.mac,
+            config.ports.len(),
+            bridge,
+            Switch::new(switch.clone()),
+        );
+        let clock = Clock::start();
+        let mut daemon = Self {
+            ports: Ports::new(&config.ports),
+            traffic: vec![Traffic::default(); config.ports.len()],
+            config,
+            socket,
+            frames: Frames::default(),
+            node,
+            switch,
+            routes: BTreeMap::new(),
+            fast,
+            questions,
+            stop,
+            started: clock,
+            clock,
+            overflow: 0,
+            draining: None,
+            next_tick: Time::ZERO,
+            next_look: Time::ZERO,
+        };
+        daemon.tick(Time::ZERO)?;
+        Ok(daemon)
+    }
+
+    /// Switches until it was told to stop and has no groups any more, or its time for that is over.
+    ///
+    /// # Errors
+    /// What the system says about the packet socket.
+    pub fn run(&mut self) -> io::Result<()> {
+        let mut idle_since = None;
+        loop {
+            let count = self.socket.receive(&mut self.frames).or_else(|error| {
+                // An interface that goes down tells the socket so once.
+                tracing::debug!(%error, "receive");
+                match error.raw_os_error() {
+                    Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV | libc::EINVAL) => Ok(0),
+                    _ => Err(error),
+                }
+            })?;
+            let now = self.clock.now();
+            if count > 0 {
+                self.handle_frames(now);
+                idle_since = None;
+            }
+            if self.node.switch.poll_timeout().is_some_and(|at| at <= now) {
+                self.node.switch.handle_timeout(now);
+            }
+            self.flush(now);
+            while let Some(event) = self.node.switch.poll_event() {
+                self.handle_event(now, &event);
+            }
+            if now >= self.next_look && self.look(now)? {
+                return Ok(());
+            }
+            if count > 0 {
+                continue;
+            }
+            let since = *idle_since.get_or_insert(now);
+            if now.since(since) < self.config.spin {
+                // Whoever will send the next frame may need this core.
+                thread::yield_now();
+            } else {
+                self.sleep(now)?;
+            }
+        }
+    }
+
+    #[inline]
+    fn handle_frames(&mut self, now: Time) {
+        for (slot, received) in self.frames.received().iter().enumerate() {
+            // Frames of an interface that has just gone belong to no port.
+            let Some(port) = self.ports.by_interface(received.interface) else {
+                continue;
+            };
+            let frame = self.frames.bytes(received);
+            let (frames, bytes) = &mut self.traffic[port.index()].received;
+            *frames += 1;
+            *bytes += frame.len() as u64;
+            self.node
+                .handle_frame(now, port, received.offload, frame, slot);
+        }
+    }
+
+    /// A group has come or gone.
+    fn handle_event(&mut self, now: Time, event: &SwitchEvent) {
+        match event {
+            SwitchEvent::GroupInstalled(plan) => {
+                let children = plan.children.len();
+                tracing::info!(
+                    job = plan.job,
+                    group = plan.group,
+                    children,
+                    "group installed"
+                );
+                // Who takes part was heard already, mostly; the fast path needs to know where.
+                self.tell_routes(now);
+            }
+            SwitchEvent::GroupFreed { job, group } => {
+                tracing::info!(job, group, "group freed");
+            }
+        }
+        if let Some(fast) = &mut self.fast
+            && let Err(error) = fast.event(event)
+        {
+            tracing::info!(%error, "this group runs without the fast path");
+        }
+    }
+
+    /// Tells the fast path which neighbours have moved, come or gone since the last time.
+    fn tell_routes(&mut self, now: Time) {
+        let Some(fast) = &mut self.fast else {
+            return;
+        };
+        let routes: BTreeMap<Ipv4Addr, Route> = self
+            .node
+            .neighbours
+            .known()
+            .into_iter()
+            .filter_map(|(address, _)| {
+                let (station, port) = self.node.route(now, address)?;
+                let route = Route {
+                    port,
+                    index: self.ports.interface(port)?,
+                    mac: station.mac,
+                    vlan: station.vlan,
+                };
+                Some((address, route))
+            })
+            .collect();
+        for address in self.routes.keys() {
+            if !routes.contains_key(address) {
+                fast.route_changed(*address, None);
+            }
+        }
+        for (address, route) in &routes {
+            if self.routes.get(address) != Some(route) {
+                fast.route_changed(*address, Some(*route));
+            }
+        }
+        self.routes = routes;
+    }
+
+    /// Sends what is to go out.
+    #[inline]
+    fn flush(&mut self, now: Time) {
+        self.node.poll_switch(now);
+        let outbox = &self.node.outbox;
+        if outbox.frames().is_empty() {
+            return;
+        }
+        let (frames, ports, traffic) = (&self.frames, &self.ports, &mut self.traffic);
+        // A port that has just gone takes its frames along.
+        let sendings = outbox.frames().iter().filter_map(|outgoing| {
+            Some(Sending {
+                port: outgoing.port,
+                interface: ports.interface(outgoing.port)?,
+                offload: outgoing.offload,
+                frame: outbox.bytes(outgoing, |slot| frames.bytes(&frames.received()[slot])),
+            })
+        });
+        self.socket.send(sendings, |sending, result| {
+            let traffic = &mut traffic[sending.port.index()];
+            if result.is_ok() {
+                traffic.sent.0 += 1;
+                traffic.sent.1 += sending.frame.len() as u64;
+            } else {
+                traffic.refused += 1;
+            }
+        });
+        self.node.outbox.clear();
+    }
+
+    /// Answers questions, follows signals, ticks; true if the switch is to end.
+    fn look(&mut self, now: Time) -> io::Result<bool> {
+        self.next_look = now + LOOK;
+        while let Ok(answer) = self.questions.questions.try_recv() {
+            // Who has gone does not want it.
+            let _ = answer.try_send(self.status(now));
+        }
+        if now >= self.next_tick {
+            self.tick(now)?;
+        }
+        if self.stop.load(Ordering::Relaxed) && self.draining.is_none() {
+            let groups = self.node.switch.group_count();
+            tracing::info!(groups, "draining: no new groups");
+            self.node.switch.drain();
+            self.draining = Some(now + self.config.drain);
+        }
+        let Some(limit) = self.draining else {
+            return Ok(false);
+        };
+        let groups = self.node.switch.group_count();
+        if groups > 0 && now >= limit {
+            tracing::warn!(
+                groups,
+                "the time to drain is over: these groups are cut off"
+            );
+        }
+        Ok(groups == 0 || now >= limit)
+    }
+
+    /// What is to be done a few times per second.
+    fn tick(&mut self, now: Time) -> io::Result<()> {
+        self.next_tick = now + TICK;
+        for change in self.ports.look(&self.socket)? {
+            match change {
+                Change::Up(link) => {
+                    tracing::info!(port = link.interface, index = link.index, "port up");
+                    self.node.set_port(link.port, true);
+                    if let Some(fast) = &mut self.fast
+                        && let Err(error) = fast.link_up(&link)
+                    {
+                        tracing::warn!(port = link.interface, %error, "no fast path");
+                    }
+                }
+                Change::Down(link) => {
+                    tracing::warn!(port = link.interface, "port down");
+                    self.node.set_port(link.port, false);
+                    if let Some(fast) = &mut self.fast {
+                        fast.link_down(&link);
+                    }
+                }
+            }
+        }
+        self.node.forget_silent(now);
+        self.tell_routes(now);
+        if let Some(fast) = &mut self.fast {
+            fast.tick(now);
+        }
+        self.overflow += self.socket.overflow()?;
+        let [renew, renew_now] = RENEW;
+        if now >= renew && (self.node.switch.group_count() == 0 || now >= renew_now) {
+            tracing::info!("the clock begins anew");
+            self.renew()?;
+        }
+        Ok(())
+    }
+
+    /// Begins a new life: the clock starts again, and everything that holds times with it.
+    fn renew(&mut self) -> io::Result<()> {
+        self.switch.epoch = epoch().map_err(io::Error::other)?;
+        for group in self.node.switch.status().groups {
+            let (job, group) = (group.job, group.group);
+            self.handle_event(Time::ZERO, &SwitchEvent::GroupFreed { job, group });
+        }
+        self.node.switch = Switch::new(self.switch.clone());
+        self.node.bridge.clear();
+        self.node.neighbours.clear();
+        self.clock = Clock::start();
+        (self.next_tick, self.next_look) = (Time::ZERO, Time::ZERO);
+        self.draining = None;
+        Ok(())
+    }
+
+    /// Sleeps until a frame comes, somebody asks, or something is due.
+    fn sleep(&mut self, now: Time) -> io::Result<()> {
+        let due = self.node.switch.poll_timeout().unwrap_or(Time::NEVER);
+        let limit = due.min(self.next_tick).since(now);
+        let limit = duration(Span(limit.0.min(SLEEP.0)));
+        self.socket
+            .wait(self.questions.wake.as_raw_fd(), Some(limit))?;
+        // Whatever woke us, `look` finds it; the pipe must only be empty again.
+        let mut nothing = [0; 64];
+        while matches!(self.questions.wake.read(&mut nothing), Ok(1..)) {}
+        self.next_look = Time::ZERO;
+        Ok(())
+    }
+
+    fn status(&self, now: Time) -> Status {
+        let node = &self.node;
+        let counters = &node.counters;
+        let mut drops: Vec<Drops> = Drop::ALL
+            .iter()
+            .map(|reason| Drops {
+                reason: reason.name().to_owned(),
+                count: counters.dropped(*reason),
+            })
+            .collect();
+        drops.push(Drops {
+            reason: "too_long".to_owned(),
+            count: self.frames.too_long(),
+        });
+        drops.push(Drops {
+            reason: "no_neighbour".to_owned(),
+            count: node.neighbours.lost(),
+        });
+        let core = node.switch.status();
+        drops.extend(DropReason::ALL.iter().map(|reason| Drops {
+            reason: format!("message_{}", reason.name()),
+            count: core.drops.of(*reason),
+        }));
+        let mut ports = self.ports.status(&self.traffic);
+        let mut jobs: Vec<JobStatus> = core.jobs.iter().map(JobStatus::from).collect();
+        if let Some(fast) = &self.fast {
+            let counters = fast.counters();
+            for (port, more) in ports.iter_mut().zip(&counters.ports) {
+                port.add(more);
+            }
+            for job in &mut jobs {
+                for (id, what, count) in &counters.jobs {
+                    if *id == job.job {
+                        job.add(what, *count);
+                    }
+                }
+            }
+            drops.extend(counters.drops.iter().map(|(reason, count)| Drops {
+                reason: format!("fast_{reason}"),
+                count: *count,
+            }));
+        }
+        let (state, backend) = (
+            if self.draining.is_some() {
+                "draining"
+            } else {
+                "running"
+            },
+            self.fast.as_ref().map_or("sockets", |fast| fast.name()),
+        );
+        let uptime = self.started.now().max(now);
+        Status {
+            schema: 1,
+            name: self.config.name.clone(),
+            address: self.config.address.to_string(),
+            mac: self.config.mac.to_string(),
+            tier: self.config.tier,
+            backend: backend.to_owned(),
+            state: state.to_owned(),
+            uptime_s: uptime.as_ns() / 1_000_000_000,
+            epoch: self.switch.epoch,
+            stations: node.bridge.len() as u64,
+            neighbours: node.neighbours.known().len() as u64,
+            ports,
+            jobs,
+            counters: Counters {
+                messages: counters.messages,
+                messages_sent: counters.sent,
+                rewritten: counters.rewritten,
+                arp_answers: counters.arps,
+                pings: counters.pings,
+                moves: node.bridge.moves(),
+                unlearnt: node.bridge.unlearnt(),
+                overflow: self.overflow,
+            },
+            drops,
+        }
+    }
+}
+
+/// A number for a new life of a switch: not 0, and other than the one before, but for one chance in 2^32.
+///
+/// # Errors
+/// When the system has no randomness.
+pub fn epoch() -> Result<u32, getrandom::Error> {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes)?;
+    Ok(u32::from_ne_bytes(bytes).max(1))
+}
