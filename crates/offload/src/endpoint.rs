@@ -183,7 +183,12 @@ impl Endpoint {
                 }
             }
             Outcome::Failed(reason) => self.recovery.freeze(now, reason),
-            Outcome::Overdue => self.recovery.overdue(now),
+            Outcome::Overdue => {
+                self.recovery.overdue(now);
+                if self.recovery.take_all_have_begun() {
+                    self.member.hurry(now);
+                }
+            }
             Outcome::Pending => self.recovery.resumed(),
             Outcome::Idle => {}
         }

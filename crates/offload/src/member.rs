@@ -398,6 +398,15 @@ impl Member {
         None
     }
 
+    /// Nobody is late, so that something was lost: what is unanswered goes out again at once, and often.
+    pub fn hurry(&mut self, now: Time) {
+        self.now = now;
+        for flight in self.flights.iter_mut().filter(|flight| !flight.done) {
+            flight.tries = 0;
+            flight.due = now;
+        }
+    }
+
     /// How the round stands. The result stays until the next round starts.
     #[must_use]
     pub fn outcome(&self) -> Outcome<'_> {

@@ -76,6 +76,8 @@ struct Inquiry {
     due: Time,
     /// Everyone has begun the round.
     all: bool,
+    /// The member has been told.
+    told: bool,
 }
 
 /// Fetching the result of the last round.
@@ -174,6 +176,13 @@ impl Recovery {
         self.inquiry = None;
     }
 
+    /// True once when it is known that everyone has begun the round: what the member lacks was lost.
+    pub fn take_all_have_begun(&mut self) -> bool {
+        self.inquiry
+            .as_mut()
+            .is_some_and(|inquiry| inquiry.all && !std::mem::replace(&mut inquiry.told, true))
+    }
+
     fn ask_who_is_late(&mut self) {
         for (number, peer) in self.peers.iter_mut().enumerate() {
             peer.asked = number != self.config.member as usize && older(peer.begun, self.begun);
@@ -184,6 +193,7 @@ impl Recovery {
             tries: 0,
             due: self.now,
             all: false,
+            told: false,
         });
         self.look_at_answers();
     }
