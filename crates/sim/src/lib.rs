@@ -5,11 +5,13 @@
 //! independent runs are the caller's to spread over threads. Same network, settings, workload and seed: same records.
 
 mod chance;
+pub mod collective;
 mod engine;
 mod event;
 pub mod experiment;
 mod mrg32k3a;
 mod multicast;
+mod offload;
 mod packet;
 mod paths;
 pub mod record;
@@ -20,6 +22,7 @@ mod setup;
 pub use chance::{MarkReplay, TraceError};
 pub use engine::simulate;
 pub use multicast::{Multicast, MulticastGroup, MulticastUpdate};
+pub use offload::{Offload, OffloadGroup};
 pub use record::{Discard, Progress, Recorder};
 pub use semantics::Semantics;
 pub use setup::{LinkFault, Network, RunConfig, RunSummary, SetupError};

@@ -21,6 +21,8 @@ pub(crate) enum PacketKind {
     GroupAck,
     /// [`Self::Nack`] of one member of a group.
     GroupNack,
+    /// Of an in-network reduction; `flow` is its place in the table of contents.
+    Offload,
 }
 
 impl PacketKind {
@@ -28,6 +30,18 @@ impl PacketKind {
     #[inline]
     pub(crate) const fn is_data(self) -> bool {
         matches!(self, Self::Data | Self::GroupData)
+    }
+
+    /// Whether a host's software asked for it, unlike an acknowledgement.
+    #[inline]
+    pub(crate) const fn is_request(self) -> bool {
+        matches!(self, Self::Data | Self::GroupData | Self::Offload)
+    }
+
+    /// Whether it finds its way by the unicast tables alone.
+    #[inline]
+    pub(crate) const fn is_unicast(self) -> bool {
+        !matches!(self, Self::GroupData | Self::Offload)
     }
 }
 

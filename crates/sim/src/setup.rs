@@ -7,7 +7,7 @@ use raddle_routing::{LinkState, PathChoice, RoutingError, UnicastTables};
 use raddle_transport::cc::{Environment, SchemeParameters};
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, Span, Time};
 
-use crate::{chance::MarkReplay, multicast::Multicast, semantics::Semantics};
+use crate::{chance::MarkReplay, multicast::Multicast, offload::Offload, semantics::Semantics};
 
 /// A fabric with its routes and the figures derived from them; shared by all runs of an experiment.
 #[derive(Debug)]
@@ -77,6 +77,24 @@ pub enum SetupError {
         /// What is wrong, and the way out.
         problem: String,
     },
+    /// A group of an in-network reduction that the network cannot carry.
+    #[error("reduction group {group}: {problem}")]
+    Offload {
+        /// The group's place in the list.
+        group: u32,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A round of an in-network reduction that cannot begin.
+    #[error("message {tag} is a round of reduction member {member}, {problem}")]
+    OffloadRound {
+        /// The message.
+        tag: u64,
+        /// The member, counted through all groups.
+        member: u32,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// A message to a group that is not there, or from a host that is not in it.
     #[error("message {tag} from {src} goes to multicast group {group}, {problem}")]
     GroupMessage {
@@ -120,6 +138,11 @@ pub struct RunConfig {
     pub data_classes: u8,
     /// How flows choose among equal-cost paths.
     pub path_choice: PathChoice,
+    /// Least time between the starts of two data packets of a network card (LogGP's gap g), plus
+    /// `nic_gap_per_byte` for every byte of the first; zero: the link alone limits them.
+    pub nic_gap: Span,
+    /// See [`Self::nic_gap`].
+    pub nic_gap_per_byte: Span,
     /// Lowest rate congestion control may choose.
     pub min_rate: BitRate,
     /// Time without progress after which a sender goes back (not in compat mode).
@@ -142,6 +165,8 @@ pub struct RunConfig {
     pub marks: Option<Arc<MarkReplay>>,
     /// Groups and multicast tables; without them no message goes to a group.
     pub multicast: Option<Arc<Multicast>>,
+    /// In-network reductions; without them no message is a round of one.
+    pub offload: Option<Arc<Offload>>,
 }
 
 impl RunConfig {
@@ -155,6 +180,8 @@ impl RunConfig {
             lossless: true,
             data_classes: 1,
             path_choice: PathChoice::EcmpMurmur3,
+            nic_gap: Span::ZERO,
+            nic_gap_per_byte: Span::ZERO,
             min_rate: BitRate((line_rate.0 / 100).max(1)),
             retransmission_timeout: Span::from_ms(20),
             max_timeouts: 7,
@@ -166,6 +193,7 @@ impl RunConfig {
             record_acks: false,
             marks: None,
             multicast: None,
+            offload: None,
         }
     }
 }
@@ -239,6 +267,10 @@ pub struct RunSummary {
     /// Packets to groups that ended in a switch whose table has no port for them: a tree with a stem above its last branch, or
     /// an entry that is missing. Their payload counts as discarded.
     pub dead_ends: u64,
+    /// Rounds of in-network reductions that ended at a member with the right result.
+    pub reductions: u64,
+    /// The same with a wrong one: always 0, or the core is at fault.
+    pub wrong_reductions: u64,
     /// Simulated picoseconds until the last event.
     pub end_ps: u64,
     /// The run was cancelled before its end.

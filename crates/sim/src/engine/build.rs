@@ -19,6 +19,7 @@ use super::{
     host::Nic,
     link::{LinkEnd, PortHistory},
     multicast::Multicasts,
+    offload::Offloads,
     route::Router,
     sample::Sampler,
 };
@@ -217,6 +218,7 @@ impl<'a> Engine<'a> {
             }
         }
         let multicast = Multicasts::new(config.multicast.as_deref(), fabric)?;
+        let offload = Offloads::new(config.offload.as_deref(), fabric)?;
         let mut changes = fault::changes(&config.faults, config.reroute_delay);
         changes.extend(multicast.changes());
         let classes = workload.classes().len();
@@ -262,6 +264,7 @@ impl<'a> Engine<'a> {
             pending: Vec::new(),
             next_start: Time::NEVER,
             multicast,
+            offload,
             sampler: Sampler::new(config.sample_interval, classes),
             paused_ports: 0,
             summary: RunSummary::default(),

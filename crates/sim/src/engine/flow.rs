@@ -6,7 +6,7 @@ use raddle_transport::{
     reliability::{Receiver, Sender},
 };
 use raddle_units::{Bytes, NodeId, Span, Time};
-use raddle_workload::{GroupId, Message};
+use raddle_workload::{GroupId, Message, OffloadId};
 
 use super::{Engine, Kind, multicast::NO_SEND};
 use crate::{paths::Path, record::FlowRecord};
@@ -86,6 +86,10 @@ pub(super) fn address(host: NodeId) -> u32 {
 impl Engine<'_> {
     pub(super) fn start_flow(&mut self, message: Message) {
         let Message { src, dst, size, .. } = message;
+        if let Some(member) = OffloadId::of(dst) {
+            self.start_round(message, member);
+            return;
+        }
         if let Some(group) = GroupId::of(dst) {
             self.start_group_flow(message, group);
             return;

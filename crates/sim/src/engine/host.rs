@@ -114,6 +114,11 @@ impl Engine<'_> {
     pub(super) fn nic_start(&mut self, nic_index: u32, bytes: u32, handle: u32) {
         let port = self.nics[nic_index as usize].port;
         self.transmit(port, bytes, Kind::Arrive, handle);
+        let gap = self.config.nic_gap + self.config.nic_gap_per_byte * u64::from(bytes);
+        if gap != Span::ZERO && self.packets.get(handle).kind.is_request() {
+            let end = &mut self.ends[port.index()];
+            end.busy_until = end.busy_until.max(self.now + gap);
+        }
         let history = &mut self.history[port.index()];
         history.tx_bytes += u64::from(bytes);
         history.tx_packets += 1;
@@ -237,6 +242,9 @@ impl Engine<'_> {
     /// A packet is wholly received at a host.
     pub(super) fn receive(&mut self, port: PortId, nic_index: u32, handle: u32) {
         let packet = self.packets.get(handle);
+        if packet.kind == PacketKind::Offload {
+            return self.receive_offload(handle);
+        }
         if packet.generation != self.flows[packet.flow as usize].generation {
             // The flow is over and forgotten; this is a late duplicate or its acknowledgement.
             if packet.kind.is_data() {
@@ -251,7 +259,9 @@ impl Engine<'_> {
             PacketKind::Ack | PacketKind::Nack => self.receive_ack(handle),
             PacketKind::GroupData => self.receive_group_data(port, nic_index, handle),
             PacketKind::GroupAck | PacketKind::GroupNack => self.receive_group_ack(handle),
-            PacketKind::Free => debug_assert!(false, "a free packet arrived at {port}"),
+            PacketKind::Free | PacketKind::Offload => {
+                debug_assert!(false, "no packet of a flow arrived at {port}");
+            }
         }
     }
 

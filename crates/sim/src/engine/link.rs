@@ -290,6 +290,7 @@ impl Engine<'_> {
         let kind = match packet.kind {
             PacketKind::Data => FrameKind::Data,
             PacketKind::GroupData => return self.replicate(port, handle),
+            PacketKind::Offload => return self.offload_arrives(port, handle),
             _ => FrameKind::Plain,
         };
         let known = packet.take_out();
@@ -346,6 +347,9 @@ impl Engine<'_> {
         let packet = self.packets.get(handle);
         if packet.kind.is_data() {
             self.summary.payload_discarded += u64::from(packet.payload);
+        }
+        if packet.kind == PacketKind::Offload {
+            self.offload.forget(packet.flow);
         }
         self.summary.drops += 1;
         self.packets.remove(handle);

@@ -68,7 +68,7 @@ impl Engine<'_> {
             match (end.is_switch, arrives) {
                 (true, true) => {
                     let packet = self.packets.get(event.what as u32);
-                    if packet.kind != PacketKind::GroupData {
+                    if packet.kind.is_unicast() {
                         self.router.tables.prefetch(end.node, packet.dst);
                     }
                 }
@@ -78,6 +78,9 @@ impl Engine<'_> {
                     prefetch(&self.nics[end.device as usize]);
                     self.packets.prefetch_rest(event.what as u32);
                     let packet = self.packets.get(event.what as u32);
+                    if packet.kind == PacketKind::Offload {
+                        continue;
+                    }
                     prefetch(&self.flows[packet.flow as usize]);
                     if packet.kind.is_data() {
                         prefetch(&self.receptions[packet.flow as usize]);
@@ -104,7 +107,7 @@ impl Engine<'_> {
             }
             let handle = event.what as u32;
             let packet = self.packets.get(handle);
-            if packet.kind == PacketKind::GroupData {
+            if !packet.kind.is_unicast() {
                 continue;
             }
             let Some(out) = self.router.next_hop(end.node, packet.dst, packet.hash) else {

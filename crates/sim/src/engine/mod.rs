@@ -6,6 +6,7 @@
 //! | `host.rs` | the NIC: which flow sends next, receivers, acknowledgements, timers |
 //! | `flow.rs` | a flow's state from message to record |
 //! | `multicast.rs` | messages to groups: copies in switches, members, the sender's progress |
+//! | `offload.rs` | in-network reductions: members on hosts, switches that compute |
 //! | `build.rs` | switches and ports from network and settings |
 //! | `route.rs` | the next hop |
 //! | `look_ahead.rs` | the cache: what the next events will touch |
@@ -19,6 +20,7 @@ mod host;
 mod link;
 mod look_ahead;
 mod multicast;
+mod offload;
 mod route;
 mod sample;
 
@@ -35,6 +37,7 @@ use self::{
     host::Nic,
     link::{LinkEnd, PortHistory},
     multicast::Multicasts,
+    offload::Offloads,
     route::Router,
     sample::Sampler,
 };
@@ -93,6 +96,10 @@ enum Kind {
     StartNow,
     /// A link fails or returns, or routes follow. Index of the change.
     Link,
+    /// A switch's unit is through with a packet of a reduction. First port and packet.
+    Compute,
+    /// A member of a reduction may have to send again. Member.
+    Retry,
 }
 
 impl Kind {
@@ -108,12 +115,12 @@ impl Kind {
         Self::StartSoon,
         Self::StartNow,
         Self::Link,
-        Self::Link,
-        Self::Link,
-        Self::Link,
-        Self::Link,
-        Self::Link,
-        Self::Link,
+        Self::Compute,
+        Self::Retry,
+        Self::Retry,
+        Self::Retry,
+        Self::Retry,
+        Self::Retry,
     ];
 
     #[inline]
@@ -130,10 +137,10 @@ const fn rank(kind: Kind) -> u64 {
         Kind::Start | Kind::StartSoon | Kind::StartNow => 1,
         Kind::Timer => 2,
         Kind::Pfc => 3,
-        Kind::Arrive => 4,
+        Kind::Arrive | Kind::Compute => 4,
         Kind::Free => 5,
         Kind::Wake => 6,
-        Kind::Timeout => 7,
+        Kind::Timeout | Kind::Retry => 7,
     }
 }
 
@@ -230,6 +237,7 @@ struct Engine<'a> {
     next_start: Time,
 
     multicast: Multicasts<'a>,
+    offload: Offloads,
     sampler: Sampler,
     paused_ports: u64,
     summary: RunSummary,
@@ -313,8 +321,10 @@ impl Engine<'_> {
             return true;
         }
         let kind = Kind::ALL[(event.what >> 56) as usize & 15];
-        if matches!(kind, Kind::Wake | Kind::Timer | Kind::Timeout | Kind::Start)
-            && self.is_stale(event)
+        if matches!(
+            kind,
+            Kind::Wake | Kind::Timer | Kind::Timeout | Kind::Start | Kind::Retry
+        ) && self.is_stale(event)
         {
             return false;
         }
@@ -334,6 +344,8 @@ impl Engine<'_> {
             }
             Kind::StartNow => self.start_flow(self.pending[low as usize]),
             Kind::Link => self.change_link(low as usize),
+            Kind::Compute => self.computed(PortId(high), low),
+            Kind::Retry => self.member_timer(low),
         }
         true
     }
@@ -356,6 +368,7 @@ impl Engine<'_> {
             Kind::Timeout => u32::from(self.flows[low as usize].generation) != high >> 8,
             // Deliveries may have made an earlier message startable; that event looks ahead again.
             Kind::Start => event.time != self.next_start,
+            Kind::Retry => event.time != self.offload.timer(low),
             _ => false,
         }
     }

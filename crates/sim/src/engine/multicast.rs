@@ -338,7 +338,7 @@ impl Engine<'_> {
     }
 
     /// The run ends with an error.
-    fn stop(&mut self, fault: SetupError) {
+    pub(super) fn stop(&mut self, fault: SetupError) {
         self.multicast.fault.get_or_insert(fault);
         self.checkpoint = self.now;
     }

@@ -268,7 +268,10 @@ impl Resolver<'_> {
                 self.at(&["simulation", "schemes"])
             }
             SetupError::Routing(_) | SetupError::TooFewHosts { .. } => self.at(&["fabric"]),
-            SetupError::Group { .. } | SetupError::GroupMessage { .. } => self.at(&["traffic"]),
+            SetupError::Group { .. }
+            | SetupError::GroupMessage { .. }
+            | SetupError::Offload { .. }
+            | SetupError::OffloadRound { .. } => self.at(&["traffic"]),
         };
         ExperimentError::at(at, Problem::Setup(clip(&error.to_string())))
     }

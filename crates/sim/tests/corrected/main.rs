@@ -15,4 +15,5 @@ mod look_ahead;
 mod loss;
 mod multicast;
 mod multicast_faults;
+mod offload;
 mod rails;

@@ -19,10 +19,6 @@ pub struct HostCosts {
     pub receive_overhead: Span,
     /// Copying between a rank and the card, per byte, at either end.
     pub copy_per_byte: Span,
-    /// A larger message, more than `short_limit` bytes, costs this more at either end.
-    pub long_overhead: Span,
-    /// Bytes up to which a message is short.
-    pub short_limit: Bytes,
     /// A rank writes or reads a message in shared memory.
     pub local_overhead: Span,
     /// The same, per byte, at either end.
@@ -140,13 +136,7 @@ impl Build<'_> {
     }
 
     fn network_overhead(&self, fixed: Span, bytes: u64) -> Span {
-        let costs = &self.hosts.costs;
-        let long = if bytes > costs.short_limit.0 {
-            costs.long_overhead
-        } else {
-            Span::ZERO
-        };
-        fixed + long + costs.copy_per_byte * bytes
+        fixed + self.hosts.costs.copy_per_byte * bytes
     }
 
     fn local_overhead(&self, bytes: u64) -> Span {
@@ -227,8 +217,6 @@ mod tests {
                 send_overhead: Span::from_ns(300),
                 receive_overhead: Span::from_ns(500),
                 copy_per_byte: Span(1_000),
-                long_overhead: Span::from_ns(70),
-                short_limit: Bytes(32),
                 local_overhead: Span::from_ns(110),
                 local_copy_per_byte: Span(100),
                 socket_latency: Span::from_ns(130),
@@ -252,9 +240,8 @@ mod tests {
             let made = hosts.graph(&script).unwrap();
             let mut graph = made.graph.clone();
             drive_ideal(&mut graph, network, u64::MAX, |_, _| {});
-            let long = if bytes > 32 { 70_000 } else { 0 };
             let local = 2 * (110_000 + 100 * bytes);
-            let remote = 300_000 + 500_000 + 2 * (1_000 * bytes + long) + 1_000_000;
+            let remote = 300_000 + 500_000 + 2 * 1_000 * bytes + 1_000_000;
             let sockets = u64::from(per_host.ilog2() - 1);
             let expected =
                 sockets * (local + 130_000) + (local + 290_000) + u64::from(count.ilog2()) * remote;

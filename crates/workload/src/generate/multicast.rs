@@ -1,6 +1,7 @@
-//! Broadcasts along the rows and columns of a grid of processes: the latency test of C-MR4LMS.
+//! Collectives along the rows and columns of a grid of processes: the latency test of C-MR4LMS.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use raddle_units::{Bytes, NodeId, Span, Time};
 use schemars::JsonSchema;
@@ -9,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::{check_hosts, check_size, message};
 use crate::{GroupId, Message, TrafficError, Workload};
 
-const CLASSES: [&str; 2] = ["row", "column"];
+/// Messages to groups, then contributions to a reduction.
+const CLASSES: [&str; 4] = ["row", "column", "row-part", "column-part"];
+/// In a tag: a contribution.
+const CONTRIBUTION: u64 = 1 << 63;
 /// Messages of one run: more rounds than anyone waits for.
 const MAX_MESSAGES: u64 = 1 << 32;
 
@@ -30,8 +34,22 @@ pub enum MulticastEngineName {
     Opensm,
 }
 
-/// Rows, then columns: every process takes part in a broadcast of its row (from the row's first process), then in one of
-/// its column, again and again, without a barrier between rounds. A receiver goes on when it has the message, a root when
+/// What the processes of a row or column do together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GridOperation {
+    /// The first process sends to the others.
+    #[default]
+    Bcast,
+    /// Every host sends its processes' contribution to the first process's host, which sends the result to the group. What is
+    /// combined takes no time.
+    Allreduce,
+    /// The same, of which only the time matters.
+    Barrier,
+}
+
+/// Rows, then columns: every process takes part in a collective of its row (whose root is the row's first process), then in one
+/// of its column, again and again, without a barrier between rounds. A receiver goes on when it has the message, a root when
 /// all members have it.
 ///
 /// Process i of an X x Y grid, x fastest, is at (i mod X, i div X) and runs on host i div `processes_per_terminal`. A group
@@ -44,6 +62,12 @@ pub struct Multicast {
     /// Processes on each host. Default 1.
     #[serde(default = "one")]
     pub processes_per_terminal: u32,
+    /// What a row or column does. Default `bcast`.
+    #[serde(default)]
+    pub operation: GridOperation,
+    /// Time that a process's software takes from one collective to what it sends in the next. Default 0.
+    #[serde(default)]
+    pub overhead: Span,
     /// Size of each message. Default 8B.
     #[serde(default = "eight")]
     pub size: Bytes,
@@ -152,28 +176,104 @@ impl Multicast {
             ));
         }
         let processes = u64::from(self.dims[0]) * u64::from(self.dims[1]);
+        let mut lines = Vec::new();
+        for (direction, count) in [(0, self.dims[1]), (1, self.dims[0])] {
+            for place in 0..count {
+                let mut members = BTreeMap::new();
+                for process in self.processes(direction, place) {
+                    let host = hosts[(process / u64::from(self.processes_per_terminal)) as usize];
+                    *members.entry(host).or_insert(0) += 1;
+                }
+                lines.push(Line {
+                    direction,
+                    place,
+                    members,
+                    ..Line::default()
+                });
+            }
+        }
+        for (index, (direction, place, _)) in groups.iter().enumerate() {
+            let line = if *direction == 0 {
+                *place
+            } else {
+                self.dims[1] + place
+            };
+            lines[line as usize].group = Some(index as u32);
+        }
+        let reduces = self.operation != GridOperation::Bcast;
+        let parts: u64 = if reduces {
+            groups.iter().map(|group| group.2.len() as u64 - 1).sum()
+        } else {
+            0
+        };
+        let messages = messages + u64::from(self.rounds) * parts;
+        let classes = if reduces { &CLASSES[..] } else { &CLASSES[..2] };
         let mut run = Rounds {
             spec: self.clone(),
-            classes: CLASSES.map(str::to_owned).to_vec(),
+            classes: classes.iter().map(|name| (*name).to_owned()).collect(),
             hosts: hosts.to_vec(),
-            group_at: groups
+            line_of: groups
                 .iter()
-                .enumerate()
-                .map(|(index, (direction, place, _))| ((*direction, *place), index as u32))
+                .map(|&(direction, place, _)| {
+                    if direction == 0 {
+                        place
+                    } else {
+                        self.dims[1] + place
+                    }
+                })
                 .collect(),
-            place_of: groups.iter().map(|group| (group.0, group.1)).collect(),
+            lines,
             steps: vec![0; processes as usize],
+            entered: vec![0; processes as usize],
             received: [vec![0; processes as usize], vec![0; processes as usize]],
-            ready: VecDeque::new(),
-            sent: vec![0; groups.len()],
+            ready: BinaryHeap::new(),
+            made: 0,
+            contributions: 0,
             messages,
             undelivered: messages,
         };
         let start = Time(self.start.0);
-        for process in 0..processes {
-            run.advance(start, process);
-        }
+        run.advance(start, (0..processes).collect());
         Ok(run)
+    }
+}
+
+/// A row or a column.
+#[derive(Debug, Default)]
+struct Line {
+    direction: usize,
+    place: u32,
+    /// `None`: all on one host.
+    group: Option<u32>,
+    /// Its hosts, and how many of its processes each has.
+    members: BTreeMap<NodeId, u32>,
+    /// Of a reduction: processes that have come, by host, and hosts whose contribution has.
+    come: BTreeMap<NodeId, u32>,
+    contributed: usize,
+    /// When the root's host is done with them.
+    done: Time,
+    /// Collectives whose message the root has sent.
+    sent: u32,
+}
+
+/// A message that may start: time, order of making, the message.
+#[derive(Debug)]
+struct Ready(Time, u64, Message);
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Ready {}
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Ready {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0, self.1).cmp(&(other.0, other.1))
     }
 }
 
@@ -183,73 +283,137 @@ struct Rounds {
     spec: Multicast,
     classes: Vec<String>,
     hosts: Vec<NodeId>,
-    group_at: BTreeMap<(usize, u32), u32>,
-    place_of: Vec<(usize, u32)>,
-    /// By process: collectives done, two per round.
+    /// Rows, then columns.
+    lines: Vec<Line>,
+    /// By group: its line.
+    line_of: Vec<u32>,
+    /// By process: collectives done, two per round; collectives begun.
     steps: Vec<u32>,
-    /// By direction and process: broadcasts received.
+    entered: Vec<u32>,
+    /// By direction and process: results received.
     received: [Vec<u32>; 2],
     /// Messages that may start.
-    ready: VecDeque<Message>,
-    /// By group: messages sent.
-    sent: Vec<u32>,
+    ready: BinaryHeap<Reverse<Ready>>,
+    made: u64,
+    contributions: u64,
     messages: u64,
     undelivered: u64,
 }
 
 impl Rounds {
-    fn place(&self, process: u64, direction: usize) -> u32 {
-        let width = u64::from(self.spec.dims[0]);
+    fn line(&self, process: u64, direction: usize) -> usize {
+        let [width, height] = self.spec.dims.map(u64::from);
         (if direction == 0 {
             process / width
         } else {
-            process % width
-        }) as u32
+            height + process % width
+        }) as usize
     }
 
     fn host(&self, process: u64) -> NodeId {
         self.hosts[(process / u64::from(self.spec.processes_per_terminal)) as usize]
     }
 
-    /// Lets a process go on as far as it can at `now`; processes that this wakes go on too.
-    fn advance(&mut self, now: Time, process: u64) {
-        let mut open = vec![process];
+    fn root(&self, line: usize) -> u64 {
+        let (width, line) = (self.spec.dims[0], &self.lines[line]);
+        u64::from(if line.direction == 0 {
+            line.place * width
+        } else {
+            line.place
+        })
+    }
+
+    fn send(&mut self, start: Time, src: NodeId, dst: NodeId, class: usize, tag: u64) {
+        let sent = message(start, src, dst, self.spec.size, class as u8, tag);
+        self.ready.push(Reverse(Ready(start, self.made, sent)));
+        self.made += 1;
+    }
+
+    /// Lets processes go on as far as they can at `now`; processes that this wakes go on too.
+    fn advance(&mut self, now: Time, mut open: Vec<u64>) {
+        open.reverse();
         while let Some(process) = open.pop() {
             let step = self.steps[process as usize];
             if step >= 2 * self.spec.rounds {
                 continue;
             }
             let (direction, round) = ((step % 2) as usize, step / 2);
-            let place = self.place(process, direction);
-            let root = self.spec.processes(direction, place).next() == Some(process);
-            if root {
-                match self.group_at.get(&(direction, place)) {
-                    // It waits for the delivery of its message, which moves it on.
-                    Some(&group) if self.sent[group as usize] == round => {
-                        self.sent[group as usize] += 1;
-                        let tag = u64::from(group) << 32 | u64::from(round);
-                        let (src, dst) = (self.host(process), GroupId(group).address());
-                        let sent = message(now, src, dst, self.spec.size, direction as u8, tag);
-                        self.ready.push_back(sent);
-                        self.give(direction, place, src, &mut open);
-                    }
-                    Some(_) => {}
-                    None => {
-                        // All on one host: no message.
-                        self.steps[process as usize] += 1;
-                        open.push(process);
-                        self.give(direction, place, self.host(process), &mut open);
-                    }
-                }
-            } else if self.received[direction][process as usize] > round {
+            let line = self.line(process, direction);
+            if self.entered[process as usize] == step {
+                self.entered[process as usize] += 1;
+                self.enter(now, process, line, &mut open);
+            }
+            // A root is moved on by the delivery of its message.
+            if self.root(line) != process && self.received[direction][process as usize] > round {
                 self.steps[process as usize] += 1;
                 open.push(process);
             }
         }
     }
 
-    /// The processes of a row or column that run on `host` have its next message.
-    fn give(&mut self, direction: usize, place: u32, host: NodeId, open: &mut Vec<u64>) {
+    /// A process has come to a collective of its line.
+    fn enter(&mut self, now: Time, process: u64, line: usize, open: &mut Vec<u64>) {
+        if self.spec.operation == GridOperation::Bcast {
+            if self.root(line) == process {
+                self.result(now + self.spec.overhead, line, open);
+            }
+            return;
+        }
+        let host = self.host(process);
+        let own = &mut self.lines[line];
+        let come = own.come.entry(host).or_insert(0);
+        *come += 1;
+        if own.members.get(&host) != Some(come) {
+            return;
+        }
+        let class = 2 + own.direction;
+        let root = self.host(self.root(line));
+        if host == root {
+            self.contributed(now + self.spec.overhead, line, open);
+        } else {
+            let tag = CONTRIBUTION | (self.contributions * self.lines.len() as u64 + line as u64);
+            self.contributions += 1;
+            self.send(now + self.spec.overhead, host, root, class, tag);
+        }
+    }
+
+    /// A host's contribution is at the root; it is done with them by `done` at the earliest.
+    fn contributed(&mut self, done: Time, line: usize, open: &mut Vec<u64>) {
+        let own = &mut self.lines[line];
+        own.contributed += 1;
+        own.done = own.done.max(done);
+        if own.contributed == own.members.len() {
+            let done = own.done;
+            own.contributed = 0;
+            own.come.clear();
+            self.result(done, line, open);
+        }
+    }
+
+    /// The root sends to its group; what lies on its own host has it at once.
+    fn result(&mut self, start: Time, line: usize, open: &mut Vec<u64>) {
+        let root = self.root(line);
+        let host = self.host(root);
+        let own = &mut self.lines[line];
+        let round = own.sent;
+        own.sent += 1;
+        let (direction, group) = (own.direction, own.group);
+        match group {
+            Some(group) => {
+                let tag = u64::from(group) << 32 | u64::from(round);
+                self.send(start, host, GroupId(group).address(), direction, tag);
+            }
+            None => {
+                self.steps[root as usize] += 1;
+                open.push(root);
+            }
+        }
+        self.give(line, host, open);
+    }
+
+    /// The processes of a line that run on `host` have its next message.
+    fn give(&mut self, line: usize, host: NodeId, open: &mut Vec<u64>) {
+        let (direction, place) = (self.lines[line].direction, self.lines[line].place);
         for process in self.spec.processes(direction, place).skip(1) {
             if self.host(process) == host {
                 self.received[direction][process as usize] += 1;
@@ -258,8 +422,9 @@ impl Rounds {
         }
     }
 
-    fn of_tag(&self, tag: u64) -> Option<(usize, u32)> {
-        self.place_of.get((tag >> 32) as usize).copied()
+    fn of_tag(&self, tag: u64) -> Option<usize> {
+        let line = self.line_of.get((tag >> 32) as usize)?;
+        Some(*line as usize)
     }
 }
 
@@ -268,39 +433,46 @@ impl Workload for Rounds {
         &self.classes
     }
     fn next_start(&self) -> Option<Time> {
-        self.ready.front().map(|message| message.start)
+        self.ready.peek().map(|Reverse(ready)| ready.0)
     }
     fn pop(&mut self) -> Option<Message> {
-        self.ready.pop_front()
+        self.ready.pop().map(|Reverse(ready)| ready.2)
     }
     fn on_member_delivered(&mut self, now: Time, tag: u64, member: NodeId) {
-        let Some((direction, place)) = self.of_tag(tag) else {
+        let Some(line) = self.of_tag(tag) else {
             return;
         };
         let mut open = Vec::new();
-        self.give(direction, place, member, &mut open);
-        for process in open {
-            self.advance(now, process);
-        }
+        self.give(line, member, &mut open);
+        self.advance(now, open);
     }
     fn on_delivered(&mut self, now: Time, tag: u64) {
-        let Some((direction, place)) = self.of_tag(tag) else {
+        let mut open = Vec::new();
+        if tag & CONTRIBUTION != 0 {
+            self.undelivered = self.undelivered.saturating_sub(1);
+            let line = (tag & !CONTRIBUTION) % self.lines.len() as u64;
+            self.contributed(now, line as usize, &mut open);
+            self.advance(now, open);
+            return;
+        }
+        let Some(line) = self.of_tag(tag) else {
             return;
         };
         self.undelivered = self.undelivered.saturating_sub(1);
         // Drivers that know no members report only this.
         let due = tag as u32 + 1;
+        let (direction, place) = (self.lines[line].direction, self.lines[line].place);
         for process in self.spec.processes(direction, place).skip(1) {
             let received = &mut self.received[direction][process as usize];
             if *received < due {
                 *received = due;
-                self.advance(now, process);
+                open.push(process);
             }
         }
-        if let Some(root) = self.spec.processes(direction, place).next() {
-            self.steps[root as usize] += 1;
-            self.advance(now, root);
-        }
+        let root = self.root(line);
+        self.steps[root as usize] += 1;
+        open.push(root);
+        self.advance(now, open);
     }
     fn has_dependencies(&self) -> bool {
         true
@@ -324,6 +496,8 @@ mod tests {
         Multicast {
             dims,
             processes_per_terminal,
+            operation: GridOperation::default(),
+            overhead: Span::ZERO,
             size: Bytes(8),
             rounds,
             engine: MulticastEngineName::default(),
@@ -341,6 +515,12 @@ mod tests {
         let (mut sent, mut events) = (Vec::new(), std::collections::BTreeSet::new());
         loop {
             while let Some(message) = run.pop() {
+                if GroupId::of(message.dst).is_none() {
+                    let at = message.start + Span(500 + u64::from(message.src.0) * 17 % 7);
+                    events.insert((at, 1, message.tag, message.src));
+                    sent.push(message);
+                    continue;
+                }
                 let group = (message.tag >> 32) as usize;
                 assert_eq!(GroupId::of(message.dst), Some(GroupId(group as u32)));
                 let members = &groups[group].2;
@@ -420,6 +600,51 @@ mod tests {
             6 * 7
         );
         assert!(run.finished());
+    }
+
+    /// No result leaves a root before the contributions of all other hosts of its line have come: hosts - 1 of them in every
+    /// round, also where processes share hosts and where a line lies on one host.
+    #[test]
+    fn a_reduction_waits_for_every_host() {
+        for (dims, per_host, hosts) in [
+            ([4, 3], 1, 12),
+            ([6, 4], 2, 12),
+            ([2, 3], 2, 3),
+            ([6, 6], 4, 9),
+        ] {
+            let spec = Multicast {
+                operation: GridOperation::Allreduce,
+                overhead: Span(70),
+                ..spec(dims, per_host, 4)
+            };
+            let nodes: Vec<NodeId> = (0..hosts).map(NodeId).collect();
+            let groups = spec.groups(&nodes).unwrap();
+            let sent = drive(&spec, hosts);
+            let parts: usize = groups.iter().map(|group| group.2.len() - 1).sum();
+            assert_eq!(sent.len(), 4 * (groups.len() + parts), "{dims:?}");
+            let expected = spec.build(&nodes).unwrap().expected_messages();
+            assert_eq!(expected, Some(sent.len() as u64));
+            for (index, (direction, place, members)) in groups.iter().enumerate() {
+                let root = spec.processes(*direction, *place).next().unwrap();
+                let root = nodes[(root / u64::from(per_host)) as usize];
+                let result = |round: u64| {
+                    let tag = (index as u64) << 32 | round;
+                    sent.iter().find(|it| it.tag == tag).unwrap()
+                };
+                let class = 2 + *direction as u8;
+                for round in 0..4 {
+                    let own = |it: &&Message| {
+                        it.class == class && it.dst == root && members.contains(&it.src)
+                    };
+                    let before = sent
+                        .iter()
+                        .filter(own)
+                        .filter(|it| it.start < result(round).start);
+                    // Other lines of the direction may have the same hosts, so at least.
+                    assert!(before.count() >= (round as usize + 1) * (members.len() - 1));
+                }
+            }
+        }
     }
 
     #[test]
