@@ -30,13 +30,13 @@ pub(super) fn shape(call: &Call) -> Shape {
             Allreduce::Ring => Shape::None(Unknown::Mixed),
             Allreduce::Halving if call.count < call.power() as usize => exact(linear(call.size)),
             Allreduce::Halving => sides(doubling(call.size)),
-            Allreduce::ReduceBcast => Shape::None(Unknown::Algorithm),
+            Allreduce::Other => Shape::None(Unknown::Algorithm),
         },
         // At a root that reduces in place, left and right change places; only the root knows.
         Collective::Reduce => match reduce(call) {
             Reduce::Linear => exact(linear(call.size)),
             Reduce::Halving if call.count < call.power() as usize => exact(linear(call.size)),
-            Reduce::Halving => Shape::None(Unknown::Algorithm),
+            Reduce::Halving | Reduce::Other => Shape::None(Unknown::Algorithm),
             Reduce::Chain => sides(down(call.size, call.root, true, |rank| {
                 (rank + 1 < call.size)
                     .then_some(rank + 1)
@@ -59,7 +59,7 @@ enum Allreduce {
     Doubling,
     Ring,
     Halving,
-    ReduceBcast,
+    Other,
 }
 
 /// Algorithms of Reduce.
@@ -70,6 +70,7 @@ enum Reduce {
     Binary,
     Binomial,
     Halving,
+    Other,
 }
 
 /// The fixed decision for commutative operations.
@@ -111,7 +112,7 @@ fn allreduce(call: &Call) -> Allreduce {
             _ => Allreduce::Halving,
         },
         // Reduce and Bcast, and others that no test of ours has seen.
-        _ => Allreduce::ReduceBcast,
+        _ => Allreduce::Other,
     }
 }
 
@@ -133,7 +134,9 @@ fn reduce(call: &Call) -> Reduce {
         },
         8..16 if bytes < 8192 => Reduce::Binary,
         16..32 if bytes < 4096 => Reduce::Binary,
-        _ => Reduce::Binomial,
+        8..256 => Reduce::Binomial,
+        // Partly an in-order binary tree, which no test of ours has seen.
+        _ => Reduce::Other,
     }
 }
 
