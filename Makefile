@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 EXPERIMENT ?= experiments/congestion-large.toml
 OUT ?= demo
 
-.PHONY: help setup build demo test test-scale check fmt generate bench accept docs fuzz audit clean
+.PHONY: help setup build demo test test-scale check fmt generate bench bench-mpi accept docs fuzz audit clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ bench: ## Measure packet-hops per second of the engine alone, one core: 320 and 
 	$$hop --traffic hpc-mix --compat
 	$$hop --hosts 8192 --traffic permutation --size 256KiB
 	$$hop --hosts 8192 --traffic hpc-mix --flows 60000
+
+bench-mpi: setup build ## Measure in-network Allreduce against plain MPI in a lab: limit and value of each ratio (root)
+	@$(BIN)/python scripts/bench_mpi.py
 
 accept: setup build ## Measure every promise that has a number: command, limit, measured, pass or fail
 	@$(BIN)/python scripts/accept.py

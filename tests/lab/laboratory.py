@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,9 @@ ENVIRONMENT = {
     "COLUMNS": "100",
     "NO_COLOR": "1",
 }
+LAB_NODE = re.compile(r"(h|tor|spine)\d+\b")
+LAB_LINK = re.compile(r"(e\d+|h\d+|tor\d+|spine\d+|br0)\b")
+LAB_SEGMENT = re.compile(r"left-by-the-test|\.h\d+\.")
 NEEDED = {"ip": "iproute2", "tc": "iproute2", "ethtool": "ethtool", "nsenter": "util-linux"}
 SWITCH = shutil.which("raddle-switch", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
@@ -108,24 +112,27 @@ def up(name: str, *words: str) -> Iterator[str]:
 
 
 def traces(name: str) -> dict[str, set[str]]:
-    """Everything of the kind that a lab makes, as it stands on this machine now.
+    """Everything that a lab makes, as it stands on this machine outside of labs now.
 
-    Other labs of this machine come and go while tests run; what carries their names is left out.
+    Other tests and programs work on the same machine: what cannot be of a lab is left out.
     """
 
-    def lines(*command: str) -> set[str]:
+    def lines(*command: str) -> list[str]:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return set(done.stdout.splitlines())
+        return done.stdout.splitlines()
 
-    groups = set(Path("/sys/fs/cgroup").glob(f"**/raddle-lab-{name}"))
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    links = [line.split(":")[1].strip() for line in lines("ip", "-o", "link")]
+    disciplines = [line for line in lines("tc", "qdisc", "show") if " tbf " in line]
     return {
-        "control groups": {str(group) for group in groups},
-        "named networks": lines("ip", "netns", "list"),
-        "links": {line.split(":")[1] for line in lines("ip", "-o", "link")},
-        "disciplines": lines("tc", "qdisc", "show"),
+        "control groups": {str(g) for g in Path("/sys/fs/cgroup").glob(f"**/raddle-lab-{name}")},
+        "named networks": {
+            n for n in lines("ip", "netns", "list") if name in n or LAB_NODE.match(n)
+        },
+        "links": {link for link in links if LAB_LINK.match(link)},
+        "disciplines": {line for line in disciplines if LAB_LINK.match(line.split(" dev ")[1])},
         "mounts": {line.split()[4] for line in mounts if f"raddle/lab/{name}" in line},
-        "shared memory": {entry.name for entry in Path("/dev/shm").iterdir()},
+        "shared memory": {e.name for e in Path("/dev/shm").iterdir() if LAB_SEGMENT.search(e.name)},
         "folders": {str(f) for f in Path("/run/raddle/lab").glob(name)},
         "processes": {
             entry.name for entry in Path("/proc").iterdir() if f"raddle/lab/{name}/" in words(entry)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from raddle.errors import LabError
 
-__all__ = ["CPU_FACTOR", "Groups", "known_names", "tracking_root"]
+__all__ = ["CPU_FACTOR", "Groups", "find_mounts", "known_names"]
 
 PREFIX = "raddle-lab-"
 """Begins the name of every group of ours; nothing else is touched."""
@@ -37,15 +37,19 @@ class Mounts:
 
     cpu_v1: Path | None
     tracking: Path
-    version2: bool
 
 
 @cache
 def mounts() -> Mounts:
-    """Find the hierarchies in the table of mounts."""
+    """The hierarchies of this machine."""
+    return find_mounts(Path("/proc/self/mountinfo").read_text())
+
+
+def find_mounts(table: str) -> Mounts:
+    """Find the hierarchies in a table of mounts (proc(5), mountinfo)."""
     version2: Path | None = None
     version1: dict[str, Path] = {}
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+    for line in table.splitlines():
         head, _, tail = line.partition(" - ")
         point = Path(head.split()[4])
         kind, _, options = tail.split(" ", 2)
@@ -61,12 +65,7 @@ def mounts() -> Mounts:
             "  hint: mount -t cgroup2 none /sys/fs/cgroup"
         )
         raise LabError(msg)
-    return Mounts(version1.get("cpu"), tracking, version2 is not None)
-
-
-def tracking_root() -> Path:
-    """The hierarchy that knows the processes of every lab."""
-    return mounts().tracking
+    return Mounts(version1.get("cpu"), tracking)
 
 
 def known_names() -> set[str]:

@@ -2,7 +2,8 @@
 
 import secrets
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,7 +13,7 @@ from raddle.lab.tools import check_machine, mpi_library
 from raddle.lab.topology import Backend, Host, Mode
 from raddle.lab.virtual import Lab
 
-__all__ = ["Mpi", "MpiRun", "execute", "parse_hosts", "parse_ppn"]
+__all__ = ["Mpi", "MpiRun", "execute", "parse_hosts", "parse_ppn", "prepared"]
 
 JOBS = 2**32 - 1
 MOST_RANKS_PER_HOST = 512
@@ -102,13 +103,14 @@ class MpiRun:
         return {**defaults, **lab.environment(), **settings}
 
 
-def execute(lab: Lab, run: MpiRun) -> int:
-    """Run a program inside and wait for it; its exit status, or 128 and the signal it died of.
+@contextmanager
+def prepared(lab: Lab, run: MpiRun) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Command and environment of a run, for which the switches are ready while the block runs.
 
-    At the end, also by an interrupt, nothing of it is left. If this process itself is killed,
+    At its end, also by an interrupt, nothing of the run is left. If this process itself is killed,
     mpirun is asked to end by the kernel.
     """
-    check_machine(PROGRAMS[run.mpi])
+    check_machine(PROGRAMS[run.mpi], "setpriv")
     settings = run.settings(lab, 1 + secrets.randbelow(JOBS))
     while True:
         lab.use(run.backend)
@@ -116,10 +118,15 @@ def execute(lab: Lab, run: MpiRun) -> int:
             if lab.backend is not run.backend:
                 continue  # somebody else was faster
             inside = lab.command(run.hosts[0].name, run.command(lab), part)
-            command = ["setpriv", "--pdeathsig", "TERM", *inside]
-            process = subprocess.Popen(command, env=run.environment(lab, settings))
-            status = _wait(process)
-            return status if status >= 0 else 128 - status
+            yield ["setpriv", "--pdeathsig", "TERM", *inside], run.environment(lab, settings)
+            return
+
+
+def execute(lab: Lab, run: MpiRun) -> int:
+    """Run a program and wait for it; its exit status, or 128 and the signal that it died of."""
+    with prepared(lab, run) as (command, environment):
+        status = _wait(subprocess.Popen(command, env=environment))
+    return status if status >= 0 else 128 - status
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:

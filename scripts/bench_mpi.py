@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Measure in-network Allreduce against plain MPI in a lab: limit and measured value of each ratio.
+
+Every comparison is paired and interleaved: plain and offloaded runs alternate in the same lab, and
+whoever begins alternates too. It holds when the median of at least 20 ratios is inside the limit
+and its bootstrap 95 % interval is narrower than 10 %; a wider one is "not measured", never a pass.
+Needs root, Open MPI, and what `make build` builds. Leaves out/bench-mpi.json; exit status 1 if a
+ratio does not hold.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pairs import FEWEST_PAIRS, Comparison, Verdict, compare
+
+from raddle.errors import LabError
+from raddle.files import write_json
+from raddle.lab import Backend, Lab, LabSpec, Mode
+from raddle.lab.mpi import Mpi, MpiRun, prepared
+from raddle.lab.tools import mpi_library, switch_program
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "benches" / "mpi" / "allreduce.c"
+NAME = "bench-mpi"
+SIZES = (4, 8, 16, 32, 64, 128, 256)
+LONG = 65_536
+ALGORITHMS = range(1, 7)
+"""Allreduce algorithms of Open MPI's `tuned`: linear to Rabenseifner."""
+
+LEAST = {4: 1.8, 9: 2.0, 16: 3.0}
+"""How many times faster than plain MPI, by hosts."""
+
+LEAST_FOAM = {4: 1 / 0.8, 9: 1.8, 16: 1.8}
+LEAST_ELSEWHERE = 0.97
+FOAM_STEPS = 50
+FOAM_ENVIRONMENT = {"WM_PROJECT_DIR": "/usr/share/openfoam"}
+PATIENCE_S = 600
+
+Times = dict[int, float]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The lab, the program, and how much is measured."""
+
+    lab: Lab
+    backend: Backend
+    program: Path
+    pairs: int
+    iterations: int
+
+    def run(
+        self, hosts: int, backend: Backend, words: list[str], mpi_args: str = ""
+    ) -> tuple[str, float]:
+        """What a program prints under MPI, and how long mpirun took in seconds."""
+        run = MpiRun(
+            hosts=self.lab.topology.hosts[:hosts],
+            ppn=(1,) * hosts,
+            backend=backend,
+            mode=Mode.NODE,
+            mpi=Mpi.OPENMPI,
+            program=tuple(words),
+            mpi_args=tuple(mpi_args.split()),
+        )
+        with prepared(self.lab, run) as (command, environment):
+            begun = time.monotonic()
+            done = subprocess.run(
+                command, env={**environment, **FOAM_ENVIRONMENT},
+                capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+            )  # fmt: skip
+            seconds = time.monotonic() - begun
+        if done.returncode != 0:
+            msg = f"{' '.join(command)}\n{done.stdout[-500:]}{done.stderr[-1500:]}"
+            raise LabError(msg)
+        return done.stdout, seconds
+
+    def times(self, hosts: int, backend: Backend, sizes: tuple[int, ...], args: str = "") -> Times:
+        """Median of Allreduce in us, by size."""
+        words = [str(self.program), "-n", str(self.iterations), *map(str, sizes)]
+        out, _ = self.run(hosts, backend, words, args)
+        rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        return {row["bytes"]: row["median_us"] for row in rows}
+
+    def allreduce(self, hosts: int, at_least: float) -> list[Comparison]:
+        """Small sizes against the default of Open MPI and its best forced algorithm."""
+        forced = self._best_algorithm(hosts)
+        say(f"{hosts} hosts: the best forced algorithm is {forced}")
+        legs: dict[str, Callable[[], Times]] = {
+            "default": lambda: self.times(hosts, Backend.OFF, SIZES),
+            "forced": lambda: self.times(hosts, Backend.OFF, SIZES, force(forced)),
+            "offload": lambda: self.times(hosts, self.backend, SIZES),
+        }
+        rounds = self._alternate(f"{hosts} hosts", legs)
+        return [
+            compare(
+                f"{hosts} hosts, {size} B, against {words}",
+                at_least,
+                [r[plain][size] / r["offload"][size] for r in rounds],
+            )
+            for plain, words in (("default", "default"), ("forced", f"algorithm {forced}"))
+            for size in SIZES
+        ]
+
+    def elsewhere(self, hosts: int) -> Comparison:
+        """A size at which offload is not to help: the library may cost little."""
+        legs: dict[str, Callable[[], Times]] = {
+            "plain": lambda: self.times(hosts, Backend.OFF, (LONG,)),
+            "offload": lambda: self.times(hosts, self.backend, (LONG,)),
+        }
+        rounds = self._alternate(f"{hosts} hosts, {LONG} B", legs)
+        ratios = [r["plain"][LONG] / r["offload"][LONG] for r in rounds]
+        return compare(f"{hosts} hosts, {LONG} B, not to be slower", LEAST_ELSEWHERE, ratios)
+
+    def foam(self, hosts: int, case: Path, at_least: float) -> tuple[Comparison, bool]:
+        """OpenFOAM's icoFoam: wall time, and whether all residual logs are identical."""
+        logs: set[str] = set()
+        words = ["icoFoam", "-parallel", "-case", str(case)]
+
+        def leg(backend: Backend) -> Callable[[], Times]:
+            def run() -> Times:
+                log, seconds = self.run(hosts, backend, words)
+                figures = ("Time =", "Solving for", "Courant", "continuity errors")
+                kept = [line for line in log.splitlines() if any(f in line for f in figures)]
+                logs.add("\n".join(kept))
+                return {0: seconds}
+
+            return run
+
+        rounds = self._alternate(
+            f"icoFoam, {hosts} hosts", {"plain": leg(Backend.OFF), "offload": leg(self.backend)}
+        )
+        ratios = [r["plain"][0] / r["offload"][0] for r in rounds]
+        return compare(f"icoFoam cavity, {hosts} hosts", at_least, ratios), len(logs) == 1
+
+    def _best_algorithm(self, hosts: int) -> int:
+        totals = {
+            number: sum(self.times(hosts, Backend.OFF, SIZES, force(number)).values())
+            for number in ALGORITHMS
+        }
+        return min(totals, key=lambda number: totals[number])
+
+    def _alternate(self, what: str, legs: dict[str, Callable[[], Times]]) -> list[dict[str, Times]]:
+        """Run all legs in turns; every second round goes the other way."""
+        rounds = []
+        for number in range(self.pairs):
+            names = list(legs)[:: 1 if number % 2 == 0 else -1]
+            rounds.append({name: legs[name]() for name in names})
+            told = ", ".join(f"{name} {median(rounds[-1][name].values()):.4g}" for name in legs)
+            say(f"{what}: {number + 1} of {self.pairs}: {told}")
+        return rounds
+
+
+def force(algorithm: int) -> str:
+    """Words for mpirun that force an Allreduce algorithm."""
+    return f"--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm {algorithm}"
+
+
+def say(text: str) -> None:
+    """Talk on stderr; figures go to stdout."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--hosts", default="4,9,16", help="comma-separated; limits are for 4, 9, 16"
+    )
+    parser.add_argument("--pairs", type=int, default=FEWEST_PAIRS)
+    parser.add_argument(
+        "--iterations", type=int, default=2000, help="Allreduces of a size in a run"
+    )
+    parser.add_argument("--offload", choices=("sockets", "xdp"), default="xdp")
+    parser.add_argument("--no-foam", action="store_true", help="leave out icoFoam")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "bench-mpi.json")
+    options = parser.parse_args()
+    numbers = [int(text) for text in options.hosts.split(",")]
+    unknown = [n for n in numbers if n not in LEAST]
+    if unknown:
+        parser.error(f"no limits for {unknown} hosts: choose of {sorted(LEAST)}")
+    switch_program(), mpi_library()
+    program = ROOT / "out" / "allreduce"
+    program.parent.mkdir(exist_ok=True)
+    subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE], check=True)
+    begun = time.monotonic()
+    comparisons: list[Comparison] = []
+    notes: list[str] = []
+    lab = Lab.up(LabSpec(name=NAME, hosts=max(numbers)), replace=True)
+    try:
+        backend = Backend(options.offload)
+        bench = Bench(lab, backend, program, options.pairs, options.iterations)
+        for hosts in numbers:
+            comparisons += bench.allreduce(hosts, LEAST[hosts])
+            comparisons.append(bench.elsewhere(hosts))
+        if not options.no_foam:
+            comparisons += foam(bench, numbers, notes)
+    finally:
+        Lab.down(NAME)
+    print(f"{'plain / offload':<44}{'least':>7}  {'median [95 % interval]':<24}")
+    for comparison in comparisons:
+        print(comparison.line())
+    for note in notes:
+        print(note)
+    good = all(c.verdict is Verdict.HOLDS for c in comparisons) and not notes
+    document: dict[str, Any] = {
+        "schema": 1,
+        "holds": good,
+        "offload": options.offload,
+        "machine": {"kernel": platform.release(), "cores": os.cpu_count()},
+        "command": " ".join(sys.argv),
+        "seconds": round(time.monotonic() - begun),
+        "comparisons": [c.as_json() for c in comparisons],
+        "notes": notes,
+    }
+    write_json(options.out, document)
+    say(f"wrote {options.out}")
+    return 0 if good else 1
+
+
+def foam(bench: Bench, numbers: list[int], notes: list[str]) -> list[Comparison]:
+    """Solve the cavity of 100 x 100 cells with icoFoam; what stands in the way goes to `notes`."""
+    tutorial = Path(
+        "/usr/share/doc/openfoam-examples/examples/incompressible/icoFoam/cavity/cavity"
+    )
+    if shutil.which("icoFoam") is None or not tutorial.is_dir():
+        notes.append("icoFoam: not measured (install openfoam and openfoam-examples)")
+        return [compare(f"icoFoam cavity, {n} hosts", LEAST_FOAM[n], []) for n in numbers]
+    found = []
+    for hosts in numbers:
+        case = ROOT / "out" / f"cavity-{hosts}"
+        prepare(tutorial, case, hosts)
+        comparison, equal = bench.foam(hosts, case, LEAST_FOAM[hosts])
+        found.append(comparison)
+        if not equal:
+            notes.append(f"icoFoam, {hosts} hosts: residual logs differ")
+    return found
+
+
+def prepare(tutorial: Path, case: Path, parts: int) -> None:
+    """Mesh the cavity with 100 x 100 cells, 50 steps, cut into parts."""
+    shutil.rmtree(case, ignore_errors=True)
+    shutil.copytree(tutorial, case)
+    mesh = case / "system" / "blockMeshDict"
+    mesh.write_text(mesh.read_text().replace("(20 20 1)", "(100 100 1)"))
+    control = case / "system" / "controlDict"
+    text = control.read_text()
+    for old, new in (("0.005;", "0.001;"), ("0.5;", f"{FOAM_STEPS * 0.001:g};")):
+        text = text.replace(old, new)
+    control.write_text(text)
+    (case / "system" / "decomposeParDict").write_text(
+        "FoamFile { version 2.0; format ascii; class dictionary; object decomposeParDict; }\n"
+        f"numberOfSubdomains {parts};\nmethod scotch;\n"
+    )
+    environment = {**os.environ, **FOAM_ENVIRONMENT}
+    for tool in ("blockMesh", "decomposePar"):
+        subprocess.run(
+            [tool, "-case", str(case)], check=True, env=environment, stdout=subprocess.DEVNULL
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
