@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from raddle import score as scoring
-from raddle.columns import floats, integers, select
+from raddle.columns import floats, integers, select, take
 from raddle.pauses import pause_time_by_port_us
 from raddle.plan import RunStats
 from raddle.results import Results
@@ -33,6 +33,8 @@ __all__ = ["SUMMARY_SCHEMA", "end_of_run_ps", "score_runs", "summarise"]
 SUMMARY_SCHEMA = 1
 COUNTS = ("n", "unfinished")
 """Counts are summed over seeds, everything else is averaged."""
+MESSAGE = ("seed", "src", "dst", "sport")
+"""What names a message of one scheme, in flows and in members."""
 Json = dict[str, Any]
 
 
@@ -131,16 +133,28 @@ def _scheme(results: Results, scheme: str, rules: scoring.Rules) -> Json:
 
 
 def _multicast(results: Results, scheme: str, runs: Sequence[RunStats]) -> Json:
-    """Counts of messages to groups over all seeds, and the hosts that missed any, by number."""
+    """Messages to groups over all seeds: counts, who missed any, when the last member had them."""
     counts = [r.multicast for r in runs if r.multicast is not None]
     if not counts or results.members is None:
         return {}
     members = select(results.members, scheme=scheme)
     missed = members.filter(members["delivered_ps"].is_null())
+    messages = members.group_by(list(MESSAGE)).aggregate(
+        [("delivered_ps", "count"), ([], "count_all"), ("delivered_ps", "max")]
+    )
+    everywhere = integers(messages, "delivered_ps_count") == integers(messages, "count_all")
+    starts = select(results.flows, scheme=scheme).select([*MESSAGE, "start_ps"])
+    whole = take(messages, np.flatnonzero(everywhere)).join(
+        starts, list(MESSAGE), join_type="inner"
+    )
+    last = floats(whole, "delivered_ps_max")
     return {
         "multicast": {
             **{key: sum(run[key] for run in counts) for key in counts[0]},
             "missed_hosts": np.unique(integers(missed, "member")).tolist(),
+            "messages": messages.num_rows,
+            "messages_everywhere": int(everywhere.sum()),
+            "last_member_us": asdict(spread((last - floats(whole, "start_ps")) / 1e6)),
         }
     }
 

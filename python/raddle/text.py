@@ -1,11 +1,12 @@
 """Quantities as people read them: one place, so that tables, report and messages agree."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "count",
     "duration_s",
     "elapsed_s",
+    "first_few",
     "fixed",
     "join_words",
     "memory",
@@ -18,6 +19,18 @@ __all__ = [
 def fixed(value: float | None, digits: int = 2) -> str:
     """A plain number with `digits` decimals, or a dash where there is none."""
     return "–" if value is None or value != value else f"{value:,.{digits}f}"
+
+
+def first_few(numbers: Sequence[int], most: int = 5) -> str:
+    """The first numbers of a list, and how many more there are.
+
+    Examples
+    --------
+    >>> first_few([3, 4, 9], 2)
+    '3, 4 and 1 more'
+    """
+    named = ", ".join(map(str, numbers[:most]))
+    return f"{named} and {len(numbers) - most:,} more" if len(numbers) > most else named
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -7,13 +7,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from browsing import needs_browser, show_in_browser
+from raddle.plan import RunStats
 from raddle.report import write_report
 from raddle.report.page import charts_of
 from raddle.results import load
 from raddle.score import CONFIGURATIONS
+from raddle.summary import summarise
 from raddle.verdict import verdict_of
 from synthetic import PAPER, write_results
 
@@ -191,3 +195,69 @@ def test_a_large_map_is_drawn_in_groups(tmp_path: Path) -> None:
     text = write_report(tmp_path).read_text(encoding="utf-8")
     assert re.search(r"The 4,416 nodes are drawn in \d+ groups", text)
     assert len(text) < 8e6
+
+
+@pytest.fixture(scope="session")
+def to_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results whose flows are messages to groups: three members each; one is missed."""
+    out = tmp_path_factory.mktemp("groups") / "out"
+    write_results(out, schemes=("none", "hpcc"), flows=60, tested=False)
+    flows = load(out).flows.select(["scheme", "seed", "src", "dst", "sport", "start_ps"])
+    rows = [
+        {**flow, "group": 0, "message": 0, "member": member, "delivered_ps": None
+         if flow["scheme"] == "none" and number == 0 and member == 7
+         else flow["start_ps"] + (member - 5) * 1_000_000}
+        for number, flow in enumerate(flows.to_pylist()) for member in (7, 8, 9)
+    ]  # fmt: skip
+    more = {
+        "group": pa.uint32(),
+        "message": pa.uint32(),
+        "member": pa.uint32(),
+        "delivered_ps": pa.uint64(),
+    }
+    names = [field for field in flows.schema if field.name != "start_ps"]
+    schema = pa.schema([*names, *(pa.field(*field) for field in more.items())])
+    pq.write_table(pa.Table.from_pylist(rows, schema), out / "members.parquet")
+    results = load(out)
+    stats = []
+    for scheme in results.schemes:
+        own = [row for row in rows if row["scheme"] == scheme]
+        missed = sum(row["delivered_ps"] is None for row in own)
+        counts = {
+            "members_reached": len(own) - missed, "members_missed": missed, "second_copies": 1234,
+            "foreign_copies": 0, "late_copies": 0, "dead_ends": 5,
+        }  # fmt: skip
+        stats.append((scheme, 1, "loaded", RunStats(scheme, "", 1, 1.0, 1, 60, 60, counts)))
+    summary = summarise(results, name="groups", complete=True, parameters={}, stats=stats)
+    (out / "summary.json").write_text(json.dumps(summary))
+    write_report(out)
+    return out
+
+
+def test_messages_to_groups_have_a_table(to_groups: Path) -> None:
+    none, hpcc = load(to_groups).summary["schemes"].values()
+    messages = none["multicast"]["messages"]
+    assert none["multicast"]["messages_everywhere"] == messages - 1
+    assert hpcc["multicast"]["messages_everywhere"] == messages
+    # The members 7, 8 and 9 have it after 2, 3 and 4 us.
+    assert none["multicast"]["last_member_us"]["p50"] == pytest.approx(4)
+    assert none["multicast"]["last_member_us"]["n"] == messages - 1
+    page = (to_groups / "report.html").read_text(encoding="utf-8")
+    table = page.partition('id="groups"')[2].partition("</table>")[0]
+    cells = [re.findall(r"<td>(.*?)</td>", row) for row in table.split("<tr>")[2:]]
+    all_ = 3 * messages
+    tail = ["4.00", "4.00", "1,234", "0", "0", "5"]
+    assert cells == [
+        [f"{messages - 1} / {messages}", f"{all_ - 1} / {all_}", "<b>1</b>", "7", *tail],
+        [f"{messages} / {messages}", f"{all_} / {all_}", "0", "–", *tail],
+    ]
+
+
+def test_a_run_without_groups_has_no_such_table(page: str) -> None:
+    assert "Messages to groups" not in page
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_table_of_groups_works_in_chromium(browser: Any, to_groups: Path, width: int) -> None:
+    show_in_browser(browser, to_groups / "report.html", width, "light")

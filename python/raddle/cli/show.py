@@ -8,7 +8,7 @@ from raddle.cli.talk import print_table, say
 from raddle.plan import Plan
 from raddle.runner import Outcome, estimate_total
 from raddle.sweep import Point
-from raddle.text import count, duration_s, fixed, memory, size, span_us
+from raddle.text import count, duration_s, first_few, fixed, memory, size, span_us
 
 __all__ = [
     "say_outcome",
@@ -18,9 +18,6 @@ __all__ = [
     "show_sweep",
     "show_sweep_plan",
 ]
-
-MISSED_HOSTS = 5
-"""Hosts that are named where group members missed messages."""
 
 
 def show_plan(plan: Plan, jobs: int | None) -> None:
@@ -90,13 +87,10 @@ def _show_missed(scheme: str, multicast: Mapping[str, Any]) -> None:
     missed, hosts = multicast.get("members_missed"), multicast.get("missed_hosts", [])
     if not missed:
         return
-    named = ", ".join(map(str, hosts[:MISSED_HOSTS]))
-    if len(hosts) > MISSED_HOSTS:
-        named += f" and {len(hosts) - MISSED_HOSTS:,} more"
     total = missed + multicast["members_reached"]
     print(
         f"{scheme}: {missed:,} of {total:,} deliveries to group members missed,"
-        f" at host{'s' * (len(hosts) != 1)} {named}"
+        f" at host{'s' * (len(hosts) != 1)} {first_few(hosts)}"
     )
 
 

@@ -23,7 +23,7 @@ from raddle.report.spreads import (
 from raddle.results import Results
 from raddle.score import OWN, Weights, class_order
 from raddle.summary import summarise
-from raddle.text import count, fixed, join_words, significant, size, span_us
+from raddle.text import count, first_few, fixed, join_words, significant, size, span_us
 from raddle.verdict import Verdict, label_of, verdict_of
 
 __all__ = ["render"]
@@ -95,6 +95,7 @@ def _content(results: Results) -> dict[str, Any]:
         "score_rows": _score_rows(schemes, verdict),
         "score_meta": _score_meta(schemes),
         "glance": _glance(schemes),
+        "group_rows": _group_rows(schemes),
         "fct_tables": _fct_tables(schemes),
         "schemes": {
             name: {"label": label_of(name), "colour": colour_of(name, i)}
@@ -240,6 +241,39 @@ def _glance(schemes: Json) -> list[dict[str, Any]]:
                     "–" if row.get("ecn_marks") is None else count(row["ecn_marks"]),
                     "–" if drops is None else f"{drops:,.0f}",
                 ],
+            }
+        )
+    return rows
+
+
+def _group_rows(schemes: Json) -> list[dict[str, Any]]:
+    """Messages to groups; no rows where there are none."""
+    rows = []
+    for index, (name, row) in enumerate(schemes.items()):
+        found = row.get("multicast")
+        if not found:
+            continue
+        reached, missed = found["members_reached"], found["members_missed"]
+        # Results from before these figures were kept do not have them.
+        last = found.get("last_member_us") or {}
+        whole = found.get("messages_everywhere")
+        rows.append(
+            {
+                "label": label_of(name),
+                "colour": colour_of(name, index),
+                "cells": [
+                    "–" if whole is None else f"{whole:,} / {found['messages']:,}",
+                    f"{reached:,} / {reached + missed:,}",
+                    f"{missed:,}",
+                    first_few(found["missed_hosts"]) or "–",
+                    _pm(last.get("p50"), None),
+                    _pm(last.get("p99"), None),
+                    f"{found['second_copies']:,}",
+                    f"{found['foreign_copies']:,}",
+                    f"{found['late_copies']:,}",
+                    f"{found['dead_ends']:,}",
+                ],
+                "missed": missed > 0,
             }
         )
     return rows
