@@ -1,0 +1,64 @@
+//! Compiles the packet program of the XDP fast path, where clang and libbpf's headers are installed.
+//!
+//! Where they are not, the switch is built without that back-end (`cfg(raddle_xdp)` is off); scripts/build-extras says
+//! so. A program that clang refuses is an error.
+
+use std::{env, path::Path, process::Command};
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(raddle_xdp)");
+    println!("cargo::rerun-if-changed=xdp");
+    println!("cargo::rerun-if-env-changed=PATH");
+    let linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
+    let little = env::var("CARGO_CFG_TARGET_ENDIAN").is_ok_and(|order| order == "little");
+    if !linux || !little || !installed() {
+        return;
+    }
+    let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR for build scripts");
+    let object = Path::new(&out).join("raddle.bpf.o");
+    let status = clang()
+        .args([
+            "-O2",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-c",
+            "xdp/raddle.bpf.c",
+            "-o",
+        ])
+        .arg(&object)
+        .status()
+        .expect("clang was started before");
+    assert!(
+        status.success(),
+        "clang cannot compile crates/net/xdp/raddle.bpf.c"
+    );
+    println!("cargo::rustc-cfg=raddle_xdp");
+}
+
+/// clang for the kernel's virtual machine, of the instruction set of Linux 5.12 (atomics, 32-bit jumps).
+fn clang() -> Command {
+    let machine = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    let mut command = Command::new("clang");
+    command.args(["-target", "bpf", "-mcpu=v3"]);
+    // Where Debian keeps <asm/types.h>, which clang looks for only when it compiles for that machine.
+    command.arg(format!("-I/usr/include/{machine}-linux-gnu"));
+    command
+}
+
+/// Whether clang is there, can compile for the virtual machine, and finds libbpf's headers.
+fn installed() -> bool {
+    let out = env::var("OUT_DIR").unwrap_or_default();
+    let probe = Path::new(&out).join("probe.c");
+    std::fs::write(
+        &probe,
+        "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n",
+    )
+    .is_ok()
+        && clang()
+            .arg("-fsyntax-only")
+            .arg(&probe)
+            .output()
+            .is_ok_and(|output| output.status.success())
+}

@@ -1,0 +1,467 @@
+//! The fast path in the kernel: loads the packet program of `crates/net/xdp`, and tells it of groups and neighbours.
+//!
+//! The core installs groups and keeps all control; the program answers steady rounds (`docs/switch.md` says which).
+//! A group is *the core's* until the place of every neighbour is known, and then *the program's* from the first round
+//! on that nobody has seen yet: the program itself chooses that round, so that no round is split between the two.
+//!
+//! Programs hang on the interfaces by a link that belongs to this process: when it ends, however it ends, they go.
+
+mod layout;
+mod maps;
+mod mirror;
+
+use std::{error::Error, net::Ipv4Addr};
+
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::MapError,
+    programs::{ProgramFd, TestRun as _, TestRunOptions, Xdp, XdpMode, xdp::XdpLinkId},
+};
+use raddle_offload::switch::{GroupPlan, SwitchEvent};
+use raddle_units::Time;
+use rustc_hash::FxHashMap;
+
+pub use self::mirror::LeftToCore;
+use self::{
+    layout::{Count, Exit, ExitKey, GROUPS, Group, GroupKey},
+    maps::{Maps, Totals},
+    mirror::Places,
+};
+use crate::fast::{FastCounters, FastPath, FastPathError, FastPort, Identity, Link, Route};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/raddle.bpf.o"));
+
+/// The program of incoming frames, and the one that addresses results on their way out.
+const PROGRAMS: [&str; 2] = ["raddle_switch", "raddle_exit"];
+
+/// Slots of all groups together for which a switch has room: 34 MiB.
+pub const SLOTS: u32 = 4096;
+
+/// What became of a frame that was given to [`XdpPath::run`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It ended in the program.
+    Drop,
+    /// It goes on to the sockets.
+    Pass,
+    /// It goes back by the port that it came from.
+    Back,
+    /// It goes to other ports.
+    Redirect,
+}
+
+/// An interface with the program on it.
+struct Attached {
+    link: Link,
+    id: XdpLinkId,
+}
+
+/// A group that the program knows.
+struct Known {
+    plan: GroupPlan,
+    table: Group,
+    places: Option<Places>,
+}
+
+impl Known {
+    const fn key(&self) -> GroupKey {
+        GroupKey {
+            job: self.plan.job,
+            group: self.plan.group,
+        }
+    }
+
+    fn what(&self) -> String {
+        describe(&self.plan)
+    }
+}
+
+/// The fast path in the kernel.
+pub struct XdpPath {
+    bpf: Ebpf,
+    maps: Maps,
+    identity: Identity,
+    exit: ProgramFd,
+    attached: Vec<Attached>,
+    routes: FxHashMap<Ipv4Addr, Route>,
+    groups: Vec<Known>,
+    slots: u32,
+    /// Tables of groups that are gone, whose index and slots a program that still runs may use; free from the next
+    /// tick on.
+    retired: Vec<Group>,
+    /// Counters of groups that are gone, by job.
+    gone: Vec<(u32, Totals)>,
+}
+
+impl XdpPath {
+    /// Loads the program, with room for `slots` slots of all groups together (8.4 KiB of memory each).
+    ///
+    /// # Errors
+    /// When the kernel refuses it: without the right to load programs, or before Linux 5.18.
+    pub fn load(identity: Identity, slots: u32) -> Result<Self, FastPathError> {
+        let what = "loading the packet program";
+        let slots = slots.max(1);
+        let mut bpf = EbpfLoader::new()
+            .map_max_entries("slots", slots)
+            .load(OBJECT)
+            .map_err(|error| failed(what, &error))?;
+        for name in PROGRAMS {
+            let program = program(&mut bpf, name)?;
+            program.load().map_err(|error| failed(what, &error))?;
+        }
+        let exit = program(&mut bpf, PROGRAMS[1])?
+            .fd()
+            .map_err(|error| failed(what, &error))?
+            .try_clone()
+            .map_err(|error| failed(what, &error))?;
+        let maps = Maps::take(&mut bpf).map_err(|error| failed(what, &error))?;
+        Ok(Self {
+            bpf,
+            maps,
+            identity,
+            exit,
+            attached: Vec::new(),
+            routes: FxHashMap::default(),
+            groups: Vec::new(),
+            slots,
+            retired: Vec::new(),
+            gone: Vec::new(),
+        })
+    }
+
+    /// The core has installed a group. The program answers its rounds from the first one on that begins after the
+    /// places of all neighbours are known. A group of the same name is replaced.
+    ///
+    /// # Errors
+    /// When the group stays with the core for good, or the kernel refuses the tables.
+    pub fn install(&mut self, plan: GroupPlan) -> Result<(), FastPathError> {
+        self.remove(plan.job, plan.group);
+        let what = describe(&plan);
+        let (Some(index), Some(first)) =
+            (self.free_index(), self.free_slots(u32::from(plan.slots)))
+        else {
+            return Err(unexpected(&what, "all its groups or slots are in use"));
+        };
+        let table = mirror::table(&plan, &self.identity, index, first)
+            .map_err(|error| failed(&what, &error))?;
+        self.maps
+            .clear(&table)
+            .map_err(|error| failed(&what, &error))?;
+        self.groups.push(Known {
+            plan,
+            table,
+            places: None,
+        });
+        self.place(self.groups.len() - 1)
+    }
+
+    /// The core has freed a group.
+    pub fn remove(&mut self, job: u32, group: u32) {
+        let Some(at) = self.position(job, group) else {
+            return;
+        };
+        let known = self.groups.swap_remove(at);
+        // An entry that is not there need not be removed.
+        let _ = self.maps.groups.remove(&known.key());
+        for (interface, ..) in known.places.iter().flat_map(|places| &places.children) {
+            let _ = self.maps.exits.remove(&exit_key(&known, *interface));
+        }
+        if known.places.is_some() {
+            self.maps.release(known.table.copies);
+        }
+        let totals = self.maps.totals(known.table.index);
+        match self.gone.iter_mut().find(|gone| gone.0 == job) {
+            Some(gone) => add(&mut gone.1, &totals),
+            None => self.gone.push((job, totals)),
+        }
+        self.retired.push(known.table);
+    }
+
+    /// Why the program does not answer for a group that was installed; `None` if it does.
+    #[must_use]
+    pub fn waits_for(&self, job: u32, group: u32) -> Option<LeftToCore> {
+        let known = &self.groups[self.position(job, group)?];
+        let works = |index| self.works(index);
+        match &known.places {
+            Some(_) => None,
+            None => mirror::places(&known.plan, &self.routes, works).err(),
+        }
+    }
+
+    /// Runs the program on a frame as if it had come in, without sending anything: what is to become of it, and in
+    /// `out` the frame as the program left it. The tables change as they would.
+    ///
+    /// # Errors
+    /// When the kernel refuses to.
+    pub fn run(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Result<Action, FastPathError> {
+        let what = "running the packet program";
+        out.resize(frame.len() + 2048, 0);
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            data_out: Some(out),
+            ..TestRunOptions::new()
+        };
+        let result = program(&mut self.bpf, PROGRAMS[0])?
+            .test_run(options)
+            .map_err(|error| failed(what, &error))?;
+        out.truncate(result.data_size_out as usize);
+        match result.return_value {
+            1 => Ok(Action::Drop),
+            2 => Ok(Action::Pass),
+            3 => Ok(Action::Back),
+            4 => Ok(Action::Redirect),
+            other => Err(unexpected(what, &format!("it returned {other}"))),
+        }
+    }
+
+    fn position(&self, job: u32, group: u32) -> Option<usize> {
+        self.groups
+            .iter()
+            .position(|known| known.plan.job == job && known.plan.group == group)
+    }
+
+    /// Whether the program runs on an interface.
+    fn works(&self, interface: u32) -> bool {
+        self.attached
+            .iter()
+            .any(|port| port.link.index == interface)
+    }
+
+    fn taken(&self) -> impl Iterator<Item = &Group> {
+        self.groups
+            .iter()
+            .map(|known| &known.table)
+            .chain(&self.retired)
+    }
+
+    fn free_index(&self) -> Option<u32> {
+        (0..GROUPS).find(|index| self.taken().all(|table| table.index != *index))
+    }
+
+    /// The first of `wanted` slots in a row that no group has.
+    fn free_slots(&self, wanted: u32) -> Option<u32> {
+        let mut taken: Vec<(u32, u32)> = self
+            .taken()
+            .map(|table| (table.first_slot, table.slots))
+            .collect();
+        taken.sort_unstable();
+        let mut first = 0;
+        for (start, slots) in taken {
+            if start - first >= wanted {
+                break;
+            }
+            first = start + slots;
+        }
+        (self.slots - first >= wanted).then_some(first)
+    }
+
+    /// Tells the program where the neighbours of a group are, as far as that is known.
+    fn place(&mut self, at: usize) -> Result<(), FastPathError> {
+        let known = &self.groups[at];
+        let works = |index| self.works(index);
+        let places = mirror::places(&known.plan, &self.routes, works).ok();
+        // A neighbour that is forgotten for lack of ordinary traffic is still where it was.
+        if known.places.is_some() && (places.is_none() || places == known.places) {
+            return Ok(());
+        }
+        let what = known.what();
+        self.write(at, places)
+            .map_err(|error| failed(&what, &error))
+    }
+
+    fn write(&mut self, at: usize, places: Option<Places>) -> Result<(), MapError> {
+        let known = &mut self.groups[at];
+        if let Some(places) = places {
+            for (interface, mac, address) in &places.children {
+                let exit = Exit {
+                    mac: mac.0,
+                    port: address.port().to_be(),
+                    address: mirror::network(*address.ip()),
+                };
+                self.maps
+                    .exits
+                    .insert(exit_key(known, *interface), exit, 0)?;
+            }
+            if known.places.is_some() {
+                self.maps.release(known.table.copies);
+            }
+            let interfaces = places.children.iter().map(|child| child.0).collect();
+            known.table.copies = self.maps.copies(interfaces, &self.exit)?;
+            known.table.parent_interface = places.parent.0;
+            known.table.parent_mac = places.parent.1.0;
+            known.table.ready = 1;
+            known.places = Some(places);
+        }
+        // Last: from now on the program may use all of it.
+        self.maps.groups.insert(known.key(), known.table, 0)
+    }
+
+    /// Looks again at all groups after neighbours or ports have changed.
+    fn place_all(&mut self) {
+        for at in 0..self.groups.len() {
+            // The group goes on as it was: with the core, or by the old ways, where members notice and leave.
+            let _ = self.place(at);
+        }
+    }
+}
+
+impl FastPath for XdpPath {
+    fn name(&self) -> &'static str {
+        "xdp"
+    }
+
+    fn link_up(&mut self, link: &Link) -> Result<(), FastPathError> {
+        self.link_down(link);
+        let what = format!("putting the packet program on {}", link.interface);
+        let program = program(&mut self.bpf, PROGRAMS[0])?;
+        // Drivers without native XDP get the generic one, which is slower and does the same.
+        let id = program
+            .attach_to_if_index(link.index, XdpMode::Driver)
+            .or_else(|_| program.attach_to_if_index(link.index, XdpMode::Skb))
+            .map_err(|error| failed(&what, &error))?;
+        self.maps
+            .open_port(link.index)
+            .map_err(|error| failed(&what, &error))?;
+        self.attached.push(Attached {
+            link: link.clone(),
+            id,
+        });
+        self.place_all();
+        Ok(())
+    }
+
+    fn link_down(&mut self, link: &Link) {
+        let Some(at) = self
+            .attached
+            .iter()
+            .position(|port| port.link.port == link.port)
+        else {
+            return;
+        };
+        let port = self.attached.swap_remove(at);
+        self.maps.forget(port.link.index);
+        if let Ok(program) = program(&mut self.bpf, PROGRAMS[0]) {
+            // With the interface its link has gone.
+            let _ = program.detach(port.id);
+        }
+    }
+
+    fn event(&mut self, event: &SwitchEvent) -> Result<(), FastPathError> {
+        match event {
+            SwitchEvent::GroupInstalled(plan) => self.install((**plan).clone()),
+            SwitchEvent::GroupFreed { job, group } => {
+                self.remove(*job, *group);
+                Ok(())
+            }
+        }
+    }
+
+    fn route_changed(&mut self, address: Ipv4Addr, route: Option<Route>) {
+        match route {
+            Some(route) => {
+                if self.routes.insert(address, route) == Some(route) {
+                    return;
+                }
+            }
+            None => {
+                self.routes.remove(&address);
+                return;
+            }
+        }
+        self.place_all();
+    }
+
+    fn tick(&mut self, _now: Time) {
+        self.retired.clear();
+    }
+
+    fn counters(&self) -> FastCounters {
+        let mut jobs: Vec<(u32, Totals)> = self.gone.clone();
+        for known in &self.groups {
+            let totals = self.maps.totals(known.table.index);
+            match jobs.iter_mut().find(|job| job.0 == known.plan.job) {
+                Some(job) => add(&mut job.1, &totals),
+                None => jobs.push((known.plan.job, totals)),
+            }
+        }
+        let mut drops = Totals::default();
+        jobs.iter().for_each(|job| add(&mut drops, &job.1));
+        let mut ports = Vec::new();
+        for port in &self.attached {
+            let at = port.link.port.index();
+            if ports.len() <= at {
+                ports.resize(at + 1, FastPort::default());
+            }
+            ports[at] = self.maps.traffic(port.link.index);
+        }
+        FastCounters {
+            ports,
+            jobs: jobs
+                .iter()
+                .flat_map(|(job, totals)| {
+                    JOB_COUNTS.map(|(name, count)| (*job, name, totals[count as usize]))
+                })
+                .collect(),
+            drops: DROPS
+                .map(|(name, count)| (name, drops[count as usize]))
+                .to_vec(),
+        }
+    }
+}
+
+/// Counters of jobs under their names in the metrics.
+const JOB_COUNTS: [(&str, Count); 4] = [
+    ("rounds", Count::Results),
+    ("contributions", Count::Contributions),
+    ("repeats", Count::Repeated),
+    ("stale", Count::Stale),
+];
+
+/// Reasons of drops under their names in the metrics.
+const DROPS: [(&str, Count); 3] = [
+    ("forged", Count::Forged),
+    ("stale", Count::Stale),
+    ("not_awaited", Count::NotAwaited),
+];
+
+fn add(sum: &mut Totals, more: &Totals) {
+    sum.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
+}
+
+const fn exit_key(known: &Known, interface: u32) -> ExitKey {
+    ExitKey {
+        job: known.plan.job,
+        group: known.plan.group,
+        interface,
+    }
+}
+
+fn describe(plan: &GroupPlan) -> String {
+    format!("fast path for group {:#x} of job {}", plan.group, plan.job)
+}
+
+/// An error with all its causes.
+fn failed(what: &str, error: &dyn Error) -> FastPathError {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    FastPathError {
+        what: what.to_owned(),
+        cause: causes
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(": "),
+    }
+}
+
+fn unexpected(what: &str, cause: &str) -> FastPathError {
+    FastPathError {
+        what: what.to_owned(),
+        cause: cause.to_owned(),
+    }
+}
+
+fn program<'a>(bpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, FastPathError> {
+    bpf.program_mut(name)
+        .ok_or_else(|| unexpected(name, "there is no such program"))?
+        .try_into()
+        .map_err(|error| failed(name, &error))
+}

@@ -1,0 +1,102 @@
+//! A switch with the program and one without, in a namespace with interfaces that lead nowhere.
+
+use std::{net::Ipv4Addr, process::Command};
+
+use raddle_net::{
+    bridge::Port,
+    fast::{FastPath as _, Identity, Link, Route},
+    xdp::XdpPath,
+};
+use raddle_wire::MacAddress;
+
+/// Address of the switch.
+pub const SWITCH: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// Address of the switch above.
+pub const PARENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+/// Hardware address of the switch.
+pub const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+/// Life of the switch.
+pub const EPOCH: u32 = 77;
+/// Interfaces: one for each possible child, and one for the parent.
+const PORTS: u16 = 33;
+
+/// The program, on interfaces of a namespace of its own.
+pub struct World {
+    /// The fast path.
+    pub fast: XdpPath,
+    /// Indices of the interfaces.
+    pub interfaces: Vec<u32>,
+}
+
+impl World {
+    /// Loads the program and puts it on all interfaces; the switch above is known, children are not.
+    pub fn new(slots: u32) -> Self {
+        let identity = Identity {
+            address: SWITCH,
+            mac: MAC,
+            epoch: EPOCH,
+        };
+        let fast = XdpPath::load(identity, slots).expect("root may load programs");
+        let mut world = Self {
+            fast,
+            interfaces: Vec::new(),
+        };
+        for port in 0..PORTS {
+            let name = format!("d{port}");
+            ip(&[
+                "link",
+                "add",
+                &name,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                &format!("p{port}"),
+            ]);
+            let shown = ip(&["-o", "link", "show", &name]);
+            let index = shown.split(':').next().and_then(|n| n.trim().parse().ok());
+            let index = index.expect("ip prints the index first");
+            let link = Link {
+                port: Port(port),
+                interface: name,
+                index,
+                uplink: port == PORTS - 1,
+            };
+            world.fast.link_up(&link).expect("veths take programs");
+            world.interfaces.push(index);
+        }
+        world.know(PARENT, PORTS - 1);
+        world
+    }
+
+    /// Tells the program where a neighbour is.
+    pub fn know(&mut self, address: Ipv4Addr, port: u16) {
+        let route = Route {
+            port: Port(port),
+            index: self.interfaces[usize::from(port)],
+            mac: mac_of(address),
+            vlan: 0,
+        };
+        self.fast.route_changed(address, Some(route));
+    }
+}
+
+/// The hardware address of a neighbour, made from its address.
+pub const fn mac_of(address: Ipv4Addr) -> MacAddress {
+    let [a, b, c, d] = address.octets();
+    MacAddress([2, 1, a, b, c, d])
+}
+
+/// The address of a child.
+pub const fn child_address(child: u16) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 1, child as u8)
+}
+
+fn ip(arguments: &[&str]) -> String {
+    let output = Command::new("ip")
+        .args(arguments)
+        .output()
+        .expect("ip is there");
+    assert!(output.status.success(), "ip {arguments:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
