@@ -9,6 +9,7 @@
 //! - [`document`]: the text with its includes as a tree.
 //! - [`read`], [`error`]: from the tree to typed values by serde; errors.
 //! - [`fabric`]: the map that a `[fabric]` table describes or names.
+//! - [`schema`]: the JSON Schema that is published of a file.
 //! - [`table`], [`disk`]: results.
 
 pub mod disk;
@@ -17,6 +18,7 @@ pub mod error;
 pub mod fabric;
 pub mod files;
 pub mod read;
+pub mod schema;
 pub mod table;
 
 pub use disk::{DiskError, replace_file};

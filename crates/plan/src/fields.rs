@@ -1,6 +1,7 @@
 //! The tables of a route file. The comments here are the descriptions in the published JSON Schema.
 
 use raddle_fabric::FabricSource;
+use raddle_files::schema::{list_names, schema_text};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
@@ -131,21 +132,12 @@ pub enum TableKind {
 
 /// Lists the engines in the schema, taken from the registry.
 fn name_engines(schema: &mut Schema) {
-    let names: Vec<&str> = registry::names();
-    if let Some(items) = schema
-        .get_mut("items")
-        .and_then(|items| items.as_object_mut())
-    {
-        items.insert("enum".to_owned(), names.into());
-    }
+    list_names(schema, &registry::names());
 }
 
 /// The JSON Schema of a route file, indented, with a line break at its end.
 pub fn route_schema() -> String {
-    let schema = schemars::schema_for!(RouteFile);
-    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    text.push('\n');
-    text
+    schema_text::<RouteFile>()
 }
 
 impl Pattern {

@@ -1,6 +1,7 @@
 //! The tables of an experiment file. The comments here are the descriptions in the published JSON Schema.
 
 use raddle_fabric::FabricSource;
+use raddle_files::schema::{list_names, schema_text};
 use raddle_routing::PathChoice;
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes, Span};
@@ -207,18 +208,10 @@ fn name_schemes(schema: &mut Schema) {
         .iter()
         .map(|scheme| scheme.name)
         .collect();
-    if let Some(items) = schema
-        .get_mut("items")
-        .and_then(|items| items.as_object_mut())
-    {
-        items.insert("enum".to_owned(), names.into());
-    }
+    list_names(schema, &names);
 }
 
 /// The JSON Schema of an experiment file, indented, with a line break at its end.
 pub fn experiment_schema() -> String {
-    let schema = schemars::schema_for!(Experiment);
-    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    text.push('\n');
-    text
+    schema_text::<Experiment>()
 }

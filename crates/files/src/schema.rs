@@ -1,0 +1,21 @@
+//! JSON Schemas of the files that users write.
+
+use schemars::{JsonSchema, Schema};
+
+/// The JSON Schema of a file, indented, with a line break at its end.
+pub fn schema_text<File: JsonSchema>() -> String {
+    let schema = schemars::schema_for!(File);
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Says in the schema of a list which names its items may have.
+pub fn list_names(schema: &mut Schema, names: &[&str]) {
+    if let Some(items) = schema
+        .get_mut("items")
+        .and_then(|items| items.as_object_mut())
+    {
+        items.insert("enum".to_owned(), names.into());
+    }
+}
