@@ -184,6 +184,21 @@ def test_switches_change_in_place(eight: str) -> None:
 
 
 @needs_lab
+def test_a_switch_that_ends_at_once_is_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "raddle-switch"
+    broken.write_text("#!/bin/sh\necho 'out of order' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr("raddle.lab.switches.switch_program", lambda: broken)
+    monkeypatch.setattr("raddle.lab.virtual.switch_program", lambda: broken)
+    name = f"test-broken-{os.getpid()}"
+    done = lab("up", "--name", name, "--hosts", "2", "--offload", "sockets", status=2)
+    assert "out of order" in done.stderr
+    assert "no lab was up" in lab("down", "--name", name).stderr
+
+
+@needs_lab
 def test_a_bridge_cannot_be_killed(eight: str) -> None:
     assert "bridge of the kernel" in lab("switch", "--name", eight, "tor1", "kill", status=2).stderr
     assert "no switch `tor9`" in lab("switch", "--name", eight, "tor9", "kill", status=2).stderr

@@ -4,7 +4,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from raddle.lab.namespaces import Holder, in_network
 from raddle.lab.topology import Topology
@@ -17,9 +17,14 @@ IDENTIFIER = 0x5261
 
 
 def unreachable(
-    topology: Topology, holders: Mapping[str, Holder], patience_s: float, *, hosts: bool = True
+    topology: Topology,
+    holders: Mapping[str, Holder],
+    patience_s: float,
+    hope: Callable[[], bool],
+    *,
+    hosts: bool = True,
 ) -> list[tuple[str, str]]:
-    """Pairs (host, address) without an answer after `patience_s`.
+    """Pairs (host, address) without an answer after `patience_s`, or when there is no more hope.
 
     Every host asks all switches of its rails, and with `hosts` every host after it (an answer
     proves both directions).
@@ -34,7 +39,7 @@ def unreachable(
             targets = [a for other in others for a in other.addresses]
             targets += [switch.address for switch in topology.switches]
             waiting.update(dict.fromkeys((endpoint.fileno(), target) for target in targets))
-        _exchange(sockets, waiting, time.monotonic() + patience_s)
+        _exchange(sockets, waiting, time.monotonic() + patience_s, hope)
         return [(sockets[number][0], target) for number, target in waiting]
     finally:
         for _, endpoint in sockets.values():
@@ -45,10 +50,11 @@ def _exchange(
     sockets: Mapping[int, tuple[str, socket.socket]],
     waiting: dict[tuple[int, str], None],
     deadline: float,
+    hope: Callable[[], bool],
 ) -> None:
     """Ask until nobody is missing or the time is over; takes what answered out of `waiting`."""
     request = _request()
-    while waiting and time.monotonic() < deadline:
+    while waiting and time.monotonic() < deadline and hope():
         for number, target in waiting:
             try:
                 sockets[number][1].sendto(request, (target, 0))

@@ -278,16 +278,27 @@ class Lab:
         return lab
 
     def _await_answers(self, *, hosts: bool) -> None:
-        missing = unreachable(self.topology, self.holders, READY_S, hosts=hosts)
+        _, running = self.state.read_backend()
+        dead: list[str] = []
+
+        def hope() -> bool:
+            dead[:] = [name for name, process in running.items() if not process.alive()]
+            return not dead
+
+        missing = unreachable(self.topology, self.holders, READY_S, hope, hosts=hosts)
         if not missing:
             return
+        if dead:
+            msg = f"raddle-switch of {dead[0]} ended:{switches.log_tail(self.state, dead[0])}"
+            raise LabError(msg)
         by_address = {s.address: s.name for s in self.topology.switches}
         silent = sorted({by_address[target] for _, target in missing if target in by_address})
         pairs = ", ".join(f"{host} to {by_address.get(t, t)}" for host, t in missing[:4])
-        tails = [f"\nlog of {s}:{tail}" for s in silent if (tail := _tail(self.state, s))]
+        logs = {name: switches.log_tail(self.state, name) for name in silent[:2]}
+        tails = "".join(f"\nlog of {name}:{tail}" for name, tail in logs.items() if tail)
         msg = (
             f"{len(missing)} ways of lab `{self.topology.spec.name}` do not work after "
-            f"{READY_S:.0f} s: {pairs}{''.join(tails[:2])}"
+            f"{READY_S:.0f} s: {pairs}{tails}"
         )
         raise LabError(msg)
 
@@ -298,10 +309,6 @@ class Lab:
             msg = f"{name} is a bridge of the kernel (--offload off): it has no process"
             raise LabError(msg)
         return running[name]
-
-
-def _tail(state: State, name: str) -> str:
-    return switches.log_tail(state, name)
 
 
 def _remove(state: State, groups: Groups) -> None:
