@@ -27,7 +27,7 @@ from pairs import FEWEST_PAIRS, Comparison, Verdict, compare
 from raddle.errors import LabError
 from raddle.files import write_json
 from raddle.lab import Backend, Lab, LabSpec, Mode
-from raddle.lab.mpi import Mpi, MpiRun, prepared
+from raddle.lab.mpi import MpiRun, prepared
 from raddle.lab.tools import mpi_library, switch_program
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,9 +68,8 @@ class Bench:
             hosts=self.lab.topology.hosts[:hosts],
             ppn=(1,) * hosts,
             backend=backend,
-            mode=Mode.NODE,
-            mpi=Mpi.OPENMPI,
             program=tuple(words),
+            mode=Mode.NODE,
             mpi_args=tuple(mpi_args.split()),
         )
         with prepared(self.lab, run) as (command, environment):

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +38,12 @@ def missing() -> str:
     return f"a lab needs {', '.join(absent)}" if absent else ""
 
 
-def start(*words: str | Path, **options: Any) -> subprocess.Popen[str]:
-    """Start `raddle lab ...` as a process of its own."""
+def start(*words: str | Path, variables: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """Start `raddle lab ...` as a process of its own, with `variables` in its environment."""
     return subprocess.Popen(
         [sys.executable, "-m", "raddle", "lab", *map(str, words)],
-        env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
+        env={**ENVIRONMENT, **(variables or {})},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
@@ -54,9 +55,11 @@ class Done:
     stderr: str
 
 
-def process(*words: str | Path, status: int = 0, **options: Any) -> Done:
+def process(
+    *words: str | Path, status: int = 0, variables: Mapping[str, str] | None = None
+) -> Done:
     """Run `raddle lab ...` as a process; fails, showing what it said, at another status."""
-    running = start(*words, **options)
+    running = start(*words, variables=variables)
     out, error = running.communicate(timeout=60)
     assert running.returncode == status, f"{words}: {running.returncode}\n{out}{error}"
     return Done(out, error)

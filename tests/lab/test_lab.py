@@ -1,8 +1,10 @@
 """A lab as its users meet it: up, names, programs, rates, several at once, bad words."""
 
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 
 from laboratory import SWITCH, inside, lab, lab_json, missing, process, running, start, until, up
 from raddle.cli.app import app
+from raddle.errors import LabError
 
 needs_lab = pytest.mark.skipif(bool(missing()), reason=missing())
 needs_openmpi = pytest.mark.skipif(
@@ -19,6 +22,21 @@ needs_openmpi = pytest.mark.skipif(
 )
 needs_mpich = pytest.mark.skipif(shutil.which("mpiexec.mpich") is None, reason="needs mpich")
 needs_switch = pytest.mark.skipif(SWITCH is None, reason="raddle-switch is not built")
+
+
+def no_library() -> str:
+    """Why no program can be offloaded here."""
+    try:
+        from raddle import _core
+        from raddle.lab.tools import mpi_library
+
+        mpi_library()
+    except (ImportError, LabError) as error:
+        return str(error).splitlines()[0]
+    if not hasattr(_core, "job_key") or shutil.which("mpicc.openmpi") is None:
+        return "needs mpicc.openmpi"
+    return ""
+
 
 SENDER = """
 import socket, sys
@@ -111,6 +129,25 @@ def test_mpirun_starts_ranks_where_they_belong(eight: str, mpi: str) -> None:
     done = process(*words, "--hosts", "h2,h7,h8", "--ppn", "1,3,2", "hostname")
     assert sorted(done.stdout.split()) == ["h2", "h7", "h7", "h7", "h8", "h8"]
     process(*words, "--hosts", "2", "--", "sh", "-c", "exit 3", status=3)
+
+
+@needs_lab
+@needs_openmpi
+@needs_switch
+@pytest.mark.skipif(bool(no_library()), reason=no_library())
+def test_with_offload_the_program_finds_its_switches(eight: str, tmp_path: Path) -> None:
+    program, report = tmp_path / "allreduce", tmp_path / "report.json"
+    source = Path(__file__).parents[2] / "benches" / "mpi" / "allreduce.c"
+    subprocess.run(["mpicc.openmpi", "-o", program, source], check=True)
+    words = ("mpirun", "--name", eight, "--hosts", "h1,h2,h6")
+    variables = {"RADDLE_REPORT": str(report), "RADDLE_OFFLOAD": "always"}
+    program_words = ("--", str(program), "-n", "50", "8")
+    process(*words, "--offload", "sockets", *program_words, variables=variables)
+    assert json.loads(report.read_text())["offloaded"] > 50
+    report.unlink()
+    plain = process(*words, "--offload", "off", *program_words, variables=variables)
+    assert json.loads(plain.stdout)["ranks"] == 3
+    assert not report.exists(), "nothing of ours is under a plain program"
 
 
 @needs_lab

@@ -204,8 +204,13 @@ def mpirun(
         ),
     ] = None,
     mode: Annotated[
-        LeaderMode, typer.Option("--mode", help="Who speaks to the switch: one per node or socket.")
-    ] = LeaderMode.NODE,
+        LeaderMode | None,
+        typer.Option(
+            "--mode",
+            help="Who speaks to the switch: one rank per node, or per socket.",
+            show_default="RADDLE_MODE, or as the hosts are",
+        ),
+    ] = None,
     mpi: Annotated[MpiLibrary, typer.Option("--mpi", help="Whose mpirun.")] = MpiLibrary.OPENMPI,
     mpi_args: Annotated[
         str,
@@ -228,7 +233,7 @@ def mpirun(
         hosts=chosen,
         ppn=parse_ppn(ppn, len(chosen)),
         backend=lab.backend if offload is None else Backend(offload.value),
-        mode=Mode(mode.value),
+        mode=None if mode is None else Mode(mode.value),
         mpi=Mpi(mpi.value),
         program=tuple(program),
         mpi_args=more,

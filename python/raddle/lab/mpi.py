@@ -51,22 +51,19 @@ class MpiRun:
     hosts: tuple[Host, ...]
     ppn: tuple[int, ...]
     backend: Backend
-    mode: Mode
-    mpi: Mpi
     program: tuple[str, ...]
+    mode: Mode | None = None
+    mpi: Mpi = Mpi.OPENMPI
     mpi_args: tuple[str, ...] = ()
 
     def settings(self, lab: Lab, job: int) -> dict[str, str]:
         """What Raddle's library is told, by environment; nothing if the program runs without."""
         if self.backend is Backend.OFF:
             return {}
-        return {
-            "RADDLE_JOB": str(job),
-            "RADDLE_JOB_KEY": job_key(lab.state.secret, job),
-            "RADDLE_MODE": self.mode.value,
-            "RADDLE_SOCKETS": str(lab.topology.spec.sockets),
-            "RADDLE_INTERFACE": "e0",
-        }
+        settings = {"RADDLE_JOB": str(job), "RADDLE_JOB_KEY": job_key(lab.state.secret, job)}
+        if self.mode is not None:
+            settings["RADDLE_MODE"] = self.mode.value
+        return settings
 
     def command(self, lab: Lab) -> list[str]:
         """The words of mpirun. Only the program itself gets the library under it."""
@@ -87,8 +84,10 @@ class MpiRun:
     def environment(self, lab: Lab, settings: Mapping[str, str]) -> dict[str, str]:
         """The environment of mpirun, which the agent hands on to every host.
 
-        Parameters of the MPI library go by environment, so that the user's `--mpi-args` win.
+        What the user has set wins. Parameters of the MPI library go by environment, so that
+        `--mpi-args` win too.
         """
+        ours = {"RADDLE_SOCKETS": str(lab.topology.spec.sockets), "RADDLE_INTERFACE": "e0"}
         rails = ",".join(f"e{k}" for k in range(lab.topology.spec.rails))
         if self.mpi is Mpi.OPENMPI:
             defaults = {f"OMPI_MCA_{k}": v for k, v in OPENMPI_PARAMETERS.items()}
@@ -100,7 +99,7 @@ class MpiRun:
             }
         else:
             defaults = {"UCX_NET_DEVICES": rails, "UCX_TLS": "tcp,self,sysv,posix,cma"}
-        return {**defaults, **lab.environment(), **settings}
+        return {**ours, **defaults, **lab.environment(), **settings}
 
 
 @contextmanager
