@@ -48,6 +48,7 @@ def examine() -> list[Check]:
         _package("pandas", "pip install 'raddle[pandas]' for results.flows.to_pandas()"),
         _package("polars", "pip install 'raddle[polars]' for polars.from_arrow(results.flows)"),
         _browser(),
+        _lab(),
         _cores(),
         _memory(),
         _disk(),
@@ -83,6 +84,25 @@ def _browser() -> Check:
     path = next((p for n in ("chromium", "google-chrome", "firefox") if (p := shutil.which(n))), "")
     cure = "any web browser shows report.html; the project's browser test needs chromium"
     return Check("web browser", False, bool(path), path or "none in PATH", cure)
+
+
+def _lab() -> Check:
+    from raddle.errors import LabError
+    from raddle.lab.tools import NEEDED, check_machine, mpi_library, switch_program
+
+    try:
+        check_machine(*NEEDED)
+    except LabError as error:
+        what, _, cure = str(error).partition("\n  hint: ")
+        return Check("virtual cluster (raddle lab)", False, False, what, cure)
+    missing = []
+    for part, name in ((switch_program, "raddle-switch"), (mpi_library, "libraddle_mpi.so")):
+        try:
+            part()
+        except LabError:
+            missing.append(name)
+    found = f"plain MPI only: no {', '.join(missing)}" if missing else "with raddle-switch"
+    return Check("virtual cluster (raddle lab)", False, True, found)
 
 
 def _cores() -> Check:

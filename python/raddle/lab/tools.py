@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raddle.errors import LabError
 
-__all__ = ["check_machine", "mpi_library", "program_path", "switch_program"]
+__all__ = ["NEEDED", "check_machine", "mpi_library", "program_path", "switch_program"]
 
 PACKAGES = {
     "ip": "iproute2",
@@ -21,6 +21,9 @@ PACKAGES = {
     "mpiexec.mpich": "mpich",
 }
 """Which Debian package brings a program."""
+
+NEEDED = ("ip", "tc", "ethtool", "unshare", "nsenter", "mount")
+"""What building a lab takes."""
 
 LIBRARY = "libraddle_mpi.so"
 

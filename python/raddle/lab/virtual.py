@@ -17,12 +17,11 @@ from raddle.lab.cgroups import Groups
 from raddle.lab.namespaces import Holder, entering, joining, start_holders
 from raddle.lab.reach import unreachable
 from raddle.lab.state import State, names
-from raddle.lab.tools import check_machine, program_path, switch_program
+from raddle.lab.tools import NEEDED, check_machine, program_path, switch_program
 from raddle.lab.topology import Backend, LabSpec, Topology, check_name
 
 __all__ = ["Lab"]
 
-NEEDED = ("ip", "tc", "ethtool", "unshare", "nsenter", "mount")
 READY_S = 10.0
 SECRET_BYTES = 32
 
@@ -200,6 +199,7 @@ class Lab:
         backend, running = self.state.read_backend()
         spec = self.topology.spec
         bridge = backend is Backend.OFF
+        ours = {*self.groups.processes("nodes"), *self.groups.processes("switches")}
         return {
             "name": spec.name,
             "offload": backend.value,
@@ -207,7 +207,7 @@ class Lab:
             "hosts_per_tor": spec.hosts_per_tor,
             "rates_bps": list(spec.rates) or None,
             "up_s": round(time.time() - self.since, 1),
-            "processes": len(self.groups.processes()) - len(self.holders),
+            "processes": len(set(self.groups.processes()) - ours),
             "folder": str(self.state.folder),
             "hosts": [
                 {
