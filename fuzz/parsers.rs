@@ -11,8 +11,9 @@ use raddle_routing::groups::{GroupFormat, read_groups, write_groups};
 use raddle_sim::experiment::{Experiment, MemoryFiles, Resolved};
 use raddle_workload::{FlowFormat, FlowTimes, ReadOptions, read_flows, write_csv};
 
-/// Lines and characters that an error may have.
-const SCREEN: (usize, usize) = (24, 4000);
+#[path = "texts.rs"]
+mod texts;
+use texts::{judge, longest_number};
 
 /// An experiment file; `base.toml` and `loop.toml` can be included.
 pub(crate) fn experiment(bytes: &[u8]) {
@@ -148,27 +149,4 @@ fn groups(bytes: &[u8], format: GroupFormat) {
             }
         }
     }
-}
-
-/// Digits of the longest whole number in a text.
-fn longest_number(text: &str) -> usize {
-    text.split(|c: char| !c.is_ascii_digit())
-        .map(str::len)
-        .max()
-        .unwrap_or(0)
-}
-
-fn judge(message: &str, sources: &[&str]) {
-    assert!(
-        message.lines().count() <= SCREEN.0,
-        "more than a screen: {message}"
-    );
-    assert!(
-        message.chars().count() <= SCREEN.1,
-        "more than a screen: {message}"
-    );
-    assert!(
-        sources.is_empty() || sources.iter().any(|source| message.contains(source)),
-        "no source is named: {message}"
-    );
 }
