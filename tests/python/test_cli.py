@@ -192,6 +192,9 @@ def test_an_unknown_variable_is_named(core: SyntheticCore, monkeypatch: pytest.M
         ("traffic", "write"),
         ("traffic", "describe"),
         ("traffic", "plot"),
+        ("config",),
+        ("lab",),
+        *(("lab", c) for c in ("up", "down", "exec", "mpirun", "status", "list", "switch")),
     ],
 )
 def test_every_command_has_help_with_examples(words: tuple[str, ...]) -> None:

@@ -2,10 +2,9 @@
 
 import os
 import tomllib
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from raddle.cli.options import AsJson
 from raddle.cli.talk import guarded, print_json, print_table, say
 
 __all__ = ["config", "settings"]
@@ -27,10 +26,7 @@ def settings() -> list[dict[str, str]]:
 
 @guarded
 def config(
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False),
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List every RADDLE_* variable: what it is now, its values, default and meaning."""
     rows = settings()

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from raddle.cli.options import AsJson
 from raddle.cli.talk import (
     answer_no,
     guarded,
@@ -39,9 +40,6 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Option("--name", help="Which lab; several may be up at once.")]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
-]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")]
 
 
@@ -304,6 +302,7 @@ def switch(
     switch: Annotated[str, typer.Argument(help="A switch, as in status.", show_default=False)],
     action: Annotated[SwitchAction, typer.Argument(help="stop asks it to end.")],
     name: Name = "lab",
+    as_json: AsJson = False,
 ) -> None:
     """Stop, kill or start a raddle-switch of a lab, to see what programs do then."""
     from raddle.lab import Lab
@@ -313,6 +312,9 @@ def switch(
         lab.end_switch(switch, at_once=action is not SwitchAction.STOP)
     if action in (SwitchAction.START, SwitchAction.RESTART):
         lab.start_switch(switch)
+    if as_json:
+        (found,) = (s for s in lab.status()["switches"] if s["name"] == switch)
+        print_json(found)
 
 
 @app.command(epilog=_examples("raddle lab down", "raddle lab down --all"))
