@@ -187,10 +187,10 @@ class Net:
         """Make a cable between two switches."""
         port = f"d-{below.name}"
         run(
-            *("ip", "-n", below.namespace, "link", "add", "up", "type", "veth"),
+            *("ip", "-n", below.namespace, "link", "add", "name", "up", "type", "veth"),
             *("peer", "name", port, "netns", above.namespace),
         )
-        run("ip", "-n", below.namespace, "link", "set", "up", "up")
+        run("ip", "-n", below.namespace, "link", "set", "dev", "up", "up")
         run("ip", "-n", above.namespace, "link", "set", port, "up")
         below.ports.append(("up", True))
         above.ports.append((port, False))
@@ -210,10 +210,10 @@ class Net:
         out = self.exec(host, "ping", "-c", "1", "-W", "2", *options, address, check=False)
         return " 1 received" in out
 
-    def allreduce(
+    def start_allreduce(
         self, switches: list[tuple[Switch, Switch | None, list[int]]], *options: str, job: int = 7
-    ) -> list[dict[str, Any]]:
-        """Run rounds of Allreduce; a line of `switches` has a switch, its parent and its hosts."""
+    ) -> list[subprocess.Popen[str]]:
+        """Start rounds; a line of `switches` has a switch, its parent and its hosts."""
         hosts = sorted(host for _, _, below in switches for host in below)
         numbers = {host: member for member, host in enumerate(hosts)}
         secret = self.folder / "site.secret"
@@ -232,12 +232,21 @@ class Net:
         }
         file = self.folder / f"group-{job}.json"
         file.write_text(json.dumps(group))
-        processes = [
+        return [
             self.spawn(f"h{host}", ROUNDS, file, str(numbers[host]), *options) for host in hosts
         ]
+
+    def finish(self, members: list[subprocess.Popen[str]]) -> list[dict[str, Any]]:
+        """Wait for the members; what each printed."""
         results = []
-        for process in processes:
-            out, _ = process.communicate(timeout=500)
+        for process in members:
+            out, _ = process.communicate(timeout=3000)
             assert process.returncode == 0, f"status {process.returncode}: {out}"
             results.append(json.loads(out))
         return results
+
+    def allreduce(
+        self, switches: list[tuple[Switch, Switch | None, list[int]]], *options: str, job: int = 7
+    ) -> list[dict[str, Any]]:
+        """Run rounds of Allreduce to their end."""
+        return self.finish(self.start_allreduce(switches, *options, job=job))

@@ -15,7 +15,7 @@ use raddle_units::{Bytes, Span};
 use raddle_wire::MacAddress;
 use serde::Deserialize;
 
-use crate::socket::MAX_PORTS;
+use crate::{faults::FaultTable, socket::MAX_PORTS};
 
 /// Longest name of an interface (`IFNAMSIZ` without its end).
 const INTERFACE_NAME: usize = 15;
@@ -40,6 +40,7 @@ struct SwitchFile {
     log_level: Option<LogLevel>,
     #[serde(default)]
     quotas: QuotaTable,
+    faults: Option<FaultTable>,
     #[serde(default)]
     ports: Vec<PortTable>,
 }
@@ -136,7 +137,7 @@ pub struct PortConfig {
 }
 
 /// Everything that a switch is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Its name in logs and metrics.
     pub name: String,
@@ -166,6 +167,8 @@ pub struct Config {
     pub log_level: LogLevel,
     /// What groups and jobs may use.
     pub quotas: Quotas,
+    /// What frames suffer on purpose.
+    pub faults: Option<FaultTable>,
     /// Its ports.
     pub ports: Vec<PortConfig>,
 }
@@ -259,6 +262,10 @@ fn check(
             return Err(wrong(key, format!("outside of {least}..{most}")));
         }
     }
+    if let Some(key) = file.faults.and_then(|faults| faults.wrong_key()) {
+        let message = "a part is a number from 0 to 1".to_owned();
+        return Err(value_error(root.locate(&["faults", key]), key, message));
+    }
     let secret_file = files.beside(own_name, &file.secret_file);
     let ports = check_ports(file.ports, root)?;
     Ok(Config {
@@ -267,7 +274,7 @@ fn check(
         tier: file.tier,
         backend: file.backend.unwrap_or_default(),
         secret_file,
-        spin: file.spin.unwrap_or(Span::from_us(50)),
+        spin: file.spin.unwrap_or(Span::from_us(200)),
         ageing: file.ageing.unwrap_or(Span::from_ms(300_000)),
         drain: file.drain.unwrap_or(Span::from_ms(30_000)),
         metrics,
@@ -278,6 +285,7 @@ fn check(
         log: file.log.unwrap_or_default(),
         log_level: file.log_level.unwrap_or_default(),
         quotas: file.quotas.quotas(),
+        faults: file.faults,
         ports,
         name: file.name,
     })
@@ -386,7 +394,7 @@ uplink = true
     #[test]
     fn errors_say_where_what_and_how_to_cure_it() {
         // (what to replace, by what, words of the message)
-        let cases: [(&str, &str, &[&str]); 14] = [
+        let cases: [(&str, &str, &[&str]); 15] = [
             (
                 "schema = 1",
                 "schema = 2",
@@ -425,6 +433,11 @@ uplink = true
                 "tier = 1",
                 "tier = 1\nmetrics = \"9464\"",
                 &["`metrics`", "127.0.0.1:9464"],
+            ),
+            (
+                "[[ports]]\ninterface = \"p1\"",
+                "[faults]\nloss = 1.5\n[[ports]]\ninterface = \"p1\"",
+                &["tor1.toml:9:", "`loss`", "0 to 1"],
             ),
             ("\"up\"", "\"p1\"", &["tor1.toml:12:", "stands twice"]),
             (

@@ -21,6 +21,7 @@ use crate::{
     config::Config,
     control::Questions,
     fast::{FastPath, Route},
+    faults::{FaultPoints, Held},
     node::{Drop, Node},
     ports::{Change, Ports, Traffic},
     socket::{Frames, PacketSocket, Sending},
@@ -51,6 +52,7 @@ pub struct Daemon {
     traffic: Vec<Traffic>,
     /// What the fast path was told of neighbours.
     routes: BTreeMap<Ipv4Addr, Route>,
+    faults: Option<Box<FaultPoints>>,
     fast: Option<Box<dyn FastPath>>,
     questions: Questions,
     stop: Arc<AtomicBool>,
@@ -83,6 +85,7 @@ impl Daemon {
             bridge,
             Switch::new(switch.clone()),
         );
+        let faults = config.faults.map(FaultPoints::new).map(Box::new);
         let clock = Clock::start();
         let mut daemon = Self {
             ports: Ports::new(&config.ports),
@@ -93,6 +96,7 @@ impl Daemon {
             node,
             switch,
             routes: BTreeMap::new(),
+            faults,
             fast,
             questions,
             stop,
@@ -152,17 +156,47 @@ impl Daemon {
 
     #[inline]
     fn handle_frames(&mut self, now: Time) {
+        if self.faults.is_some() {
+            return self.handle_frames_with_faults(now);
+        }
         for (slot, received) in self.frames.received().iter().enumerate() {
             // Frames of an interface that has just gone belong to no port.
             let Some(port) = self.ports.by_interface(received.interface) else {
                 continue;
             };
             let frame = self.frames.bytes(received);
-            let (frames, bytes) = &mut self.traffic[port.index()].received;
-            *frames += 1;
-            *bytes += frame.len() as u64;
+            self.traffic[port.index()].receive(frame);
             self.node
                 .handle_frame(now, port, received.offload, frame, slot);
+        }
+    }
+
+    /// The same, one frame after the other, where frames suffer on purpose.
+    #[cold]
+    fn handle_frames_with_faults(&mut self, now: Time) {
+        for slot in 0..self.frames.received().len() {
+            let Some(faults) = &mut self.faults else {
+                return;
+            };
+            let received = self.frames.received()[slot];
+            let Some(port) = self.ports.by_interface(received.interface) else {
+                continue;
+            };
+            let frame = self.frames.bytes(&received);
+            let survivors = faults
+                .arriving
+                .pass(Held::new(port, received.offload, frame));
+            for survivor in survivors {
+                self.traffic[survivor.port.index()].receive(&survivor.frame);
+                let Held {
+                    port,
+                    offload,
+                    ref frame,
+                } = survivor;
+                self.node.handle_frame(now, port, offload, frame, slot);
+                self.node.poll_switch(now);
+                self.send_with_faults(frame);
+            }
         }
     }
 
@@ -229,6 +263,9 @@ impl Daemon {
     #[inline]
     fn flush(&mut self, now: Time) {
         self.node.poll_switch(now);
+        if self.faults.is_some() {
+            return self.send_with_faults(&[]);
+        }
         let outbox = &self.node.outbox;
         if outbox.frames().is_empty() {
             return;
@@ -244,14 +281,35 @@ impl Daemon {
             })
         });
         self.socket.send(sendings, |sending, result| {
-            let traffic = &mut traffic[sending.port.index()];
-            if result.is_ok() {
-                traffic.sent.0 += 1;
-                traffic.sent.1 += sending.frame.len() as u64;
-            } else {
-                traffic.refused += 1;
-            }
+            traffic[sending.port.index()].send(&sending, &result);
         });
+        self.node.outbox.clear();
+    }
+
+    /// The same where frames suffer on purpose. `received` is the one frame that came.
+    #[cold]
+    fn send_with_faults(&mut self, received: &[u8]) {
+        let Some(faults) = &mut self.faults else {
+            return;
+        };
+        let outbox = &self.node.outbox;
+        for outgoing in outbox.frames() {
+            let frame = outbox.bytes(outgoing, |_| received);
+            let held = Held::new(outgoing.port, outgoing.offload, frame);
+            let survivors = faults.leaving.pass(held);
+            let (ports, traffic) = (&self.ports, &mut self.traffic);
+            let sendings = survivors.iter().filter_map(|survivor| {
+                Some(Sending {
+                    port: survivor.port,
+                    interface: ports.interface(survivor.port)?,
+                    offload: survivor.offload,
+                    frame: &survivor.frame,
+                })
+            });
+            self.socket.send(sendings, |sending, result| {
+                traffic[sending.port.index()].send(&sending, &result);
+            });
+        }
         self.node.outbox.clear();
     }
 

@@ -16,6 +16,7 @@ pub mod config;
 pub mod control;
 pub mod daemon;
 pub mod fast;
+pub mod faults;
 pub mod local;
 pub mod member;
 pub mod metrics;
@@ -24,3 +25,5 @@ pub mod ports;
 pub mod secret;
 pub mod socket;
 pub mod status;
+#[cfg(raddle_xdp)]
+pub mod xdp;

@@ -25,6 +25,7 @@ use raddle_net::{
     config::{Backend, Config, LogFormat, LogLevel},
     control,
     daemon::{Daemon, epoch},
+    fast::FastPath,
     secret,
     status::Status,
 };
@@ -189,12 +190,7 @@ fn run(file: &str, check: bool) -> Result<(), Failure> {
     };
     let fast = match config.backend {
         Backend::Sockets => None,
-        Backend::Xdp => {
-            return Err(Failure::system(
-                "xdp",
-                "this raddle-switch was built without it",
-            ));
-        }
+        Backend::Xdp => Some(fast_path(&config, switch.epoch)?),
     };
     let status = StatusSocket::open(&config.status)
         .map_err(|error| Failure::system(config.status.display(), error))?;
@@ -205,6 +201,9 @@ fn run(file: &str, check: bool) -> Result<(), Failure> {
             .map_err(|error| Failure::system(&what, error))?;
     }
     control::serve_status(status.listener, handle);
+    if config.faults.is_some() {
+        tracing::warn!("frames are lost, doubled and delayed on purpose: [faults]");
+    }
     let name = config.name.clone();
     tracing::info!(
         name,
@@ -226,6 +225,29 @@ fn run(file: &str, check: bool) -> Result<(), Failure> {
     let _ = fs::remove_file(&status.path);
     tracing::info!(name, "end");
     result
+}
+
+#[cfg(raddle_xdp)]
+fn fast_path(config: &Config, epoch: u32) -> Result<Box<dyn FastPath>, Failure> {
+    let identity = raddle_net::fast::Identity {
+        address: config.address,
+        mac: config.mac,
+        epoch,
+    };
+    let path = raddle_net::xdp::XdpPath::load(identity, raddle_net::xdp::SLOTS)
+        .map_err(|error| {
+            let hint = "\n  hint: XDP needs root, or the capabilities cap_bpf, cap_net_admin and cap_perfmon, and Linux 5.18";
+            Failure::system("xdp", format!("{error}{hint}"))
+        })?;
+    Ok(Box::new(path))
+}
+
+#[cfg(not(raddle_xdp))]
+fn fast_path(_: &Config, _: u32) -> Result<Box<dyn FastPath>, Failure> {
+    Err(Failure::system(
+        "xdp",
+        "this raddle-switch was built without it; install clang and libbpf-dev, and build it again",
+    ))
 }
 
 /// The status socket, which belongs to this process as long as it listens.

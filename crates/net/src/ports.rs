@@ -8,7 +8,7 @@ use crate::{
     bridge::Port,
     config::PortConfig,
     fast::Link,
-    socket::{Interface, PacketSocket},
+    socket::{Interface, PacketSocket, Sending},
     status::PortStatus,
 };
 
@@ -30,6 +30,26 @@ pub struct Traffic {
     pub sent: (u64, u64),
     /// Frames that the interface did not take.
     pub refused: u64,
+}
+
+impl Traffic {
+    /// A frame came.
+    #[inline]
+    pub const fn receive(&mut self, frame: &[u8]) {
+        self.received.0 += 1;
+        self.received.1 += frame.len() as u64;
+    }
+
+    /// A frame was given to the interface.
+    #[inline]
+    pub const fn send(&mut self, sending: &Sending<'_>, result: &io::Result<()>) {
+        if result.is_ok() {
+            self.sent.0 += 1;
+            self.sent.1 += sending.frame.len() as u64;
+        } else {
+            self.refused += 1;
+        }
+    }
 }
 
 #[derive(Debug)]
