@@ -1,5 +1,6 @@
 """Nothing of a lab stays, whatever is killed and when."""
 
+import json
 import os
 import shutil
 import signal
@@ -142,3 +143,28 @@ def test_dead_switches(name: str) -> None:
     for switch in status["switches"]:
         os.kill(switch["process"], signal.SIGKILL)
     until(lambda: not any(s["works"] for s in Lab.find(name).status()["switches"]), "dead")
+
+
+@pytest.mark.skipif(SWITCH is None, reason="raddle-switch is not built")
+@pytest.mark.skipif(shutil.which("bpftool") is None, reason="needs bpftool")
+def test_programs_in_the_kernel_go_with_their_switches(name: str) -> None:
+    before = programs()
+    up = start("up", "--name", name, "--hosts", "2", "--offload", "xdp")
+    _, error = up.communicate(timeout=60)
+    if "built without" in error:
+        pytest.skip("raddle-switch is built without XDP")
+    assert up.returncode == 0, error
+    own = programs() - before
+    assert own
+    for switch in Lab.find(name).status()["switches"]:
+        os.kill(switch["process"], signal.SIGKILL)
+    until(lambda: not own & programs(), "programs gone")
+
+
+def programs() -> set[int]:
+    done = subprocess.run(
+        ["bpftool", "--json", "prog", "list"], capture_output=True, text=True, check=True
+    )
+    return {
+        row["id"] for row in json.loads(done.stdout) if row.get("name", "").startswith("raddle")
+    }
