@@ -38,8 +38,8 @@ const SECRET: SiteSecret = SiteSecret::new([0; 32]);
 const FIRST_PORT: u16 = 1024;
 /// Ethernet 14, IPv4 20, UDP 8, frame check sequence 4.
 const OUTSIDE: u32 = 46;
-/// Nothing is lost for so long in a run that means to go on.
-const GIVE_UP: Span = Span::from_ms(10_000);
+/// A round without a result for so long ends the run: there is no plain MPI to fall back to.
+const GIVE_UP: Span = Span::from_ms(1_000);
 const LEASE_MS: u32 = 60_000;
 
 /// A packet's contents.
@@ -202,20 +202,19 @@ impl Offloads {
         for (node, port) in ways {
             self.ways.insert((node, root), port);
         }
-        // Children send to their parents, hosts to their first switches: one link each.
+        // Parents and children are neighbours.
         for (node, place) in &places {
             for (_, child) in &place.children {
                 let child = node_of(*child.ip());
                 let link = fabric
-                    .ports_of(child)
+                    .ports_of(*node)
                     .iter()
-                    .position(|port| fabric.port(port.peer).node == *node);
+                    .position(|port| fabric.port(port.peer).node == child);
                 let Some(link) = link else {
                     return Err(refuse(index, "a child is not next to its parent"));
                 };
-                let first = fabric.first_port(child).0;
-                self.ways
-                    .insert((child, *node), PortId(first + link as u32));
+                let down = PortId(fabric.first_port(*node).0 + link as u32);
+                self.ways.insert((*node, child), down);
             }
         }
         Ok(())
@@ -436,6 +435,14 @@ impl Engine<'_> {
         let leader = &mut self.offload.leaders[member as usize];
         leader.timer = Time::NEVER;
         leader.core.handle_timeout(now);
+        if matches!(leader.core.outcome(), Outcome::Overdue | Outcome::Failed(_)) {
+            let (tag, problem) = (leader.tag, "to which no result came for a second");
+            return self.stop(SetupError::OffloadRound {
+                tag,
+                member,
+                problem,
+            });
+        }
         self.drain_member(member);
     }
 

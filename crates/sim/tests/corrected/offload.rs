@@ -160,6 +160,24 @@ fn groups_that_cannot_be_are_refused() {
     );
 }
 
+/// A switch that stays cut off ends the run with an error instead of for ever.
+#[test]
+fn a_round_that_cannot_end_is_an_error() {
+    let lab = Lab::new(fabric(1, 3));
+    let hosts = lab.hosts().to_vec();
+    let fault = LinkFault {
+        link: LinkId(1),
+        down: Time::ZERO,
+        up: None,
+    };
+    let config = RunConfig {
+        faults: vec![fault],
+        ..config(&lab, &hosts, NodeId(3))
+    };
+    let error = lab.drive(&config, &mut rounds(&hosts, 1, 8)).unwrap_err();
+    assert!(error.to_string().contains("no result"), "{error}");
+}
+
 fn machine(compute: Span) -> Machine {
     Machine {
         sockets: 2,
