@@ -162,6 +162,24 @@ impl MasterSetup {
         Some((to, message.len()))
     }
 
+    /// There shall be no group, although it may stand: some rank is not ready.
+    pub fn cancel(&mut self, reason: Reason) {
+        self.outcome = SetupOutcome::Failed(reason);
+        for at in 0..self.switches.len() {
+            let to = SocketAddrV4::new(self.switches[at].address, PORT);
+            for child in self.switches[at].children.clone() {
+                let kill = Header {
+                    rank: child.rank,
+                    ..self.header(Kind::Kill)
+                };
+                self.send(to, &kill, &[]);
+            }
+        }
+        for member in 1..self.config.members.len() as u32 {
+            self.refuse(member, reason);
+        }
+    }
+
     /// How set-up stands.
     #[must_use]
     pub const fn outcome(&self) -> SetupOutcome {
@@ -433,22 +451,8 @@ impl MasterSetup {
 
     /// There is no group: what was programmed is taken back, and all are told.
     fn fail(&mut self, reason: Reason) {
-        if self.outcome != SetupOutcome::Pending {
-            return;
-        }
-        self.outcome = SetupOutcome::Failed(reason);
-        for at in 0..self.switches.len() {
-            let to = SocketAddrV4::new(self.switches[at].address, PORT);
-            for child in self.switches[at].children.clone() {
-                let kill = Header {
-                    rank: child.rank,
-                    ..self.header(Kind::Kill)
-                };
-                self.send(to, &kill, &[]);
-            }
-        }
-        for member in 1..self.config.members.len() as u32 {
-            self.refuse(member, reason);
+        if self.outcome == SetupOutcome::Pending {
+            self.cancel(reason);
         }
     }
 

@@ -559,7 +559,7 @@ impl Group {
             shape == slot.shape
         };
         if !fits {
-            return Verdict::Refuse(Reason::Mismatch);
+            return Verdict::NotAwaited;
         }
         let start = at * self.message_room;
         self.messages[start..start + bytes.len()].copy_from_slice(bytes);
