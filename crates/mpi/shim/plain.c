@@ -85,18 +85,18 @@ static int plain_free(uintptr_t comm)
     return freed == MPI_COMM_NULL ? 0 : PMPI_Comm_free(&freed);
 }
 
-static int plain_reduce(uintptr_t comm, uint8_t collective, uint8_t operation, uint8_t type, const void *mine, void *result, int count, int root)
+static int plain_reduce(uintptr_t comm, uint8_t collective, uint8_t operation, uintptr_t type, const void *mine, void *result, int count, int root)
 {
     MPI_Op op = raddle_operation_of(operation);
-    MPI_Datatype datatype = raddle_type_of(type);
+    MPI_Datatype datatype = (MPI_Datatype)type;
     if (collective == RADDLE_REDUCE)
         return PMPI_Reduce(mine, result, count, datatype, op, root, comm_of(comm));
     return PMPI_Allreduce(mine, result, count, datatype, op, comm_of(comm));
 }
 
-static int plain_reduce_local(uint8_t operation, uint8_t type, const void *in, void *inout, int count)
+static int plain_reduce_local(uint8_t operation, uintptr_t type, const void *in, void *inout, int count)
 {
-    return PMPI_Reduce_local(in, inout, count, raddle_type_of(type), raddle_operation_of(operation));
+    return PMPI_Reduce_local(in, inout, count, (MPI_Datatype)type, raddle_operation_of(operation));
 }
 
 static int self_rank;

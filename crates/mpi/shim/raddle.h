@@ -37,6 +37,7 @@ struct raddle_call {
     const void *send;   /* this rank's values in the layout of C; a Bcast has them in `receive` */
     void *receive;      /* room for the result; NULL where this rank gets none */
     uint64_t count;     /* elements; of a Bcast, bytes */
+    uintptr_t handle;   /* of the datatype: libraries treat types of one layout differently */
     int32_t root;       /* 0 where there is none */
     uint8_t collective;
     uint8_t operation;  /* code on the wire, 0: none */
@@ -72,9 +73,9 @@ struct raddle_plain {
     int (*split)(uintptr_t comm, int colour, int key, uintptr_t *part);
     int (*free)(uintptr_t comm);
     /* The program's own kind of call on values of ours: which tree of additions does this library make? */
-    int (*reduce)(uintptr_t comm, uint8_t collective, uint8_t operation, uint8_t type, const void *mine, void *result, int count, int root);
+    int (*reduce)(uintptr_t comm, uint8_t collective, uint8_t operation, uintptr_t type, const void *mine, void *result, int count, int root);
     /* One step of its arithmetic: inout = in op inout. */
-    int (*reduce_local)(uint8_t operation, uint8_t type, const void *in, void *inout, int count);
+    int (*reduce_local)(uint8_t operation, uintptr_t type, const void *in, void *inout, int count);
     /* Let the library move its messages while we wait. */
     void (*progress)(void);
 };

@@ -118,7 +118,7 @@ static inline struct known *find(MPI_Comm comm)
 /* The part of a call that Allreduce and Reduce have in common. */
 static struct raddle_call reduction(uint8_t collective, int count, MPI_Datatype datatype, MPI_Op op)
 {
-    struct raddle_call call = {.collective = collective, .count = (uint64_t)count};
+    struct raddle_call call = {.collective = collective, .count = (uint64_t)count, .handle = (uintptr_t)datatype};
     if (count <= 0) {
         call.reason = count == 0 ? RADDLE_NO_ELEMENTS : RADDLE_ARGUMENTS;
         return call;

@@ -25,7 +25,6 @@ enum { RADDLE_ANY, RADDLE_LOGICAL, RADDLE_BITWISE, RADDLE_NOT_LOGICAL };
 void raddle_types_prepare(void);
 const struct raddle_type *raddle_type_find(MPI_Datatype type);
 uint8_t raddle_operation_find(MPI_Op operation);
-MPI_Datatype raddle_type_of(uint8_t code);
 MPI_Op raddle_operation_of(uint8_t code);
 
 /* plain.c */

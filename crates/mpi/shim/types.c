@@ -159,28 +159,6 @@ uint8_t raddle_operation_find(MPI_Op handle)
     return found == NULL ? 0 : found->code;
 }
 
-MPI_Datatype raddle_type_of(uint8_t code)
-{
-    switch (code) {
-    case I8: return MPI_INT8_T;
-    case U8: return MPI_UINT8_T;
-    case I16: return MPI_INT16_T;
-    case U16: return MPI_UINT16_T;
-    case I32: return MPI_INT32_T;
-    case U32: return MPI_UINT32_T;
-    case I64: return MPI_INT64_T;
-    case U64: return MPI_UINT64_T;
-    case F32: return MPI_FLOAT;
-    case F64: return MPI_DOUBLE;
-    case SHORT_INT: return MPI_SHORT_INT;
-    case TWO_INTS: return MPI_2INT;
-    case LONG_INT: return MPI_LONG_INT;
-    case FLOAT_INT: return MPI_FLOAT_INT;
-    case DOUBLE_INT: return MPI_DOUBLE_INT;
-    default: return MPI_DATATYPE_NULL;
-    }
-}
-
 MPI_Op raddle_operation_of(uint8_t code)
 {
     for (size_t at = 0; at < OPERATIONS; at++)

@@ -32,6 +32,7 @@ pub(crate) struct RaddleCall {
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
+    handle: usize,
     root: i32,
     collective: u8,
     operation: u8,
@@ -74,8 +75,8 @@ struct RaddlePlain {
     split: unsafe extern "C" fn(usize, c_int, c_int, *mut usize) -> c_int,
     free: unsafe extern "C" fn(usize) -> c_int,
     reduce:
-        unsafe extern "C" fn(usize, u8, u8, u8, *const c_void, *mut c_void, c_int, c_int) -> c_int,
-    reduce_local: unsafe extern "C" fn(u8, u8, *const c_void, *mut c_void, c_int) -> c_int,
+        unsafe extern "C" fn(usize, u8, u8, usize, *const c_void, *mut c_void, c_int, c_int) -> c_int,
+    reduce_local: unsafe extern "C" fn(u8, usize, *const c_void, *mut c_void, c_int) -> c_int,
     progress: unsafe extern "C" fn(),
 }
 
@@ -362,8 +363,13 @@ impl Plain {
         }
     }
 
-    /// The library's own Allreduce or Reduce of `count` elements. `mine` and the result are in the layout of C.
-    pub(crate) fn reduce(self, call: &order::Call, mine: &[u8]) -> Result<Vec<u8>, PlainFailed> {
+    /// The library's own Allreduce or Reduce of `count` elements of the type with this handle. `mine` and the result are in the layout of C.
+    pub(crate) fn reduce(
+        self,
+        call: &order::Call,
+        handle: usize,
+        mine: &[u8],
+    ) -> Result<Vec<u8>, PlainFailed> {
         let mut result = vec![0; mine.len()];
         let function = self.calls()?.reduce;
         // SAFETY: both buffers have `count` elements of the type, as the caller laid them out.
@@ -372,7 +378,7 @@ impl Plain {
                 self.handle,
                 call.collective.code(),
                 call.operation.code(),
-                call.data_type.code(),
+                handle,
                 mine.as_ptr().cast(),
                 result.as_mut_ptr().cast(),
                 length(call.count)?,
@@ -386,6 +392,7 @@ impl Plain {
 /// The library's `MPI_Reduce_local` on `count` elements in the layout of C.
 pub(crate) fn reduce_local(
     call: &order::Call,
+    handle: usize,
     left: &[u8],
     right: &mut [u8],
 ) -> Result<(), PlainFailed> {
@@ -394,7 +401,7 @@ pub(crate) fn reduce_local(
     check(unsafe {
         (shim.plain.reduce_local)(
             call.operation.code(),
-            call.data_type.code(),
+            handle,
             left.as_ptr().cast(),
             right.as_mut_ptr().cast(),
             length(call.count)?,
@@ -540,6 +547,7 @@ fn convert(call: &RaddleCall) -> Call {
         send: call.send.cast(),
         receive: call.receive.cast(),
         count: usize::try_from(call.count).unwrap_or(usize::MAX),
+        handle: call.handle,
         root: u32::try_from(call.root).unwrap_or(0),
         collective: Collective::from_code(call.collective).unwrap_or(Collective::Barrier),
         operation: Operation::from_code(call.operation),

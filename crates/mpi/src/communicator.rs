@@ -30,7 +30,7 @@ const AGREE_AT: u64 = 4;
 /// With RADDLE_OFFLOAD=auto, the call at which a group is set up: a communicator with fewer gains nothing.
 const SET_UP_AT: u64 = 50;
 /// Kinds of calls (count, type, operation, root) whose order of additions is looked into. Others stay plain.
-const MOST_KINDS: usize = 256;
+const MOST_KINDS: usize = 4096;
 /// Groups at the switches for one communicator: one for each tree of additions.
 const MOST_LANES: usize = 4;
 
@@ -60,6 +60,8 @@ pub(crate) struct Call {
     pub(crate) receive: *mut u8,
     /// Elements; bytes of a Bcast.
     pub(crate) count: usize,
+    /// MPI's handle of the type.
+    pub(crate) handle: usize,
     pub(crate) root: u32,
     pub(crate) collective: Collective,
     pub(crate) operation: Option<Operation>,
@@ -106,6 +108,7 @@ struct Kind {
     operation: Option<Operation>,
     data_type: Option<DataType>,
     count: usize,
+    handle: usize,
     root: u32,
 }
 
@@ -201,7 +204,7 @@ impl Communicator {
         let (lane, ordered) = match way {
             Way::Lane { index, ordered } => (index, ordered),
             Way::Plain(reason) => {
-                if ready.group.is_empty() && reason != Reason::Order {
+                if ready.group.is_empty() && !matches!(reason, Reason::Order | Reason::Arithmetic) {
                     self.phase = self.stay_plain(reason);
                 }
                 return self.plain(reason);
@@ -388,6 +391,7 @@ impl Ready {
                 operation: None,
                 data_type: None,
                 count: 0,
+                handle: 0,
                 root: 0,
             },
             Collective::Allreduce | Collective::Reduce => Kind {
@@ -395,6 +399,7 @@ impl Ready {
                 operation: call.operation,
                 data_type: call.data_type,
                 count: call.count,
+                handle: call.handle,
                 root: call.root,
             },
         };
@@ -416,16 +421,16 @@ impl Ready {
                     placement: self.group.placement(),
                     likeness: Likeness::Same,
                 };
-                orders::plan(view.plain, view.rank, call)?
+                orders::plan(view.plain, view.rank, kind.handle, call)?
             }
-            _ => Some(Plan::Any),
+            _ => Ok(Plan::Any),
         };
         let tree = match &plan {
-            Some(Plan::Tree(tree)) => Some(tree),
-            Some(Plan::Any) => None,
-            Some(Plan::Plain(_)) | None => {
-                self.kinds.insert(kind, Way::Plain(Reason::Order));
-                return Ok(Way::Plain(Reason::Order));
+            Ok(Plan::Tree(tree)) => Some(tree),
+            Ok(_) => None,
+            Err(reason) => {
+                self.kinds.insert(kind, Way::Plain(*reason));
+                return Ok(Way::Plain(*reason));
             }
         };
         let way = match self.group.lane(tree, MOST_LANES) {

@@ -3,14 +3,15 @@
 //! forced algorithm, another decision file or another placement of ranks is noticed, and the call stays plain.
 
 use raddle_offload::{
-    order::{Call, Expression, HostMpi, Order, Plan},
-    reduce::{Likeness, Probe, order_matters},
+    order::{Call, Expression, HostMpi, Order, Plan, Unknown},
+    reduce::{Likeness, Probe},
 };
 use raddle_wire::{DataType, Operation, native::Collective};
 
 use crate::{
     abi::{self, Library, Plain, PlainFailed},
     layout,
+    reason::Reason,
     settings::{self, fold},
 };
 
@@ -27,48 +28,55 @@ pub(crate) fn order() -> Option<Order> {
     }
 }
 
-/// How a call with this operation can be done here. All ranks of the communicator call it, and come to the same answer.
-pub(crate) fn plan(plain: Plain, rank: u32, mut call: Call) -> Result<Option<Plan>, PlainFailed> {
-    let (operation, data_type) = (call.operation, call.data_type);
+/// How a call with this operation and type (`handle` is MPI's) can be done here, or why it cannot. All ranks of the communicator call it, and come to
+/// the same answer.
+pub(crate) fn plan(
+    plain: Plain,
+    rank: u32,
+    handle: usize,
+    mut call: Call,
+) -> Result<Result<Plan, Reason>, PlainFailed> {
     let Some(order) = order() else {
-        // Where no order changes a bit, any library gives the same.
-        let any = operation.accepts(data_type) && !order_matters(operation, data_type);
-        return Ok(any.then_some(Plan::Any));
+        return Ok(Err(Reason::Order));
     };
-    if !matches!(order, Order::Host(_)) || !order_matters(operation, data_type) {
-        return Ok(agreed(order.plan(&call)));
+    if !matches!(order, Order::Host(_)) {
+        return Ok(judged(order.plan(&call)));
     }
-    let mut code = match likeness(&call)? {
+    let mine = match likeness(&call, handle)? {
         Likeness::Same => 2,
         Likeness::Mirrored => 1,
         Likeness::Other => 0,
     };
-    // Processors of different kinds: no common answer.
-    let least = plain.least(code)?;
-    if -plain.least(-code)? != least {
-        return Ok(None);
-    }
-    code = least;
-    call.likeness = match code {
-        2 => Likeness::Same,
-        1 => Likeness::Mirrored,
+    // Processors of different kinds may not have a common answer.
+    let least = plain.least(mine)?;
+    let greatest = -plain.least(-mine)?;
+    call.likeness = match (least, greatest) {
+        (2, 2) => Likeness::Same,
+        (1, 1) => Likeness::Mirrored,
         _ => Likeness::Other,
     };
-    let Some(Plan::Tree(tree)) = agreed(order.plan(&call)) else {
-        return Ok(None);
+    let tree = match judged(order.plan(&call)) {
+        Ok(Plan::Tree(tree)) => tree,
+        other => return Ok(other),
     };
-    let holds = holds(plain, rank, &call, &tree)?;
-    Ok((plain.least(i32::from(holds))? == 1).then_some(Plan::Tree(tree)))
+    let holds = holds(plain, rank, handle, &call, &tree)?;
+    let all = plain.least(i32::from(holds))? == 1;
+    Ok(if all {
+        Ok(Plan::Tree(tree))
+    } else {
+        Err(Reason::Order)
+    })
 }
 
-fn agreed(plan: Plan) -> Option<Plan> {
+fn judged(plan: Plan) -> Result<Plan, Reason> {
     match plan {
-        Plan::Plain(_) => None,
-        plan => Some(plan),
+        Plan::Plain(Unknown::Arithmetic) => Err(Reason::Arithmetic),
+        Plan::Plain(_) => Err(Reason::Order),
+        plan => Ok(plan),
     }
 }
 
-fn likeness(call: &Call) -> Result<Likeness, PlainFailed> {
+fn likeness(call: &Call, handle: usize) -> Result<Likeness, PlainFailed> {
     let Ok(mut probe) = Probe::new(call.operation, call.data_type, call.count) else {
         return Ok(Likeness::Other);
     };
@@ -78,7 +86,7 @@ fn likeness(call: &Call) -> Result<Likeness, PlainFailed> {
     while let Some([into, inout]) = probe.question() {
         layout::from_wire(call.data_type, &into, &mut left);
         layout::from_wire(call.data_type, &inout, &mut right);
-        abi::reduce_local(call, &left, &mut right)?;
+        abi::reduce_local(call, handle, &left, &mut right)?;
         layout::to_wire(call.data_type, &right, &mut answer);
         probe.answer(&answer);
     }
@@ -86,11 +94,17 @@ fn likeness(call: &Call) -> Result<Likeness, PlainFailed> {
 }
 
 /// Whether the library's own call gives the bits of the tree.
-fn holds(plain: Plain, rank: u32, call: &Call, tree: &Expression) -> Result<bool, PlainFailed> {
+fn holds(
+    plain: Plain,
+    rank: u32,
+    handle: usize,
+    call: &Call,
+    tree: &Expression,
+) -> Result<bool, PlainFailed> {
     let values: Vec<_> = (0..call.size).map(|rank| revealing(call, rank)).collect();
     let mut mine = vec![0; call.count * layout::stride(call.data_type)];
     layout::from_wire(call.data_type, &values[rank as usize], &mut mine);
-    let native = plain.reduce(call, &mine)?;
+    let native = plain.reduce(call, handle, &mine)?;
     if call.collective == Collective::Reduce && rank != call.root {
         return Ok(true);
     }

@@ -49,6 +49,7 @@ reasons! {
     Unsupported "unsupported" "a switch on the way does not do this collective, operation or type",
     Size "size" "longer than RADDLE_MAX_BYTES",
     Order "order" "the order of additions of this MPI library is not known for this call",
+    Arithmetic "arithmetic" "this MPI library computes the operation on this type in its own way, such as sums that saturate",
     Slower "slower" "measured: the plain call is faster",
     Measuring "measuring" "the plain half of a measurement",
     Failed "failed" "a switch or path failed before: all ranks went back to plain MPI",
