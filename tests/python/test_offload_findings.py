@@ -108,3 +108,27 @@ def test_a_known_machine_is_found_again(findings: ModuleType) -> None:
     assert findings.largest(logs) < 0.5
     for name in ("overhead", "nic_gap", "copy_per_byte", "local_overhead"):
         assert costs[name] == pytest.approx(truth[name], rel=0.05)
+
+
+@pytest.mark.scale
+def test_the_files_are_what_the_fit_gives(findings: ModuleType) -> None:
+    """With the simulator itself: minutes."""
+    cells, simulate = findings.read_published(), findings.Simulator()
+    base = tomllib.loads(findings.MACHINE.read_text())
+    costs, logs = findings.fit_hosts(cells, base, simulate)
+    kept = tomllib.loads(findings.HOSTS.read_text())["ns"]
+    fitted = np.array(simulate(findings.read_machine(), cells))
+    again = np.array(simulate(findings.machine(base, costs), findings.plain(cells)))
+    assert findings.rms(logs) < 7.5
+    # Costs that hardly matter may wander; what follows from them may not.
+    plain = np.array([cell.mode == "plain" for cell in cells])
+    assert again == pytest.approx(fitted[plain], rel=0.02)
+    switch = findings.fit_switch(cells, findings.machine(base, kept), simulate)
+    kept_switch = tomllib.loads(findings.SWITCH.read_text())["ns"]["compute"]
+    assert switch == pytest.approx(kept_switch, rel=0.02)
+    published = np.array([cell.published_us for cell in cells])
+    known = findings.switch_cell(cells)
+    predicted = np.array([cell.mode != "plain" and cell != known for cell in cells])
+    logs = np.log(fitted / published)[predicted]
+    assert logs.size == 125
+    assert findings.median(logs) < 11
