@@ -433,8 +433,7 @@ fn probe_pair(operation: Operation, data_type: DataType, round: usize) -> Option
             let bytes = bits.to_be_bytes();
             // Small numbers are those, great ones are cut to the width at their lower end.
             let start = if bits < 8 { 8 - value_size } else { 0 };
-            let value = bytes[start..start + value_size].to_vec();
-            value
+            bytes[start..start + value_size].to_vec()
         })
     };
     let mut pair = [left, right];
