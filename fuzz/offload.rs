@@ -139,13 +139,14 @@ impl Stage {
     }
 
     fn command(&mut self, command: &[u8]) {
-        let mut message = self.messages[usize::from(command[0]) % self.messages.len()].clone();
+        let original = self.messages[usize::from(command[0]) % self.messages.len()].clone();
+        let mut message = original.clone();
         // Two bytes change; 0 leaves them.
         for pair in command[1..5].chunks_exact(2) {
             let place = usize::from(pair[0]) % message.len();
             message[place] ^= pair[1];
         }
-        let changed = command[2] != 0 || command[4] != 0;
+        let changed = message != original;
         self.now += Span::from_us(u64::from(command[5]) * u64::from(command[5]));
         match command[6] % 4 {
             // A stranger: the tag is not made anew.
