@@ -91,7 +91,7 @@ STEPS: dict[str, Callable[[Path, Path], bool]] = {
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
 def test_up_ended_on_the_way(name: str, step: str, by: signal.Signals) -> None:
-    building = start("up", "--name", name, "--hosts", "24", "--rates", "1Gbps")
+    building = start("up", "--name", name, "--hosts", "12", "--rates", "1Gbps")
     folder, group = State(name).folder, Groups(name).track / "nodes" / "cgroup.procs"
     until(lambda: STEPS[step](folder, group), step, pause=0.001)
     building.send_signal(by)

@@ -179,6 +179,14 @@ def test_rates_hold_at_the_sending_host() -> None:
 
 
 @needs_lab
+def test_a_large_lab_does_not_fill_the_kernels_table_of_neighbours() -> None:
+    with up(f"test-large-{os.getpid()}", "--hosts", "36", "--hosts-per-tor", "9") as name:
+        entries = inside(name, "h36", "ip", "neigh", "show", "nud", "permanent").splitlines()
+        assert len(entries) == 35  # 36 hosts would need 1,260 of 1,024 entries
+        inside(name, "h36", "ping", "-c1", "-W2", "h1")
+
+
+@needs_lab
 def test_labs_of_different_names_do_not_meet(eight: str) -> None:
     with up(f"test-other-{os.getpid()}", "--hosts", "2") as other:
         names = {found["name"] for found in lab_json("list")["labs"]}

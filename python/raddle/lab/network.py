@@ -14,6 +14,9 @@ BRIDGE = "br0"
 QUEUE_MS = 50
 """Longest wait in the queue of a shaped link."""
 
+MOST_LEARNT = 512
+"""Most pairs of hosts that learn each other's hardware address by asking."""
+
 SHORTEST_BURST_BYTES = 32 * 1024
 
 
@@ -28,10 +31,14 @@ def build_links(topology: Topology, holders: Mapping[str, Holder]) -> None:
     ]
     _run(["ip", "-batch", "-"], "\n".join(lines), "links")
     jobs: list[tuple[Holder, str, list[str]]] = []
+    known = _neighbours(topology)
     for host in topology.hosts:
         lines = ["link set lo up"]
         for rail, address in enumerate(host.addresses):
             lines += [f"addr add {address}/16 dev e{rail}", f"link set e{rail} up"]
+            lines += [
+                line for other, line in known if other != host.name and line.endswith(f"e{rail}")
+            ]
         jobs.append((holders[host.name], "ip", lines))
         if topology.spec.rates:
             shapes = [_shape(f"e{k}", rate) for k, rate in enumerate(topology.spec.rates)]
@@ -71,6 +78,23 @@ def set_gro(topology: Topology, holders: Mapping[str, Holder], *, on: bool) -> N
         for rail in range(topology.spec.rails)
     ]
     _together(script, "offload settings")
+
+
+def _neighbours(topology: Topology) -> list[tuple[str, str]]:
+    """Host and what others are told of it, in labs so large that they cannot ask.
+
+    The kernel keeps what it learnt by ARP in one table for all namespaces, of 1,024 entries unless
+    somebody made it larger (`net.ipv4.neigh.default.gc_thresh3`). What it is told does not count.
+    """
+    hosts = topology.hosts
+    if len(hosts) * (len(hosts) - 1) * topology.spec.rails <= MOST_LEARNT:
+        return []
+    macs = {(link.a, link.a_interface): link.a_mac for link in topology.links}
+    return [
+        (host.name, f"neigh add {address} lladdr {macs[host.name, f'e{k}']} dev e{k}")
+        for host in hosts
+        for k, address in enumerate(host.addresses)
+    ]
 
 
 def _shape(interface: str, rate_bps: int) -> str:

@@ -13,6 +13,7 @@ __all__ = ["unreachable"]
 
 ECHO_REPLY, ECHO_REQUEST = 0, 8
 AGAIN_S = 0.1
+MOST_ASKED = 16
 IDENTIFIER = 0x5261
 
 
@@ -26,8 +27,9 @@ def unreachable(
 ) -> list[tuple[str, str]]:
     """Pairs (host, address) without an answer after `patience_s`, or when there is no more hope.
 
-    Every host asks all switches of its rails, and with `hosts` every host after it (an answer
-    proves both directions).
+    Every host asks its TORs, the first one all switches; with `hosts` also the `MOST_ASKED` hosts
+    after it. An answer proves both directions. In larger labs these are not all pairs, but they
+    cross every link.
     """
     sockets: dict[int, tuple[str, socket.socket]] = {}
     waiting: dict[tuple[int, str], None] = {}
@@ -35,9 +37,13 @@ def unreachable(
         for index, host in enumerate(topology.hosts):
             endpoint = in_network(holders[host.name].process, _endpoint)
             sockets[endpoint.fileno()] = (host.name, endpoint)
-            others = topology.hosts[index + 1 :] if hosts else ()
+            others = topology.hosts[index + 1 : index + 1 + MOST_ASKED] if hosts else ()
             targets = [a for other in others for a in other.addresses]
-            targets += [switch.address for switch in topology.switches]
+            targets += [
+                switch.address
+                for switch in topology.switches
+                if index == 0 or any(port.interface == host.name for port in switch.ports)
+            ]
             waiting.update(dict.fromkeys((endpoint.fileno(), target) for target in targets))
         _exchange(sockets, waiting, time.monotonic() + patience_s, hope)
         return [(sockets[number][0], target) for number, target in waiting]

@@ -58,7 +58,7 @@ class Lab:
         replace: bool = False,
         tell: Callable[[str], None] = _quiet,
     ) -> Self:
-        """Build a lab, and return when every host reaches every other and all switches answer.
+        """Build a lab, and return when hosts reach each other and all switches answer.
 
         Raises
         ------
