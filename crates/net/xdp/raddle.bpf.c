@@ -659,7 +659,7 @@ INLINE int begun(const struct group *g, __u32 round)
 	return 1;
 }
 
-SEC("xdp")
+SEC("xdp.frags")
 int raddle_switch(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -760,7 +760,7 @@ int raddle_switch(struct xdp_md *ctx)
 }
 
 /* Runs for each copy of a result, before it leaves by a child's interface. */
-SEC("xdp/devmap")
+SEC("xdp.frags/devmap")
 int raddle_exit(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

@@ -4,21 +4,21 @@
 use aya::Pod;
 
 /// Most children of a group.
-pub const CHILDREN: usize = 32;
+pub(super) const CHILDREN: usize = 32;
 /// Most operands of all children together.
-pub const INPUTS: usize = 32;
+pub(super) const INPUTS: usize = 32;
 /// Most operands of one message.
-pub const OPERANDS: usize = 4;
+pub(super) const OPERANDS: usize = 4;
 /// Most bytes of an operand.
-pub const CELL: usize = 256;
+pub(super) const CELL: usize = 256;
 /// Most groups.
-pub const GROUPS: u32 = 256;
+pub(super) const GROUPS: u32 = 256;
 /// Bytes of a message's header.
-pub const HEADER: usize = 56;
+pub(super) const HEADER: usize = 56;
 
 /// What is counted per group, in the order of `enum count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Count {
+pub(super) enum Count {
     /// Contributions received, of any worth.
     Contributions,
     /// Contributions sent to the parent, also again.
@@ -39,7 +39,7 @@ pub enum Count {
 
 impl Count {
     /// All of them, in their order.
-    pub const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Contributions,
         Self::SentUp,
         Self::Results,
@@ -54,7 +54,7 @@ impl Count {
 /// Key of the map `groups`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupKey {
+pub(super) struct GroupKey {
     pub(super) job: u32,
     pub(super) group: u32,
 }
@@ -62,7 +62,7 @@ pub struct GroupKey {
 /// `cells[into] = cells[left] op cells[right]`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Step {
+pub(super) struct Step {
     pub(super) into: u8,
     pub(super) left: u8,
     pub(super) right: u8,
@@ -72,7 +72,7 @@ pub struct Step {
 /// A group. Addresses and ports are in network order.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Group {
+pub(super) struct Group {
     pub(super) key: [u64; 2],
     pub(super) index: u32,
     pub(super) copies: u32,
@@ -106,7 +106,7 @@ pub struct Group {
 /// From which round on the program answers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Start {
+pub(super) struct Start {
     pub(super) lock: u32,
     pub(super) seen: u32,
     pub(super) from: u64,
@@ -115,7 +115,7 @@ pub struct Start {
 /// A slot.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Slot {
+pub(super) struct Slot {
     pub(super) lock: u32,
     pub(super) round: u32,
     pub(super) what: u64,
@@ -149,7 +149,7 @@ impl Slot {
 /// Key of the map `exits`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExitKey {
+pub(super) struct ExitKey {
     pub(super) job: u32,
     pub(super) group: u32,
     pub(super) interface: u32,
@@ -158,7 +158,7 @@ pub struct ExitKey {
 /// How a result is addressed that leaves by an interface.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Exit {
+pub(super) struct Exit {
     pub(super) mac: [u8; 6],
     pub(super) port: u16,
     pub(super) address: u32,
@@ -167,7 +167,7 @@ pub struct Exit {
 /// Frames of an interface that the sockets did not see.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Traffic {
+pub(super) struct Traffic {
     pub(super) received: u64,
     pub(super) received_bytes: u64,
     pub(super) sent: u64,

@@ -43,7 +43,7 @@ pub enum LeftToCore {
 /// # Errors
 /// When it exceeds the program's tables. Only ordered rounds need room for operands: where that is exceeded they alone
 /// are left to the core.
-pub fn table(
+pub(super) fn table(
     plan: &GroupPlan,
     identity: &Identity,
     index: u32,
@@ -158,18 +158,18 @@ fn fill_program(plan: &GroupPlan, program: &Program, group: &mut layout::Group) 
 
 /// Where the neighbours of a group are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub(super) struct Places {
     /// Interface and hardware address of the parent; zeros at the root.
-    pub parent: (u32, MacAddress),
+    pub(super) parent: (u32, MacAddress),
     /// The interfaces of the children, each once, and how a result that leaves by it is addressed.
-    pub children: Vec<(u32, MacAddress, SocketAddrV4)>,
+    pub(super) children: Vec<(u32, MacAddress, SocketAddrV4)>,
 }
 
 /// Finds the neighbours of a group; `works` tells whether a program runs on an interface.
 ///
 /// # Errors
 /// When one is unknown, or cannot be reached by the program.
-pub fn places(
+pub(super) fn places(
     plan: &GroupPlan,
     routes: &FxHashMap<Ipv4Addr, Route>,
     works: impl Fn(u32) -> bool,

@@ -10,12 +10,14 @@ mod layout;
 mod maps;
 mod mirror;
 
-use std::{error::Error, net::Ipv4Addr};
+use std::{error::Error, net::Ipv4Addr, time::Duration};
 
 use aya::{
     Ebpf, EbpfLoader,
     maps::MapError,
-    programs::{ProgramFd, TestRun as _, TestRunOptions, Xdp, XdpMode, xdp::XdpLinkId},
+    programs::{
+        ProgramFd, TestRun as _, TestRunOptions, TestRunResult, Xdp, XdpMode, xdp::XdpLinkId,
+    },
 };
 use raddle_offload::switch::{GroupPlan, SwitchEvent};
 use raddle_units::Time;
@@ -194,24 +196,42 @@ impl XdpPath {
     /// # Errors
     /// When the kernel refuses to.
     pub fn run(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Result<Action, FastPathError> {
-        let what = "running the packet program";
         out.resize(frame.len() + 2048, 0);
-        let options = TestRunOptions {
+        let result = self.test(TestRunOptions {
             data_in: Some(frame),
             data_out: Some(out),
             ..TestRunOptions::new()
-        };
-        let result = program(&mut self.bpf, PROGRAMS[0])?
-            .test_run(options)
-            .map_err(|error| failed(what, &error))?;
+        })?;
         out.truncate(result.data_size_out as usize);
         match result.return_value {
             1 => Ok(Action::Drop),
             2 => Ok(Action::Pass),
             3 => Ok(Action::Back),
             4 => Ok(Action::Redirect),
-            other => Err(unexpected(what, &format!("it returned {other}"))),
+            other => {
+                let cause = format!("it returned {other}");
+                Err(unexpected("running the packet program", &cause))
+            }
         }
+    }
+
+    /// The mean time that the program takes for a frame, of many runs. The frame must be one that it does not change.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn time(&mut self, frame: &[u8], runs: u32) -> Result<Duration, FastPathError> {
+        let result = self.test(TestRunOptions {
+            data_in: Some(frame),
+            repeat: runs,
+            ..TestRunOptions::new()
+        })?;
+        Ok(result.duration)
+    }
+
+    fn test(&mut self, options: TestRunOptions<'_>) -> Result<TestRunResult, FastPathError> {
+        program(&mut self.bpf, PROGRAMS[0])?
+            .test_run(options)
+            .map_err(|error| failed("running the packet program", &error))
     }
 
     fn position(&self, job: u32, group: u32) -> Option<usize> {

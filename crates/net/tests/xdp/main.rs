@@ -2,15 +2,23 @@
 //!
 //! Loading programs needs root; without it, and without `unshare` and `ip`, these tests say so and do nothing.
 #![cfg(raddle_xdp)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what was skipped, compared and measured"
+)]
 
+mod cases;
 mod model;
+mod shapes;
 mod world;
 
 use std::{env, path::Path, process::Command};
 
-use model::{Run, Spec, Tally};
+use model::{Run, Tally};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng as _;
+use shapes::Spec;
 use world::World;
 
 /// Whether this process is in a network namespace of its own. If not, it starts itself again in one, for this test
@@ -81,21 +89,29 @@ fn a_million_random_sequences_get_the_same_bytes_from_program_and_core() {
 #[test]
 fn members_that_disagree_are_left_to_the_core() {
     if alone("members_that_disagree_are_left_to_the_core") {
-        model::disagreement(&mut World::new(64));
+        cases::disagreement(&mut World::new(64));
     }
 }
 
 #[test]
 fn rounds_that_the_core_has_seen_stay_with_it() {
     if alone("rounds_that_the_core_has_seen_stay_with_it") {
-        model::late_neighbour(&mut World::new(64));
+        cases::late_neighbour(&mut World::new(64));
     }
 }
 
 #[test]
 fn a_group_that_is_gone_leaves_nothing() {
     if alone("a_group_that_is_gone_leaves_nothing") {
-        model::install_and_free(&mut World::new(64));
+        cases::install_and_free(&mut World::new(64));
+    }
+}
+
+#[test]
+#[ignore = "scale: a measurement; prints nanoseconds"]
+fn time_per_message() {
+    if alone("time_per_message") {
+        cases::times(&mut World::new(64));
     }
 }
 

@@ -1,38 +1,34 @@
-//! Random groups and messages, the core beside the program, and what must be equal.
+//! A group in the program and in the core, the same messages for both, and what must be equal.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use raddle_net::{
-    fast::FastPath as _,
-    xdp::{Action, LeftToCore},
-};
-use raddle_offload::{
-    order::Expression,
-    program::Program,
-    switch::{
-        Abilities, DropReason, Quotas, SiteSecret, Switch, SwitchConfig, SwitchEvent, job_key,
-    },
+use raddle_net::{fast::FastPath as _, xdp::Action};
+use raddle_offload::switch::{
+    Abilities, DropReason, Quotas, SiteSecret, Switch, SwitchConfig, SwitchEvent, job_key,
 };
 use raddle_units::Time;
 use raddle_wire::{
     DataType, MacAddress, Operation, Path,
     native::{
-        ChildEntry, Collective, Header, JobKey, Kind, PORT, ProgramHead, Reason, StepEntry,
-        write_program,
+        ChildEntry, Collective, Header, JobKey, Kind, PORT, ProgramHead, StepEntry, write_program,
     },
 };
 use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng as _, SeedableRng as _};
+use rand_core::Rng as _;
 
-use crate::world::{EPOCH, MAC, PARENT, SWITCH, World, child_address, mac_of};
+use crate::{
+    shapes::{DOUBLE, Shape, Spec, below, chance, fill, shape_of},
+    world::{EPOCH, MAC, PARENT, SWITCH, World, child_address, mac_of},
+};
 
-const JOB: u32 = 5;
+/// The job of all groups.
+pub(crate) const JOB: u32 = 5;
 const RESULTS: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 1, 2, 3), 40_000);
 const SECRET: SiteSecret = SiteSecret::new([9; 32]);
 
 /// What happened in a comparison.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     passed: u64,
     dropped: u64,
     forged: u64,
@@ -47,7 +43,7 @@ pub struct Tally {
 
 impl Tally {
     /// The numbers by their names.
-    pub fn each(&self) -> [(&'static str, u64); 10] {
+    pub(crate) fn each(&self) -> [(&'static str, u64); 10] {
         [
             ("passed", self.passed),
             ("dropped", self.dropped),
@@ -63,14 +59,6 @@ impl Tally {
     }
 }
 
-fn below(random: &mut ChaCha8Rng, limit: u64) -> u64 {
-    random.next_u64() % limit
-}
-
-fn chance(random: &mut ChaCha8Rng, percent: u64) -> bool {
-    below(random, 100) < percent
-}
-
 fn core() -> Switch {
     Switch::new(SwitchConfig {
         address: SWITCH,
@@ -83,7 +71,7 @@ fn core() -> Switch {
 }
 
 /// Everything that a switch wants to send.
-fn drain(switch: &mut Switch) -> Vec<(SocketAddrV4, Vec<u8>)> {
+pub(crate) fn drain(switch: &mut Switch) -> Vec<(SocketAddrV4, Vec<u8>)> {
     let mut buffer = [0; 56 + 8192];
     let mut sent = Vec::new();
     while let Some((to, length)) = switch.poll_transmit(&mut buffer) {
@@ -92,194 +80,23 @@ fn drain(switch: &mut Switch) -> Vec<(SocketAddrV4, Vec<u8>)> {
     sent
 }
 
-/// How a round of a group looks; members agree about it.
-#[derive(Clone, Copy)]
-struct Shape {
-    collective: Collective,
-    operation: Option<Operation>,
-    data_type: Option<DataType>,
-    ordered: bool,
-    elements: u16,
-    segments: u32,
-    root: u32,
-}
-
-impl Shape {
-    fn random(random: &mut ChaCha8Rng, fast: bool, can_order: bool, segment_bytes: u16) -> Self {
-        if fast && chance(random, 10) {
-            return Self {
-                collective: Collective::Barrier,
-                operation: None,
-                data_type: None,
-                ordered: false,
-                elements: 0,
-                segments: 1,
-                root: 0,
-            };
-        }
-        let data_type = DataType::ALL[below(random, 10) as usize];
-        let mut operation = loop {
-            let operation = Operation::ALL[below(random, 10) as usize];
-            if operation != Operation::Prod && operation.accepts(data_type) {
-                break operation;
-            }
-        };
-        let most = u64::from(segment_bytes.min(256)) / data_type.size() as u64;
-        let mut shape = Self {
-            collective: if chance(random, 80) {
-                Collective::Allreduce
-            } else {
-                Collective::Reduce
-            },
-            operation: None,
-            data_type: Some(data_type),
-            ordered: can_order && chance(random, 50),
-            // One element half of the time, as most programs have it.
-            elements: if chance(random, 50) {
-                1
-            } else {
-                1 + below(random, most) as u16
-            },
-            segments: 1,
-            root: below(random, 3) as u32,
-        };
-        if !fast {
-            match below(random, 3) {
-                0 => operation = Operation::Prod,
-                1 => shape.segments = 2 + below(random, 3) as u32,
-                _ => {
-                    shape.collective = Collective::Bcast;
-                    shape.ordered = false;
-                    shape.elements = 0;
-                    shape.data_type = None;
-                    return shape;
-                }
-            }
-        }
-        shape.operation = Some(operation);
-        shape
-    }
-}
-
-/// A random value's bytes: any bits, or small numbers, so that sums of floats meet.
-fn fill(random: &mut ChaCha8Rng, data_type: DataType, bytes: &mut [u8]) {
-    let plain = chance(random, 70);
-    for element in bytes.chunks_exact_mut(data_type.size()) {
-        let word = random.next_u64();
-        let number = (word % 2001) as i64 - 1000;
-        match (data_type, plain) {
-            (DataType::Double, true) => {
-                element.copy_from_slice(&(number as f64 / 7.0).to_be_bytes());
-            }
-            (DataType::Float, true) => {
-                element.copy_from_slice(&(number as f32 / 7.0).to_be_bytes());
-            }
-            (_, true) => element.copy_from_slice(&number.to_be_bytes()[8 - element.len()..]),
-            (_, false) => element.copy_from_slice(&word.to_be_bytes()[8 - element.len()..]),
-        }
-    }
-}
-
-/// What a group is like.
-pub struct Spec {
-    children: u16,
-    ranks: Vec<u32>,
-    operands: Vec<u16>,
-    program: Option<Program>,
-    parent: bool,
-    results: bool,
-    slots: u16,
-    segment_bytes: u16,
-}
-
-impl Spec {
-    /// A random group: ranks below a child in a run or scattered, and beyond the switch if it has a parent.
-    pub fn random(random: &mut ChaCha8Rng) -> Self {
-        let most = if chance(random, 5) { 32 } else { 6 };
-        let children = 1 + below(random, most) as u16;
-        let parent = chance(random, 50);
-        let size = u32::from(children) + below(random, 2 * u64::from(children)) as u32;
-        let mut ranks_below = vec![Vec::new(); usize::from(children)];
-        let tidy = chance(random, 50);
-        for rank in 0..size {
-            let child = if tidy {
-                u64::from(rank) * u64::from(children) / u64::from(size)
-            } else if rank < u32::from(children) {
-                u64::from(rank)
-            } else {
-                below(random, u64::from(children))
-            };
-            ranks_below[child as usize].push(rank);
-        }
-        let beyond = if parent { below(random, 5) as u32 } else { 0 };
-        let expression = Expression::in_rank_order(size + beyond).expect("ranks");
-        let program = Program::for_node(&expression, &ranks_below).expect("a tree");
-        let operands = program.inputs.clone();
-        let mut ranks: Vec<u32> = Vec::new();
-        for _ in 0..children {
-            let last = ranks.last().copied().unwrap_or(0);
-            ranks.push(last + 1 + below(random, 3) as u32);
-        }
-        let longest = operands.iter().copied().max().unwrap_or(1);
-        let mut segment_bytes = [8, 64, 256, 1024][below(random, 4) as usize];
-        // What a message of several operands has room for.
-        if usize::from(longest.max(program.outputs.len() as u16)) * segment_bytes > 8192 {
-            segment_bytes = 64;
-        }
-        Self {
-            children,
-            ranks,
-            operands,
-            program: chance(random, 80).then_some(program),
-            parent,
-            results: chance(random, 50),
-            slots: 2 + below(random, 5) as u16,
-            segment_bytes: segment_bytes as u16,
-        }
-    }
-
-    /// Three children of the root, which gets its results to all at once.
-    pub fn plain() -> Self {
-        Self {
-            children: 3,
-            ranks: vec![0, 1, 2],
-            operands: vec![1; 3],
-            program: None,
-            parent: false,
-            results: true,
-            slots: 4,
-            segment_bytes: 256,
-        }
-    }
-
-    /// Whether the program has room for the group's ordered rounds.
-    fn fits(&self) -> bool {
-        let Some(program) = &self.program else {
-            return false;
-        };
-        self.operands.iter().sum::<u16>() <= 32
-            && program.outputs.len() <= 4
-            && self.operands.iter().all(|operands| *operands <= 4)
-    }
-}
-
 /// A group in both switches.
-pub struct Run<'a> {
-    world: &'a mut World,
+pub(crate) struct Run<'a> {
+    pub(crate) world: &'a mut World,
     /// The core alone, which sees everything.
     reference: Switch,
     /// The core behind the program, which sees what the program passes on.
-    behind: Switch,
-    key: JobKey,
-    group: u32,
-    spec: Spec,
+    pub(crate) behind: Switch,
+    pub(crate) key: JobKey,
+    pub(crate) group: u32,
+    pub(crate) spec: Spec,
     /// Shape of the round that each slot is at, and its number.
-    rounds: Vec<(u32, Shape)>,
-    installed: Option<SwitchEvent>,
+    pub(crate) rounds: Vec<(u32, Shape)>,
+    pub(crate) installed: Option<SwitchEvent>,
     /// What the program had counted before this group.
     baseline: Counts,
-    frame: Vec<u8>,
-    out: Vec<u8>,
+    pub(crate) frame: Vec<u8>,
+    pub(crate) out: Vec<u8>,
 }
 
 /// Counters of the program: contributions, results, repetitions; forged, stale and unexpected messages.
@@ -287,7 +104,12 @@ type Counts = [u64; 6];
 
 impl<'a> Run<'a> {
     /// A group, known to both. `late`: its rounds are near the end of their circle.
-    pub fn new(world: &'a mut World, random: &mut ChaCha8Rng, spec: Spec, late: bool) -> Self {
+    pub(crate) fn new(
+        world: &'a mut World,
+        random: &mut ChaCha8Rng,
+        spec: Spec,
+        late: bool,
+    ) -> Self {
         let first = if late { u32::MAX - 3 } else { 1 };
         let mut run = Self {
             key: job_key(&SECRET, JOB),
@@ -411,7 +233,12 @@ impl<'a> Run<'a> {
     }
 
     /// A contribution of a child to the round that a slot is at, or to an older one.
-    fn contribution(&self, random: &mut ChaCha8Rng, slot: u16, child: u16) -> (Header, Vec<u8>) {
+    pub(crate) fn contribution(
+        &self,
+        random: &mut ChaCha8Rng,
+        slot: u16,
+        child: u16,
+    ) -> (Header, Vec<u8>) {
         let (round, shape) = self.rounds[usize::from(slot)];
         let operands = if shape.ordered {
             self.spec.operands[usize::from(child)]
@@ -478,7 +305,7 @@ impl<'a> Run<'a> {
     }
 
     /// Gives a message to both; they must do the same. What the program did with it.
-    fn exchange(&mut self, header: &Header, body: &[u8], forged: bool) -> Action {
+    pub(crate) fn exchange(&mut self, header: &Header, body: &[u8], forged: bool) -> Action {
         let mut message = vec![0; Header::SIZE + body.len()];
         header
             .write_message(&mut message, body, &self.key)
@@ -509,7 +336,7 @@ impl<'a> Run<'a> {
     }
 
     /// Who sends a message.
-    fn address(&self, message: &[u8], kind: u8) -> (Ipv4Addr, SocketAddrV4) {
+    pub(crate) fn address(&self, message: &[u8], kind: u8) -> (Ipv4Addr, SocketAddrV4) {
         let rank = &message[28..32];
         let child = self
             .spec
@@ -526,7 +353,7 @@ impl<'a> Run<'a> {
     }
 
     /// Writes the frame of a message to the switch; gives its length.
-    fn wrap(&mut self, message: &[u8], source: Ipv4Addr) -> usize {
+    pub(crate) fn wrap(&mut self, message: &[u8], source: Ipv4Addr) -> usize {
         let path = Path::between(mac_of(source), MAC, source, SWITCH, 50_000);
         path.write_udp(&mut self.frame, PORT, &[message])
             .expect("room")
@@ -574,7 +401,13 @@ impl<'a> Run<'a> {
 
     /// Random messages. What the program does with each must be what the core does, and it must take those that it
     /// says it takes, and no others.
-    pub fn packets(mut self, random: &mut ChaCha8Rng, packets: u32, tally: &mut Tally, seed: u64) {
+    pub(crate) fn packets(
+        mut self,
+        random: &mut ChaCha8Rng,
+        packets: u32,
+        tally: &mut Tally,
+        seed: u64,
+    ) {
         let mut sent: Vec<(Header, Vec<u8>)> = Vec::new();
         for number in 0..packets {
             let slot = below(random, u64::from(self.spec.slots.min(3))) as u16 % self.spec.slots;
@@ -727,149 +560,4 @@ impl<'a> Run<'a> {
         }
         assert_eq!(sum, counts(&self.reference));
     }
-}
-
-fn shape_of(header: &Header) -> Shape {
-    Shape {
-        collective: Collective::from_code(header.collective).unwrap_or(Collective::Bcast),
-        operation: Operation::from_code(header.operation),
-        data_type: DataType::from_code(header.data_type),
-        ordered: header.ordered,
-        elements: header.count,
-        segments: header.segments,
-        root: header.root,
-    }
-}
-
-const DOUBLE: Shape = Shape {
-    collective: Collective::Allreduce,
-    operation: Some(Operation::Sum),
-    data_type: Some(DataType::Double),
-    ordered: false,
-    elements: 1,
-    segments: 1,
-    root: 0,
-};
-
-/// A contribution that differs from the others' takes its round away from the program: it and all later messages of
-/// the round go to the core, where repetitions bring both sides together and the refusal comes from.
-pub fn disagreement(world: &mut World) {
-    let mut random = ChaCha8Rng::seed_from_u64(1);
-    let mut run = Run::new(world, &mut random, Spec::plain(), false);
-    let mut give = |slot: u16, child, shape| {
-        run.rounds[usize::from(slot)].1 = shape;
-        let (header, body) = run.contribution(&mut random, slot, child);
-        let mut message = vec![0; Header::SIZE + body.len()];
-        header
-            .write_message(&mut message, &body, &run.key)
-            .expect("a message");
-        let (source, from) = run.address(&message, header.kind);
-        let length = run.wrap(&message, source);
-        let frame = run.frame[..length].to_vec();
-        let action = run.world.fast.run(&frame, &mut run.out).expect("it runs");
-        if action == Action::Pass {
-            run.behind.handle_packet(Time::ZERO, from, &message);
-        }
-        (action, drain(&mut run.behind))
-    };
-    let other = Shape {
-        operation: Some(Operation::Max),
-        ..DOUBLE
-    };
-    assert_eq!(give(0, 0, DOUBLE), (Action::Drop, vec![]));
-    assert_eq!(give(0, 1, other), (Action::Pass, vec![]));
-    // Child 0 sends again, because no result came: now the core has both.
-    let (action, sent) = give(0, 0, DOUBLE);
-    assert_eq!(action, Action::Pass);
-    let refusal = &sent[0].1;
-    assert_eq!(
-        (refusal[3], refusal[43]),
-        (Kind::Refuse.code(), Reason::Mismatch.code())
-    );
-    // Other rounds are not concerned, nor is the slot's next one.
-    for child in 0..2 {
-        assert_eq!(give(1, child, DOUBLE).0, Action::Drop);
-    }
-    assert_eq!(give(1, 2, DOUBLE).0, Action::Redirect);
-}
-
-/// As long as a child's place is unknown the core has all rounds; the program begins with one that the core has not
-/// seen, and what belongs to older ones goes on to the core.
-pub fn late_neighbour(world: &mut World) {
-    let mut random = ChaCha8Rng::seed_from_u64(2);
-    let mut run = Run::new(world, &mut random, Spec::plain(), false);
-    let fast = &mut run.world.fast;
-    fast.remove(JOB, run.group);
-    fast.route_changed(child_address(1), None);
-    let event = run.installed.clone().expect("it was installed");
-    fast.event(&event).expect("within the limits");
-    assert_eq!(
-        fast.waits_for(JOB, run.group),
-        Some(LeftToCore::Unknown(child_address(1)))
-    );
-    for slot in 0..4_u16 {
-        run.rounds[usize::from(slot)] = (1 + u32::from(slot), DOUBLE);
-    }
-    let mut give = |run: &mut Run<'_>, slot, child| {
-        let (header, body) = run.contribution(&mut random, slot, child);
-        run.exchange(&header, &body, false)
-    };
-    // Rounds 1 and 2: the first is complete, the second has begun.
-    for (slot, child) in [(0, 0), (0, 1), (0, 2), (1, 0)] {
-        assert_eq!(give(&mut run, slot, child), Action::Pass);
-    }
-    run.world.know(child_address(1), 1);
-    assert_eq!(run.world.fast.waits_for(JOB, run.group), None);
-    assert_eq!(
-        give(&mut run, 1, 1),
-        Action::Pass,
-        "round 2 stays with the core"
-    );
-    assert_eq!(
-        give(&mut run, 2, 0),
-        Action::Drop,
-        "round 3 is the program's"
-    );
-    assert_eq!(give(&mut run, 1, 2), Action::Pass);
-    assert_eq!(
-        give(&mut run, 0, 1),
-        Action::Pass,
-        "a repetition of round 1"
-    );
-    assert_eq!(give(&mut run, 2, 1), Action::Drop);
-    assert_eq!(give(&mut run, 2, 2), Action::Redirect);
-    // A neighbour that is forgotten for lack of ordinary frames is still there.
-    run.world.fast.route_changed(child_address(1), None);
-    assert_eq!(give(&mut run, 3, 0), Action::Drop);
-}
-
-/// Tables of groups that are gone are free again, from the next tick on.
-pub fn install_and_free(world: &mut World) {
-    let mut random = ChaCha8Rng::seed_from_u64(3);
-    // Each takes four of the 64 slots.
-    for _ in 0..200 {
-        let run = Run::new(world, &mut random, Spec::plain(), false);
-        let group = run.group;
-        world.fast.remove(JOB, group);
-        world.fast.tick(Time::ZERO);
-    }
-    let mut groups = Vec::new();
-    let mut last = None;
-    for _ in 0..16 {
-        let run = Run::new(world, &mut random, Spec::plain(), false);
-        groups.push(run.group);
-        last = run.installed;
-    }
-    let Some(SwitchEvent::GroupInstalled(mut plan)) = last else {
-        panic!("all of them were installed");
-    };
-    plan.group ^= 1;
-    let event = SwitchEvent::GroupInstalled(plan);
-    let full = world.fast.event(&event);
-    assert!(full.is_err(), "17 groups of 4 slots do not fit into 64");
-    world.fast.remove(JOB, groups[3]);
-    let early = world.fast.event(&event);
-    assert!(early.is_err(), "a program may still run with the old group");
-    world.fast.tick(Time::ZERO);
-    world.fast.event(&event).expect("four slots are free");
 }

@@ -10,27 +10,27 @@ use raddle_net::{
 use raddle_wire::MacAddress;
 
 /// Address of the switch.
-pub const SWITCH: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+pub(crate) const SWITCH: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// Address of the switch above.
-pub const PARENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+pub(crate) const PARENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// Hardware address of the switch.
-pub const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+pub(crate) const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 /// Life of the switch.
-pub const EPOCH: u32 = 77;
+pub(crate) const EPOCH: u32 = 77;
 /// Interfaces: one for each possible child, and one for the parent.
 const PORTS: u16 = 33;
 
 /// The program, on interfaces of a namespace of its own.
-pub struct World {
+pub(crate) struct World {
     /// The fast path.
-    pub fast: XdpPath,
+    pub(crate) fast: XdpPath,
     /// Indices of the interfaces.
-    pub interfaces: Vec<u32>,
+    interfaces: Vec<u32>,
 }
 
 impl World {
     /// Loads the program and puts it on all interfaces; the switch above is known, children are not.
-    pub fn new(slots: u32) -> Self {
+    pub(crate) fn new(slots: u32) -> Self {
         let identity = Identity {
             address: SWITCH,
             mac: MAC,
@@ -70,7 +70,7 @@ impl World {
     }
 
     /// Tells the program where a neighbour is.
-    pub fn know(&mut self, address: Ipv4Addr, port: u16) {
+    pub(crate) fn know(&mut self, address: Ipv4Addr, port: u16) {
         let route = Route {
             port: Port(port),
             index: self.interfaces[usize::from(port)],
@@ -82,13 +82,13 @@ impl World {
 }
 
 /// The hardware address of a neighbour, made from its address.
-pub const fn mac_of(address: Ipv4Addr) -> MacAddress {
+pub(crate) const fn mac_of(address: Ipv4Addr) -> MacAddress {
     let [a, b, c, d] = address.octets();
     MacAddress([2, 1, a, b, c, d])
 }
 
 /// The address of a child.
-pub const fn child_address(child: u16) -> Ipv4Addr {
+pub(crate) const fn child_address(child: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 1, child as u8)
 }
 

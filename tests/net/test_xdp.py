@@ -1,0 +1,100 @@
+"""The XDP fast path between hosts in namespaces: rounds are right, and the kernel does them."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from switch_harness import Net, Switch, missing, run, until
+
+REASON = missing()
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+
+WITHOUT = "was built without it"
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Iterator[Net]:
+    """An empty net whose switches have the fast path."""
+    with Net(tmp_path) as made:
+        yield made
+
+
+def add_hosts(net: Net, switch: Switch, numbers: range) -> None:
+    """Hosts whose interfaces take frames that a program sends: see docs/switch.md."""
+    for number in numbers:
+        host = net.add_host(number, switch)
+        net.exec(host, "ethtool", "-K", "e0", "gro", "on")
+
+
+def start(*switches: Switch) -> None:
+    """Start switches with the fast path; skip where they were built without it."""
+    for switch in switches:
+        switch.extra = 'backend = "xdp"'
+    try:
+        for switch in switches:
+            switch.start()
+    except AssertionError:
+        log = (switches[0].net.folder / f"{switches[0].name}.log").read_text()
+        if not log or WITHOUT in log:
+            pytest.skip("raddle-switch was built without XDP: needs clang and libbpf-dev")
+        raise
+
+
+def programs(switch: Switch) -> int:
+    """How many of its interfaces have a program."""
+    shown = run("ip", "-n", switch.namespace, "-d", "link").stdout
+    return shown.count("prog/xdp")
+
+
+def test_rounds_of_one_switch_run_in_the_kernel(net: Net) -> None:
+    """Sums are right; nearly all contributions never reached the sockets."""
+    switch = net.add_switch("tor")
+    add_hosts(net, switch, range(1, 5))
+    start(switch)
+    before = switch.status()["counters"]["messages"]
+    results = net.allreduce([(switch, None, [1, 2, 3, 4])], "--rounds", "20000")
+    assert [result["wrong"] for result in results] == [0] * 4
+    assert sum(result["resent"] for result in results) < 200
+    messages = switch.status()["counters"]["messages"] - before
+    assert messages < 1000, "of 80,000 contributions"
+
+
+def test_two_tiers_run_in_the_kernel_with_vectors(net: Net) -> None:
+    """TORs of three hosts under a spine; 32 doubles a round."""
+    spine = net.add_switch("spine", "10.77.0.250", tier=2)
+    tors = [net.add_switch(f"tor{n}", f"10.77.0.{251 + n}") for n in range(2)]
+    for at, tor in enumerate(tors):
+        add_hosts(net, tor, range(1 + 3 * at, 4 + 3 * at))
+        net.uplink(tor, spine)
+    start(spine, *tors)
+    tree: list[tuple[Switch, Switch | None, list[int]]] = [
+        (spine, None, []),
+        (tors[0], spine, [1, 2, 3]),
+        (tors[1], spine, [4, 5, 6]),
+    ]
+    results = net.allreduce(tree, "--rounds", "3000", "--elements", "32")
+    assert [result["wrong"] for result in results] == [0] * 6
+    for switch in (spine, *tors):
+        assert switch.status()["counters"]["messages"] < 1000, switch.name
+
+
+def test_programs_go_with_the_process_however_it_ends(net: Net) -> None:
+    """Neither SIGTERM nor SIGKILL leaves a program on an interface."""
+    switch = net.add_switch("tor")
+    add_hosts(net, switch, range(1, 3))
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        start(switch)
+        until(lambda: programs(switch) == 2, "programs on both ports")
+        switch.stop(number)
+        assert programs(switch) == 0
+
+
+def test_ordinary_frames_pass(net: Net) -> None:
+    """What the program does not know goes on to the sockets."""
+    switch = net.add_switch("tor")
+    add_hosts(net, switch, range(1, 3))
+    start(switch)
+    assert net.ping("h1", "10.77.0.2")
+    assert net.ping("h1", switch.address)
