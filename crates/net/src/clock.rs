@@ -26,6 +26,12 @@ impl Clock {
         let ps = self.start.elapsed().as_nanos().saturating_mul(1000);
         Time(u64::try_from(ps).unwrap_or(u64::MAX))
     }
+
+    /// Whole seconds since the start, without end.
+    #[must_use]
+    pub fn seconds(&self) -> u64 {
+        self.start.elapsed().as_secs()
+    }
 }
 
 /// A span as the standard library takes it, rounded up to a nanosecond.

@@ -318,7 +318,7 @@ impl Daemon {
         self.next_look = now + LOOK;
         while let Ok(answer) = self.questions.questions.try_recv() {
             // Who has gone does not want it.
-            let _ = answer.try_send(self.status(now));
+            let _ = answer.try_send(self.status());
         }
         if now >= self.next_tick {
             self.tick(now)?;
@@ -409,7 +409,7 @@ impl Daemon {
         Ok(())
     }
 
-    fn status(&self, now: Time) -> Status {
+    fn status(&self) -> Status {
         let node = &self.node;
         let counters = &node.counters;
         let mut drops: Vec<Drops> = Drop::ALL
@@ -459,7 +459,6 @@ impl Daemon {
             },
             self.fast.as_ref().map_or("sockets", |fast| fast.name()),
         );
-        let uptime = self.started.now().max(now);
         Status {
             schema: 1,
             name: self.config.name.clone(),
@@ -468,7 +467,7 @@ impl Daemon {
             tier: self.config.tier,
             backend: backend.to_owned(),
             state: state.to_owned(),
-            uptime_s: uptime.as_ns() / 1_000_000_000,
+            uptime_s: self.started.seconds(),
             epoch: self.switch.epoch,
             stations: node.bridge.len() as u64,
             neighbours: node.neighbours.known().len() as u64,

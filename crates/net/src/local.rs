@@ -212,8 +212,8 @@ fn internet_checksum(bytes: &[u8]) -> u16 {
 
 /// Most neighbours that are remembered.
 pub const MAX_NEIGHBOURS: usize = 4096;
-/// Most messages that wait for the hardware address of one neighbour.
-const MAX_WAITING: usize = 64;
+/// Most messages that wait for the hardware address of one neighbour, and of all.
+const MAX_WAITING: [usize; 2] = [64, 1024];
 /// A question is repeated after this time while messages wait.
 const ASK_AGAIN: Span = Span::from_ms(200);
 /// A neighbour that was silent for this long is asked whether it still is where it was.
@@ -251,6 +251,8 @@ enum Neighbour {
 #[derive(Debug, Default)]
 pub struct Neighbours {
     table: FxHashMap<Ipv4Addr, Neighbour>,
+    /// Messages that wait, of all neighbours.
+    waiting: usize,
     lost: u64,
 }
 
@@ -269,7 +271,10 @@ impl Neighbours {
             asked: None,
         };
         match self.table.insert(address, known) {
-            Some(Neighbour::Unknown { waiting, .. }) => waiting,
+            Some(Neighbour::Unknown { waiting, .. }) => {
+                self.waiting -= waiting.len();
+                waiting
+            }
             _ => VecDeque::new(),
         }
     }
@@ -330,17 +335,24 @@ impl Neighbours {
         }
     }
 
-    /// Keeps a message until the neighbour is known; the oldest is lost when too many wait.
+    /// Keeps a message until the neighbour is known. When too many wait for it, the oldest is lost; when too many wait
+    /// for all, this one is.
     pub fn wait(&mut self, address: Ipv4Addr, message: Vec<u8>) {
-        let Some(Neighbour::Unknown { waiting, .. }) = self.table.get_mut(&address) else {
-            self.lost += 1;
-            return;
+        let [of_one, of_all] = MAX_WAITING;
+        let waiting = match self.table.get_mut(&address) {
+            Some(Neighbour::Unknown { waiting, .. }) if self.waiting < of_all => waiting,
+            _ => {
+                self.lost += 1;
+                return;
+            }
         };
-        if waiting.len() == MAX_WAITING {
+        waiting.push_back(message);
+        if waiting.len() > of_one {
             waiting.pop_front();
             self.lost += 1;
+        } else {
+            self.waiting += 1;
         }
-        waiting.push_back(message);
     }
 
     /// Where a neighbour is, as far as it is known.
@@ -371,21 +383,105 @@ impl Neighbours {
             Neighbour::Known { heard, .. } => now.since(*heard) <= FORGET,
             Neighbour::Unknown { asked, waiting } => {
                 let keep = now.since(*asked) <= STALE;
-                lost += if keep { 0 } else { waiting.len() as u64 };
+                lost += if keep { 0 } else { waiting.len() };
                 keep
             }
         });
-        self.lost += lost;
+        self.waiting -= lost;
+        self.lost += lost as u64;
     }
 
     /// Forgets everything: `now` begins anew.
     pub fn clear(&mut self) {
         self.table.clear();
+        self.waiting = 0;
     }
 
     /// Messages lost because their receiver did not answer ARP.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 9);
+
+    fn station(id: u8) -> Station {
+        Station {
+            mac: MacAddress([2, 0, 0, 0, 0, id]),
+            vlan: 0,
+        }
+    }
+
+    fn at_ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    #[test]
+    fn a_neighbour_that_does_not_answer_is_asked_again_and_then_given_up() {
+        let mut neighbours = Neighbours::default();
+        assert_eq!(neighbours.reach(at_ms(0), ADDRESS), Reach::Ask);
+        neighbours.wait(ADDRESS, vec![1]);
+        assert_eq!(neighbours.reach(at_ms(100), ADDRESS), Reach::Wait);
+        assert_eq!(neighbours.reach(at_ms(201), ADDRESS), Reach::Ask);
+        neighbours.forget_silent(at_ms(60_000));
+        assert_eq!(neighbours.lost(), 0);
+        neighbours.forget_silent(at_ms(60_202));
+        assert_eq!(neighbours.lost(), 1);
+        assert_eq!(neighbours.reach(at_ms(60_203), ADDRESS), Reach::Ask);
+    }
+
+    #[test]
+    fn what_waits_comes_in_order_and_the_oldest_is_lost_first() {
+        let mut neighbours = Neighbours::default();
+        neighbours.reach(at_ms(0), ADDRESS);
+        let [of_one, _] = MAX_WAITING;
+        for number in 0..=of_one {
+            neighbours.wait(ADDRESS, vec![number as u8]);
+        }
+        let waiting = neighbours.learn(at_ms(1), ADDRESS, station(1));
+        let expected: Vec<Vec<u8>> = (1..=of_one).map(|number| vec![number as u8]).collect();
+        assert_eq!(Vec::from(waiting), expected);
+        assert_eq!((neighbours.lost(), neighbours.waiting), (1, 0));
+    }
+
+    #[test]
+    fn messages_for_nobody_do_not_fill_the_memory() {
+        let mut neighbours = Neighbours::default();
+        let [of_one, of_all] = MAX_WAITING;
+        for host in 0..100_u32 {
+            let address = Ipv4Addr::from(0x0a00_0000 + host);
+            neighbours.reach(at_ms(0), address);
+            (0..of_one).for_each(|_| neighbours.wait(address, Vec::new()));
+        }
+        assert_eq!(neighbours.waiting, of_all);
+        assert_eq!(neighbours.lost(), (100 * of_one - of_all) as u64);
+    }
+
+    #[test]
+    fn a_datagram_does_not_move_a_neighbour_and_arp_does() {
+        let mut neighbours = Neighbours::default();
+        neighbours.learn(at_ms(0), ADDRESS, station(1));
+        neighbours.hear(at_ms(1), ADDRESS, station(2));
+        assert_eq!(neighbours.find(ADDRESS), Some(station(1)));
+        neighbours.learn(at_ms(2), ADDRESS, station(2));
+        assert_eq!(neighbours.find(ADDRESS), Some(station(2)));
+    }
+
+    #[test]
+    fn a_silent_neighbour_is_asked_while_it_is_used() {
+        let mut neighbours = Neighbours::default();
+        neighbours.learn(at_ms(0), ADDRESS, station(1));
+        let known = Reach::Known(station(1));
+        assert_eq!(neighbours.reach(at_ms(60_000), ADDRESS), known);
+        let ask = Reach::KnownAsk(station(1));
+        assert_eq!(neighbours.reach(at_ms(60_001), ADDRESS), ask);
+        assert_eq!(neighbours.reach(at_ms(60_002), ADDRESS), known);
+        neighbours.hear(at_ms(60_003), ADDRESS, station(1));
+        assert_eq!(neighbours.reach(at_ms(60_300), ADDRESS), known);
     }
 }

@@ -26,7 +26,7 @@ use std::{
     thread,
 };
 
-use raddle_offload::{endpoint::Endpoint, member::Member};
+use raddle_offload::member::Member;
 use raddle_units::{Span, Time};
 
 use crate::{
@@ -56,25 +56,6 @@ pub trait Machine {
 impl Machine for Member {
     fn handle_packet(&mut self, now: Time, _from: SocketAddrV4, payload: &[u8]) {
         // What is not for it, it counts.
-        Self::handle_packet(self, now, payload);
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        Self::handle_timeout(self, now);
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        Self::poll_timeout(self)
-    }
-
-    fn poll_transmit(&mut self, buffer: &mut [u8]) -> Option<(SocketAddrV4, usize)> {
-        Self::poll_transmit(self, buffer)
-    }
-}
-
-impl Machine for Endpoint {
-    fn handle_packet(&mut self, now: Time, _from: SocketAddrV4, payload: &[u8]) {
-        // What is not for it is no message of its group; nobody else listens on this socket.
         Self::handle_packet(self, now, payload);
     }
 

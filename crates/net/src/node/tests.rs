@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use raddle_offload::switch::{Abilities, Quotas, SiteSecret, SwitchConfig, job_key};
 use raddle_units::Span;
 use raddle_wire::{
@@ -311,4 +312,49 @@ fn a_ping_is_answered_and_a_damaged_one_is_not() {
     frame[36] ^= 1;
     assert_eq!(give(&mut node, 0, &frame), []);
     assert_eq!(node.counters.pings, 1);
+}
+
+proptest! {
+    /// Frames of any bytes behind plausible headers: nothing panics, and nothing goes back by the port it came from
+    /// but answers of the switch itself.
+    #[test]
+    fn any_frame_is_handled(
+        frames in prop::collection::vec((0_u16..3, 0_u8..6, any::<[u8; 4]>(), prop::collection::vec(any::<u8>(), 0..120)), 1..40),
+    ) {
+        let mut node = node();
+        for (port, shape, [a, b, c, d], mut rest) in frames {
+            let source = mac(a % 4);
+            let destination = match b % 4 {
+                0 => SWITCH_MAC,
+                1 => MacAddress::BROADCAST,
+                other => mac(other),
+            };
+            let mut frame = match shape {
+                0 => rest,
+                1 => arp(c % 3, a % 4, if d % 2 == 0 { SWITCH } else { ip(d) }, destination),
+                2 => udp(&Path::between(source, destination, ip(a % 4), SWITCH, 1), PORT, &rest),
+                3 => {
+                    let head = [0x52, 0x61, VERSION, c % 20];
+                    rest.splice(0..0, head);
+                    udp(&Path::between(source, destination, ip(a % 4), ip(b), 1), 9, &rest)
+                }
+                4 => to_switch(a % 4, &program(ip(d), a % 4)),
+                _ => {
+                    let mut frame = [destination.0, source.0].concat();
+                    frame.extend([8, 0]);
+                    frame.extend(rest);
+                    frame
+                }
+            };
+            if c % 5 == 0 {
+                frame.truncate(usize::from(d));
+            }
+            let own = frame.get(..6) == Some(&SWITCH_MAC.0[..]);
+            for (egress, sent) in give(&mut node, port, &frame) {
+                let made_here = sent.get(6..12) == Some(&SWITCH_MAC.0[..]);
+                prop_assert!(egress < 3, "port 3 is down");
+                prop_assert!(made_here || (egress != port && !own));
+            }
+        }
+    }
 }
