@@ -1,6 +1,6 @@
 //! What a lab and `raddle config` ask of Rust.
 
-use pyo3::{exceptions::PyValueError, prelude::*};
+use pyo3::prelude::*;
 use raddle_offload::switch::{self, SiteSecret};
 
 /// The table of settings that the MPI library is built with.
