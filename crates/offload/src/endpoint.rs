@@ -43,6 +43,8 @@ pub struct Endpoint {
     recovery: Recovery,
     /// The round's result counts.
     committed: bool,
+    /// The call could not begin.
+    barred: bool,
 }
 
 impl Endpoint {
@@ -61,13 +63,15 @@ impl Endpoint {
             }),
             member: Member::new(now, config),
             committed: true,
+            barred: false,
         }
     }
 
     /// Begins a call. In a Bcast only the root's member has operands; see [`Member::start`].
     ///
     /// # Errors
-    /// As [`Member::start`].
+    /// As [`Member::start`]. Others may have begun the round, so that offload is over: the endpoint freezes, and the call is
+    /// plain.
     pub fn start(
         &mut self,
         now: Time,
@@ -77,7 +81,14 @@ impl Endpoint {
         if self.recovery.state() != RecoveryState::Running {
             return Ok(Started::Plain);
         }
-        let round = self.member.start(now, spec, operands)?;
+        let round = match self.member.start(now, spec, operands) {
+            Ok(round) => round,
+            Err(error) => {
+                self.barred = true;
+                self.freeze(now, Reason::Unsupported);
+                return Err(error);
+            }
+        };
         let runs = self.recovery.begin(round, spec.collective, spec.bytes());
         debug_assert!(runs, "its state was looked at");
         self.committed = false;
@@ -127,6 +138,9 @@ impl Endpoint {
     /// How the call that was started last stands.
     #[must_use]
     pub fn outcome(&self) -> CallOutcome<'_> {
+        if self.barred {
+            return CallOutcome::Plain(Reason::Unsupported);
+        }
         if self.committed {
             return match self.member.outcome() {
                 Outcome::Done(result) => CallOutcome::Done(result),
