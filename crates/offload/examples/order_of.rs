@@ -39,11 +39,11 @@ fn element(data_type: DataType, kind: &str, seed: u64, rank: u32, index: usize) 
             .to_be_bytes()
             .to_vec(),
         (false, "w") => ((draw >> 63 << 31) as u32
-            | (123 + (draw >> 52) % 9) as u32 * (1 << 23)
+            | ((123 + (draw >> 52) % 9) as u32 * (1 << 23))
             | (draw & 0x7f_ffff) as u32)
             .to_be_bytes()
             .to_vec(),
-        (false, _) => ((draw >> 62 << 31) as u32 & 0x8000_0000
+        (false, _) => (((draw >> 62 << 31) as u32 & 0x8000_0000)
             | if draw >> 61 & 1 == 1 { 0x7f << 23 } else { 0 })
         .to_be_bytes()
         .to_vec(),

@@ -254,7 +254,7 @@ fn saturated_sums_are_other() {
         Likeness::Other
     );
     let add = |_: usize, left: &[u8], right: &mut [u8]| {
-        let [a, b] = [&*left, &*right].map(|x| u16::from_be_bytes([x[0], x[1]]));
+        let [a, b] = [left, &*right].map(|x| u16::from_be_bytes([x[0], x[1]]));
         right.copy_from_slice(&a.saturating_add(b).to_be_bytes());
     };
     assert_eq!(
@@ -284,8 +284,12 @@ fn unsigned_numbers_compared_as_signed_are_other() {
 fn the_zero_that_max_keeps_is_seen_at_every_place() {
     let max = |kept_left: fn(usize) -> bool| {
         likeness(Operation::Max, DataType::Float, 9, |at, left, right| {
-            let [a, b] = [&*left, &*right].map(|x| f32::from_be_bytes(x.try_into().unwrap()));
-            if if kept_left(at) { !(b > a) } else { a > b } {
+            let [a, b] = [left, &*right].map(|x| f32::from_be_bytes(x.try_into().unwrap()));
+            if if kept_left(at) {
+                b.partial_cmp(&a) != Some(std::cmp::Ordering::Greater)
+            } else {
+                a > b
+            } {
                 right.copy_from_slice(left);
             }
         })

@@ -202,7 +202,7 @@ fn a_switch_below_sends_up_once_complete_and_hands_down_what_it_gets() {
     give(&mut switch, 0, 1, 5);
     give(&mut switch, 1, 1, 37);
     let up = (parent, Kind::Contribution, 0, 42_i64.to_be_bytes().to_vec());
-    assert_eq!(sent(&mut switch), [up.clone()]);
+    assert_eq!(sent(&mut switch), std::slice::from_ref(&up));
     // The result is not there: the contribution may be lost.
     give(&mut switch, 0, 1, 5);
     assert_eq!(sent(&mut switch), [up]);
