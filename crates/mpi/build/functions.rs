@@ -63,7 +63,7 @@ impl Kind {
     }
 
     /// The C value of what Fortran passed.
-    fn from_fortran(self, name: &str) -> String {
+    fn c_value(self, name: &str) -> String {
         match self {
             Self::Send | Self::Receive => format!("raddle_buffer({name})"),
             Self::Count | Self::Int => format!("(int)*{name}"),
@@ -225,7 +225,7 @@ fn fortran_entry(function: &Function, text: &mut String) {
     let values: Vec<_> = function
         .arguments
         .iter()
-        .map(|(kind, name)| kind.from_fortran(name))
+        .map(|(kind, name)| kind.c_value(name))
         .collect();
     let (mut before, mut after) = (String::new(), String::new());
     for (kind, name) in &function.arguments {

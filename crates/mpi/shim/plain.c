@@ -47,23 +47,6 @@ static int plain_least(uintptr_t comm, int32_t mine, int32_t *least)
     return PMPI_Allreduce(&mine, least, 1, MPI_INT32_T, MPI_MIN, comm_of(comm));
 }
 
-static int plain_least_start(uintptr_t comm, const int32_t *mine, int32_t *least, uintptr_t *request)
-{
-    MPI_Request made = MPI_REQUEST_NULL;
-    int error = PMPI_Iallreduce(mine, least, 1, MPI_INT32_T, MPI_MIN, comm_of(comm), &made);
-    *request = (uintptr_t)made;
-    return error;
-}
-
-static int plain_least_done(uintptr_t *request)
-{
-    MPI_Request waited = (MPI_Request)*request;
-    int done = 0;
-    int error = PMPI_Test(&waited, &done, MPI_STATUS_IGNORE);
-    *request = (uintptr_t)waited;
-    return error != MPI_SUCCESS ? -1 : done;
-}
-
 static int plain_sum(uintptr_t comm, const double *mine, double *sums, int count)
 {
     /* Not Allreduce: MPI only recommends that all ranks get the same bits from it. */
@@ -124,8 +107,6 @@ const struct raddle_plain raddle_plain_calls = {
     .send = plain_send,
     .receive = plain_receive,
     .least = plain_least,
-    .least_start = plain_least_start,
-    .least_done = plain_least_done,
     .sum = plain_sum,
     .split = plain_split,
     .free = plain_free,

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RADDLE_ABI 1
+#define RADDLE_ABI 2
 
 /* Codes of raddle_wire::native::Collective. */
 enum raddle_collective {
@@ -66,9 +66,6 @@ struct raddle_plain {
     int (*send)(uintptr_t comm, const void *data, int bytes, int to);
     int (*receive)(uintptr_t comm, void *data, int bytes, int from);
     int (*least)(uintptr_t comm, int32_t mine, int32_t *least);
-    /* The same without waiting: 1 from `least_done` once `*least` holds, which must stay where it is until then. */
-    int (*least_start)(uintptr_t comm, const int32_t *mine, int32_t *least, uintptr_t *request);
-    int (*least_done)(uintptr_t *request);
     int (*sum)(uintptr_t comm, const double *mine, double *sums, int count);
     int (*split)(uintptr_t comm, int colour, int key, uintptr_t *part);
     int (*free)(uintptr_t comm);

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// RADDLE_ABI.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// `raddle_shim_attach`.
 pub(crate) type Attach =
@@ -69,13 +69,19 @@ struct RaddlePlain {
     send: unsafe extern "C" fn(usize, *const c_void, c_int, c_int) -> c_int,
     receive: unsafe extern "C" fn(usize, *mut c_void, c_int, c_int) -> c_int,
     least: unsafe extern "C" fn(usize, i32, *mut i32) -> c_int,
-    least_start: unsafe extern "C" fn(usize, *const i32, *mut i32, *mut usize) -> c_int,
-    least_done: unsafe extern "C" fn(*mut usize) -> c_int,
     sum: unsafe extern "C" fn(usize, *const f64, *mut f64, c_int) -> c_int,
     split: unsafe extern "C" fn(usize, c_int, c_int, *mut usize) -> c_int,
     free: unsafe extern "C" fn(usize) -> c_int,
-    reduce:
-        unsafe extern "C" fn(usize, u8, u8, usize, *const c_void, *mut c_void, c_int, c_int) -> c_int,
+    reduce: unsafe extern "C" fn(
+        usize,
+        u8,
+        u8,
+        usize,
+        *const c_void,
+        *mut c_void,
+        c_int,
+        c_int,
+    ) -> c_int,
     reduce_local: unsafe extern "C" fn(u8, usize, *const c_void, *mut c_void, c_int) -> c_int,
     progress: unsafe extern "C" fn(),
 }
@@ -295,37 +301,6 @@ impl Plain {
         // SAFETY: both are one number.
         check(unsafe { (self.calls()?.least)(self.handle, mine, &raw mut least) })?;
         Ok(least)
-    }
-
-    /// The least of a number over all ranks; `meanwhile` is called again and again until it is known.
-    pub(crate) fn least_while(
-        self,
-        mine: i32,
-        mut meanwhile: impl FnMut(),
-    ) -> Result<i32, PlainFailed> {
-        let calls = self.calls()?;
-        // MPI keeps both addresses until the request is done, which is waited for here.
-        let (mine, mut least, mut request) = (Box::new(mine), Box::new(0_i32), 0);
-        // SAFETY: the boxes outlive the request.
-        check(unsafe {
-            (calls.least_start)(
-                self.handle,
-                &raw const *mine,
-                &raw mut *least,
-                &raw mut request,
-            )
-        })?;
-        loop {
-            // SAFETY: the request is the one that was made.
-            match unsafe { (calls.least_done)(&raw mut request) } {
-                0 => meanwhile(),
-                1 => return Ok(*least),
-                _ => {
-                    std::mem::forget((mine, least));
-                    return Err(PlainFailed);
-                }
-            }
-        }
     }
 
     /// Sums over all ranks, the same bits on all.

@@ -176,6 +176,7 @@ mod tests {
             .iter()
             .map(|(node, socket)| Hello {
                 node: *node,
+                host: *node,
                 socket: *socket,
                 has_job: true,
                 digest: 0,
@@ -187,6 +188,7 @@ mod tests {
     fn a_hello_survives_its_bytes() {
         let hello = Hello {
             node: 1 << 63 | 5,
+            host: 6,
             socket: 3,
             has_job: true,
             digest: 77,

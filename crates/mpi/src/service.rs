@@ -74,7 +74,7 @@ pub(crate) fn start() -> io::Result<u16> {
 }
 
 /// A thread inherits the mask of signals: the program's handlers must run in the program's threads.
-fn without_signals<T>(body: impl FnOnce() -> T) -> T {
+pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: both sets are initialised by the calls that fill them.
     unsafe {
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());

@@ -6,8 +6,12 @@ use std::{
     fs, io,
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
     ptr,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
+    time::Duration,
 };
 
 use raddle_offload::{
@@ -140,12 +144,10 @@ fn try_establish(
         .iter()
         .map(|ranks| {
             let at = ranks[0] as usize;
-            all.as_chunks()
-                .0
-                .get(at)
-                .map_or(Address::from_bytes([0; Address::SIZE]), |bytes| {
-                    Address::from_bytes(*bytes)
-                })
+            all.as_chunks().0.get(at).copied().map_or_else(
+                || Address::from_bytes([0; Address::SIZE]),
+                Address::from_bytes,
+            )
         })
         .collect();
     if addresses.iter().any(|address| address.data == 0) {
@@ -176,12 +178,12 @@ fn try_establish(
         _ if leads => Reason::NoInterface as i32,
         _ => FINE,
     };
-    let least = plain.least_while(status, || {
-        if let (Some(machine), Some(opened)) = (&mut machine, &opened) {
-            machine.step(&opened.socket, &mut [0; MESSAGE]);
+    let least = match (&mut machine, &opened) {
+        (Some(machine), Some(opened)) => {
+            machine.while_answering(&opened.socket, || plain.least(status))?
         }
-        thread::yield_now();
-    })?;
+        _ => plain.least(status)?,
+    };
     if least != FINE {
         let code = usize::try_from(least).unwrap_or(0);
         return Ok(Err(Reason::ALL
@@ -338,6 +340,30 @@ impl Machine {
             // What cannot be sent is as good as lost, and sent again.
             let _ = socket.send_to(&buffer[..length], to);
         }
+    }
+
+    /// A Notify may have been lost: the master answers queries until all ranks have agreed. A thread does it, since a
+    /// nonblocking collective of ours could get in the way of one of the program's.
+    fn while_answering<T>(&mut self, socket: &UdpSocket, agree: impl FnOnce() -> T) -> T {
+        if matches!(self, Self::Member(_)) {
+            return agree();
+        }
+        let agreed = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let agreed = &agreed;
+            let answer = move || {
+                let mut buffer = [0; MESSAGE];
+                while !agreed.load(Ordering::Relaxed) {
+                    self.step(socket, &mut buffer);
+                    thread::sleep(Duration::from_micros(500));
+                }
+            };
+            // Without a thread, a member whose Notify is lost gives up, and all stay plain.
+            let _ = service::without_signals(|| thread::Builder::new().spawn_scoped(scope, answer));
+            let result = agree();
+            agreed.store(true, Ordering::Relaxed);
+            result
+        })
     }
 
     fn poll_timeout(&self) -> Option<Time> {
