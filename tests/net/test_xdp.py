@@ -38,7 +38,7 @@ def start(*switches: Switch) -> None:
             switch.start()
     except AssertionError:
         log = (switches[0].net.folder / f"{switches[0].name}.log").read_text()
-        if not log or WITHOUT in log:
+        if WITHOUT in log:
             pytest.skip("raddle-switch was built without XDP: needs clang and libbpf-dev")
         raise
 
@@ -107,3 +107,15 @@ def test_ordinary_frames_pass(net: Net) -> None:
     start(switch)
     assert net.ping("h1", "10.77.0.2")
     assert net.ping("h1", switch.address)
+
+
+def test_a_group_goes_back_to_sockets_where_hosts_do_not_get_what_xdp_sends(net: Net) -> None:
+    """Veth ends without GRO throw away what a program sends: slow for a moment, and right."""
+    switch = net.add_switch("tor")
+    add_hosts(net, switch, range(1, 4))
+    for host in range(1, 4):
+        net.exec(f"h{host}", "ethtool", "-K", "e0", "gro", "off")
+    start(switch)
+    results = net.allreduce([(switch, None, [1, 2, 3])], "--rounds", "3000")
+    assert not any(result["wrong"] for result in results)
+    assert any("do not arrive" in str(line) for line in switch.log()), switch.log()

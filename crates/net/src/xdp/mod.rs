@@ -39,6 +39,9 @@ const PROGRAMS: [&str; 2] = ["raddle_switch", "raddle_exit"];
 /// Slots of all groups together for which a switch has room: 34 MiB.
 pub const SLOTS: u32 = 4096;
 
+/// So many times a result is sent again, in the mean, before its group goes back to the core.
+const IN_VAIN: u64 = 16;
+
 /// What became of a frame that was given to [`XdpPath::run`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -63,6 +66,8 @@ struct Known {
     plan: GroupPlan,
     table: Group,
     places: Option<Places>,
+    /// Its results did not arrive: the core has it for good.
+    given_back: bool,
 }
 
 impl Known {
@@ -153,6 +158,7 @@ impl XdpPath {
             plan,
             table,
             places: None,
+            given_back: false,
         });
         self.place(self.groups.len() - 1)
     }
@@ -281,7 +287,9 @@ impl XdpPath {
         let works = |index| self.works(index);
         let places = mirror::places(&known.plan, &self.routes, works).ok();
         // A neighbour that is forgotten for lack of ordinary traffic is still where it was.
-        if known.places.is_some() && (places.is_none() || places == known.places) {
+        if known.given_back
+            || known.places.is_some() && (places.is_none() || places == known.places)
+        {
             return Ok(());
         }
         let what = known.what();
@@ -314,6 +322,30 @@ impl XdpPath {
         }
         // Last: from now on the program may use all of it.
         self.maps.groups.insert(known.key(), known.table, 0)
+    }
+
+    /// Gives groups back to the core whose results do not reach the children, who ask for the same ones again and
+    /// again. The children have what the program sent before, or send their contributions to the core.
+    fn give_back(&mut self) {
+        for known in &mut self.groups {
+            if known.places.is_none() || known.given_back {
+                continue;
+            }
+            let totals = self.maps.totals(known.table.index);
+            let [results, again] =
+                [Count::Results, Count::Answered].map(|count| totals[count as usize]);
+            if again < IN_VAIN * results.max(1) {
+                continue;
+            }
+            known.given_back = true;
+            let _ = self.maps.groups.remove(&known.key());
+            tracing::warn!(
+                job = known.plan.job,
+                group = known.plan.group,
+                "results sent by XDP do not arrive; the group goes on over sockets \
+                 (hint: a veth peer needs `ethtool -K DEV gro on`)"
+            );
+        }
     }
 
     /// Looks again at all groups after neighbours or ports have changed.
@@ -393,6 +425,7 @@ impl FastPath for XdpPath {
 
     fn tick(&mut self, _now: Time) {
         self.retired.clear();
+        self.give_back();
     }
 
     fn counters(&self) -> FastCounters {
