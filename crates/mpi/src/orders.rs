@@ -115,26 +115,21 @@ fn holds(
         .is_ok_and(|expected| expected == found))
 }
 
-/// Values of a rank, in wire order, whose combination depends on the order: magnitudes far apart, both zeros.
+/// Values of a rank, in wire order, whose combination depends on the order: full mantissas for sums and products; every
+/// second element a zero of either sign where sides matter.
 fn revealing(call: &Call, rank: u32) -> Vec<u8> {
     let mut wire = Vec::with_capacity(call.count * call.data_type.size());
+    let additive = matches!(call.operation, Operation::Sum | Operation::Prod);
     for element in 0..call.count {
-        let key = [u64::from(rank), element as u64, 7].map(u64::to_be_bytes);
-        let bits = fold(key.into_iter().flatten());
-        let choice = bits % 16;
-        let sign = if bits & 1 << 40 == 0 { 1.0 } else { -1.0 };
-        // Between 1 and 2, times 2^-12 to 2^12: within what binary32 adds without losing all of the smaller one.
-        let exponent = i32::try_from(bits >> 41 & 31).unwrap_or(0).min(24) - 12;
-        let product = matches!(call.operation, Operation::Prod);
-        let scale = 2_f64.powi(if product { exponent / 12 } else { exponent });
-        let value = match choice {
-            0 | 1 if !product => 0.0 * sign,
-            _ => {
-                sign * scale
-                    * (1.0
-                        + f64::from(u32::try_from(bits >> 8 & 0xff_ffff).unwrap_or(0))
-                            / 16_777_216.0)
-            }
+        let key = [u64::from(rank), element as u64].map(u64::to_be_bytes);
+        let bits = mixed(fold(key.into_iter().flatten()));
+        let sign = bits & 1 << 63;
+        // Of 1/2 to 4: the mantissas overlap, so that every addition rounds.
+        let exponent = 1022 + bits % 3;
+        let value = if !additive && element % 2 == 0 {
+            f64::from_bits(sign)
+        } else {
+            f64::from_bits(sign | exponent << 52 | mixed(bits) >> 12)
         };
         match call.data_type {
             DataType::Float | DataType::FloatIndex => {
@@ -151,6 +146,13 @@ fn revealing(call: &Call, rank: u32) -> Vec<u8> {
         }
     }
     wire
+}
+
+/// Spreads every bit over all others: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+const fn mixed(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 #[cfg(test)]
