@@ -6,7 +6,7 @@
 //! All messages of a member may come to [`handle_packet`](Endpoint::handle_packet), by whatever port. Between rounds the
 //! endpoint must be driven too, by a thread of its own in a real program: leases keep the group, and others ask.
 
-use std::net::SocketAddrV4;
+use core::net::SocketAddrV4;
 
 use raddle_units::Time;
 use raddle_wire::native::{Kind, Reason, Unverified};

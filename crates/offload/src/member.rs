@@ -7,7 +7,7 @@
 //! Segments of all rounds are numbered on; number n has slot `n mod slots`. Number n is sent only when the results of all
 //! up to `n - slots / 2` are there, so that a switch may use a slot anew without asking (`docs/offload.md`).
 
-use std::net::SocketAddrV4;
+use core::net::SocketAddrV4;
 
 use raddle_units::{Span, Time};
 use raddle_wire::{

@@ -5,7 +5,8 @@
 //! have told theirs, the greatest, c, is the last round that counts; who lacks its result fetches it from one who has
 //! it. Later rounds are plain MPI everywhere (`docs/offload.md`).
 
-use std::{collections::VecDeque, net::SocketAddrV4};
+use core::net::SocketAddrV4;
+use std::collections::VecDeque;
 
 use raddle_units::{Span, Time};
 use raddle_wire::{

@@ -4,7 +4,8 @@
 //! one is taken: the one with the most room, then with the least address. So spines share groups, and paths that an ECMP
 //! hash spreads over several of them still meet. Switches with a single child compute nothing and are left out.
 
-use std::{collections::BTreeMap, net::Ipv4Addr};
+use core::net::Ipv4Addr;
+use std::collections::BTreeMap;
 
 use raddle_wire::native::Reason;
 use thiserror::Error;

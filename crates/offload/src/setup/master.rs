@@ -1,9 +1,7 @@
 //! The master's part of set-up: collects queries, builds the tree, programs the switches top first, tells all.
 
-use std::{
-    collections::VecDeque,
-    net::{Ipv4Addr, SocketAddrV4},
-};
+use core::net::{Ipv4Addr, SocketAddrV4};
+use std::collections::VecDeque;
 
 use raddle_units::{Span, Time};
 use raddle_wire::native::{

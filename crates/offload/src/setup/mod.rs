@@ -6,7 +6,7 @@
 
 mod master;
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{Ipv4Addr, SocketAddrV4};
 
 use raddle_units::{Span, Time};
 use raddle_wire::{

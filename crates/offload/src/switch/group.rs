@@ -1,9 +1,7 @@
 //! One group in a switch: its children, its program and its slots. Everything is allocated when it is installed.
 
-use std::{
-    cmp::Ordering,
-    net::{Ipv4Addr, SocketAddrV4},
-};
+use core::net::{Ipv4Addr, SocketAddrV4};
+use std::cmp::Ordering;
 
 use raddle_units::{Span, Time};
 use raddle_wire::{

@@ -10,10 +10,8 @@ mod group;
 mod outbox;
 mod status;
 
-use std::{
-    collections::VecDeque,
-    net::{Ipv4Addr, SocketAddrV4},
-};
+use core::net::{Ipv4Addr, SocketAddrV4};
+use std::collections::VecDeque;
 
 use raddle_units::{Span, Time};
 use raddle_wire::{

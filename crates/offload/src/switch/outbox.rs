@@ -1,6 +1,7 @@
 //! What a switch has to send. Results are not copied: an entry names their slot, and stays until all children have them.
 
-use std::{collections::VecDeque, net::SocketAddrV4};
+use core::net::SocketAddrV4;
+use std::collections::VecDeque;
 
 use raddle_wire::native::{Header, JobKey};
 
