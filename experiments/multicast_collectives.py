@@ -117,9 +117,9 @@ def overhead_ps(*, run: bool) -> int:
     return max(0, round(missing_us / 2 * 1e6))
 
 
-def medians(times: dict[Case, np.ndarray], case: Case) -> float:
-    """Give the median of a case."""
-    return float(np.median(times[case]))
+def median(times: dict[Case, np.ndarray], case: Case) -> float:
+    """Give the median of a case, NaN if it was not simulated."""
+    return float(np.median(times[case])) if case in times else float("nan")
 
 
 def tables(times: dict[Case, np.ndarray]) -> Iterator[str]:
@@ -129,21 +129,23 @@ def tables(times: dict[Case, np.ndarray]) -> Iterator[str]:
     for operation, grid in itertools.product(OPERATIONS, GRIDS):
         published = PUBLISHED[operation][GRIDS.index(grid)]
         row = [
-            f"{medians(times, Case(operation, grid, engine)):.1f} ({paper})"
+            f"{median(times, Case(operation, grid, engine)):.1f} ({paper})"
             for engine, paper in zip(ENGINES, published, strict=True)
         ]
         yield f"| {operation} | {grid[0]} x {grid[1]} | " + " | ".join(row) + " |"
     yield "\n| C-MR4LMS fixed against the broadcast tree, 60 x 60 | the paper | here |"
     yield "|---|--:|--:|"
     for operation, claim in CLAIMS.items():
-        tree = medians(times, Case(operation, GRIDS[0], "broadcast"))
-        fixed = medians(times, Case(operation, GRIDS[0], FIXED))
+        tree = median(times, Case(operation, GRIDS[0], "broadcast"))
+        fixed = median(times, Case(operation, GRIDS[0], FIXED))
         yield f"| {operation} | {claim} % | {(fixed / tree - 1) * 100:+.0f} % |"
     yield "\n| C-MR4LMS fixed, 60 x 60 | one tree: median, quartiles | two trees | change |"
     yield "|---|---|---|--:|"
     for operation in OPERATIONS:
-        one = times[Case(operation, GRIDS[0], FIXED)]
-        two = times[Case(operation, GRIDS[0], FIXED, twice=True)]
+        cases = [Case(operation, GRIDS[0], FIXED, twice=twice) for twice in (False, True)]
+        if any(case not in times for case in cases):
+            continue
+        one, two = (times[case] for case in cases)
         change = (np.median(two) / np.median(one) - 1) * 100
         yield f"| {operation} | {quartiles(one)} | {quartiles(two)} | {change:+.1f} % |"
 
@@ -159,11 +161,12 @@ def draw(times: dict[Case, np.ndarray], cases: dict[str, list[Case]], file: Path
     figure = Figure(figsize=(3.2 * len(OPERATIONS), 3.2), layout="constrained")
     panels = figure.subplots(1, len(OPERATIONS))
     for axes, operation in zip(panels, OPERATIONS, strict=True):
-        shown = [
-            times[Case(operation, case.grid, case.engine, case.twice)] for case in cases[operation]
-        ]
+        known = [case for case in cases[operation] if case in times]
+        if not known:
+            continue
+        shown = [times[case] for case in known]
         axes.violinplot(shown, showmedians=True, quantiles=[[0.25, 0.75]] * len(shown))
-        names = [case.engine + (" ft" if case.twice else "") for case in cases[operation]]
+        names = [case.engine + (" ft" if case.twice else "") for case in known]
         axes.set_xticks(range(1, len(names) + 1), names, rotation=30, ha="right", fontsize=7)
         axes.set_title(f"{operation}, n = {len(shown[0])}", fontsize=9)
         axes.set_ylabel("round [us]")
@@ -180,7 +183,8 @@ def main() -> int:
     for case in all_cases():
         if options.run and not (case.folder / "flows.parquet").exists():
             raddle.run(case.experiment(overhead), case.folder)
-        times[case] = rounds_us(load(case.folder))
+        if (case.folder / "flows.parquet").exists():
+            times[case] = rounds_us(load(case.folder))
     print(f"software per collective: {overhead / 1e6:.2f} us\n")
     print(*tables(times), sep="\n")
     grid = GRIDS[0]

@@ -199,9 +199,6 @@ impl Offloads {
         for (node, place) in places.iter().rev() {
             self.add_switch(plan, index, *node, place, group.members.len() as u32)?;
         }
-        for (node, port) in ways {
-            self.ways.insert((node, root), port);
-        }
         // Parents and children are neighbours.
         for (node, place) in &places {
             for (_, child) in &place.children {
@@ -215,6 +212,7 @@ impl Offloads {
                 };
                 let down = PortId(fabric.first_port(*node).0 + link as u32);
                 self.ways.insert((*node, child), down);
+                self.ways.insert((child, *node), fabric.port(down).peer);
             }
         }
         Ok(())

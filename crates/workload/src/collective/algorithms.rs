@@ -157,7 +157,7 @@ mod tests {
                             have[place].dedup();
                         }
                         Action::Offload { member, .. } => {
-                            brought[member as usize].get_or_insert(have[place].clone());
+                            brought[member as usize].get_or_insert_with(|| have[place].clone());
                             if brought.iter().flatten().count() < members {
                                 break;
                             }
