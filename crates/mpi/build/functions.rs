@@ -90,12 +90,22 @@ impl Function {
         }
     }
 
+    fn has_buffers(&self) -> bool {
+        self.arguments
+            .iter()
+            .any(|(kind, _)| matches!(kind, Kind::Send | Kind::Receive))
+    }
+
+    fn mpi_f08_symbol(&self) -> String {
+        format!("mpi_{}_f08_", self.name.to_lowercase())
+    }
+
     /// Fortran's symbols: `use mpi` and mpif.h in the ways that compilers write names, and mpi_f08 of Open MPI.
     fn fortran_symbols(&self) -> Vec<String> {
         let lower = format!("mpi_{}", self.name.to_lowercase());
         vec![
             format!("{lower}_"),
-            format!("{lower}_f08_"),
+            self.mpi_f08_symbol(),
             lower.clone(),
             format!("{lower}__"),
             lower.to_uppercase(),
@@ -149,7 +159,8 @@ pub(crate) fn entries(table: &Table) -> String {
          #include \"shim.h\"\n\n",
     );
     let mut large = String::new();
-    let mut fortran = String::new();
+    let (mut fortran, mut direct) = (String::new(), String::new());
+    let mut direct_rows = String::new();
     let (mut c_rows, mut large_rows, mut fortran_rows) =
         (String::new(), String::new(), String::new());
     for function in &table.function {
@@ -165,7 +176,16 @@ pub(crate) fn entries(table: &Table) -> String {
                 "    {{\"MPI_{name}_c\", (void (*)(void))large_{name}}},"
             );
         }
-        fortran_entry(function, &mut fortran);
+        if function.has_buffers() {
+            fortran_entry(function, &mut fortran);
+        } else {
+            fortran_entry(function, &mut direct);
+            let symbol = function.mpi_f08_symbol();
+            let _ = writeln!(
+                direct_rows,
+                "    {{\"{symbol}\", (void (*)(void))fortran_{name}}},"
+            );
+        }
         for symbol in function.fortran_symbols() {
             let _ = writeln!(
                 fortran_rows,
@@ -177,14 +197,15 @@ pub(crate) fn entries(table: &Table) -> String {
         text,
         "/* Counts of type MPI_Count: those that fit into an int are as good as the others. */\n\
          #if defined(MPICH_VERSION) && MPI_VERSION >= 4\n#define RADDLE_LARGE\n{large}#endif\n\n\
-         /* MPICH's Fortran functions call the C ones by name, Open MPI's call PMPI. */\n\
+         /* Functions without buffers: those of MPICH's mpi_f08 call PMPI. */\n{direct}\
+         /* MPICH's other Fortran functions call the C ones by name, Open MPI's call PMPI. */\n\
          #if defined(OPEN_MPI)\n#define RADDLE_FORTRAN\n\
          extern int mpi_fortran_in_place_, mpi_fortran_bottom_;\n\n\
          static void *raddle_buffer(char *address)\n{{\n    \
          if (address == (char *)&mpi_fortran_in_place_)\n        return MPI_IN_PLACE;\n    \
          return address == (char *)&mpi_fortran_bottom_ ? MPI_BOTTOM : address;\n}}\n\n{fortran}#endif\n\n\
          const struct raddle_entry raddle_entries[] = {{\n{c_rows}\
-         #ifdef RADDLE_LARGE\n{large_rows}#endif\n#ifdef RADDLE_FORTRAN\n{fortran_rows}#endif\n}};\n\
+         #ifdef RADDLE_LARGE\n{large_rows}#endif\n#ifdef RADDLE_FORTRAN\n{fortran_rows}#else\n{direct_rows}#endif\n}};\n\
          const size_t raddle_entry_count = sizeof raddle_entries / sizeof raddle_entries[0];\n",
     );
     text
