@@ -34,7 +34,7 @@ fn expression(size: u32, choices: &[(Index, Index)]) -> Expression {
 /// A node of an aggregation tree.
 enum Part {
     Rank(u32),
-    Inner(Vec<Part>),
+    Inner(Vec<Self>),
 }
 
 impl Part {
