@@ -17,12 +17,7 @@ use raddle_routing::multicast::{Measures, Mgid, MulticastTables, TableMode, Tree
 use raddle_units::NodeId;
 use serde_json::{Map, Value as Json, json};
 
-use crate::{
-    loops,
-    registry::EngineKind,
-    resolve::Resolved,
-    tables::Table,
-};
+use crate::{loops, registry::EngineKind, resolve::Resolved, tables::Table};
 
 /// Why there are no results.
 #[derive(Debug, thiserror::Error)]
