@@ -1,7 +1,7 @@
 //! Frames lost, doubled and delayed on purpose: for tests on machines whose kernel cannot do that (`tc netem`).
 //!
 //! A switch with a table `[faults]` in its file treats each frame that comes and each frame that leaves so. What is
-//! delayed comes after up to [`HELD`] later ones, so that the order changes.
+//! delayed comes after up to `HELD` later ones, so that the order changes.
 
 use std::collections::VecDeque;
 

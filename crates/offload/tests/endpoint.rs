@@ -125,7 +125,7 @@ impl Pair {
         panic!("timers do not end");
     }
 
-    fn from_switch(&mut self, member: usize, kind: Kind, round: u32, reason: u8) {
+    fn switch_sends(&mut self, member: usize, kind: Kind, round: u32, reason: u8) {
         let mut header = Header {
             group: 1,
             round,
@@ -161,8 +161,8 @@ fn a_late_rank_is_waited_for_however_long() {
     assert_eq!(pair.members[0].state(), RecoveryState::Running);
     assert_eq!(pair.members[0].outcome(), CallOutcome::Pending);
     pair.start(1);
-    pair.from_switch(0, Kind::Result, 1, 0);
-    pair.from_switch(1, Kind::Result, 1, 0);
+    pair.switch_sends(0, Kind::Result, 1, 0);
+    pair.switch_sends(1, Kind::Result, 1, 0);
     assert_eq!(pair.members[0].outcome(), CallOutcome::Done(&SUM));
     assert_eq!(pair.members[1].outcome(), CallOutcome::Done(&SUM));
 }
@@ -173,7 +173,7 @@ fn a_silent_switch_makes_all_leave_after_the_same_round() {
     pair.start(0);
     pair.start(1);
     // One has the result, computes and makes no call; the other's was lost, and the switch is dead.
-    pair.from_switch(0, Kind::Result, 1, 0);
+    pair.switch_sends(0, Kind::Result, 1, 0);
     pair.pass(Span::from_ms(50));
     assert_eq!(pair.members[1].outcome(), CallOutcome::Done(&SUM));
     for member in &pair.members {
@@ -198,10 +198,10 @@ fn a_refusal_is_enough_and_a_result_after_it_does_not_count() {
     let mut pair = Pair::new();
     pair.start(0);
     pair.start(1);
-    pair.from_switch(0, Kind::Refuse, 1, Reason::UnknownGroup.code());
+    pair.switch_sends(0, Kind::Refuse, 1, Reason::UnknownGroup.code());
     pair.pass(Span::ZERO);
     // Member 1 froze with member 0; the result that now comes was nobody's before.
-    pair.from_switch(1, Kind::Result, 1, 0);
+    pair.switch_sends(1, Kind::Result, 1, 0);
     pair.pass(Span::from_ms(5));
     for member in &pair.members {
         assert_eq!(member.outcome(), CallOutcome::Plain(Reason::UnknownGroup));
@@ -213,9 +213,9 @@ fn nobody_decides_while_another_has_not_told() {
     let mut pair = Pair::new();
     pair.start(0);
     pair.start(1);
-    pair.from_switch(1, Kind::Result, 1, 0);
+    pair.switch_sends(1, Kind::Result, 1, 0);
     pair.cut = true;
-    pair.from_switch(0, Kind::Refuse, 1, Reason::UnknownGroup.code());
+    pair.switch_sends(0, Kind::Refuse, 1, Reason::UnknownGroup.code());
     pair.pass(Span::from_ms(400));
     assert_eq!(pair.members[0].outcome(), CallOutcome::Pending);
     assert_eq!(pair.members[1].outcome(), CallOutcome::Done(&SUM));

@@ -602,28 +602,33 @@ impl World {
         }
         self.begun = true;
         let peers: Vec<SocketAddrV4> = self.hosts.iter().map(|host| host.address).collect();
-        for member in 0..self.hosts.len() {
+        // One that failed makes all plain.
+        let agreed: Vec<Option<_>> = match failed {
+            Some(_) => vec![None; self.hosts.len()],
+            None => agreed.into_iter().map(Some).collect(),
+        };
+        self.fallback = failed.or(self.fallback);
+        for (member, agreement) in agreed.into_iter().enumerate() {
             let host = &mut self.hosts[member];
             host.armed = None;
-            host.phase = if let Some(reason) = failed {
-                self.fallback = Some(reason);
-                Phase::Plain
-            } else {
-                let agreement = agreed[member];
-                let config = MemberConfig {
-                    job: JOB,
-                    key: self.key,
-                    group: GROUP,
-                    member: member as u32,
-                    switch: agreement.switch,
-                    slots: agreement.slots,
-                    segment_bytes: agreement.segment_bytes,
-                    operands: host.program.outputs.len() as u16,
-                    lease: agreement.lease,
-                    retry: RETRY,
-                    give_up: GIVE_UP,
-                };
-                Phase::Running(Box::new(Endpoint::new(self.now, config, peers.clone())))
+            host.phase = match agreement {
+                None => Phase::Plain,
+                Some(agreement) => {
+                    let config = MemberConfig {
+                        job: JOB,
+                        key: self.key,
+                        group: GROUP,
+                        member: member as u32,
+                        switch: agreement.switch,
+                        slots: agreement.slots,
+                        segment_bytes: agreement.segment_bytes,
+                        operands: host.program.outputs.len() as u16,
+                        lease: agreement.lease,
+                        retry: RETRY,
+                        give_up: GIVE_UP,
+                    };
+                    Phase::Running(Box::new(Endpoint::new(self.now, config, peers.clone())))
+                }
             };
             self.think(member);
             self.drive(member);
