@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -44,6 +45,8 @@ def start(*words: str | Path, variables: Mapping[str, str] | None = None) -> sub
         [sys.executable, "-m", "raddle", "lab", *map(str, words)],
         env={**ENVIRONMENT, **(variables or {})},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # A parent that runs in the background may have handed down an ignored SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
 
 
