@@ -114,6 +114,7 @@ def test_mpich_adds_in_the_order_that_we_know_on_two_ranks(tmp_path: Path, cliqu
     check_calls(judge(MPICH, tmp_path, 2, "calls", "1", "2", cliques=cliques))
 
 
+@pytest.mark.scale  # MPICH never yields
 @pytest.mark.parametrize("cliques", [1, 4])
 def test_mpich_adds_in_the_order_that_we_know_on_four_ranks(tmp_path: Path, cliques: int) -> None:
     # It never yields: few calls where ranks outnumber cores.
