@@ -1,5 +1,6 @@
 """Quantities as people read them: one place, so that tables, report and messages agree."""
 
+import difflib
 from collections.abc import Iterable, Sequence
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "significant",
     "size",
     "span_us",
+    "suggest",
 ]
 
 
@@ -112,3 +114,16 @@ def join_words(words: Iterable[str], last: str = "and") -> str:
     if len(items) < 2:
         return "".join(items)
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def suggest(word: str, known: Sequence[str]) -> str:
+    """What a wrong word may have meant, and what is possible.
+
+    Examples
+    --------
+    >>> suggest("xpd", ["off", "sockets", "xdp"])
+    'did you mean `xdp`? possible: off, sockets, xdp'
+    """
+    possible = f"possible: {', '.join(known)}"
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean `{near[0]}`? {possible}" if near else possible

@@ -76,6 +76,28 @@ def test_bad_usage_is_exit_2_with_words(
     assert len(result.stderr.splitlines()) < 25
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("lab", "mpirun", "--offload", "xpd", "--", "true"),
+            "'--offload': `xpd`: did you mean `xdp`? possible: off, sockets, xdp",
+        ),
+        (("schema", "rout"), "'of': `rout`: did you mean `route`? possible: experiment, route"),
+        (("fabric", "export", "m", "--format", "x'y"), "`x'y`: possible: ibsim, toml, hpcc-ns3"),
+        (("run", "x.toml", "--jobs", "many"), "`many`: "),
+    ],
+)
+def test_bad_usage_names_the_value_what_is_possible_and_what_is_nearest(
+    words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Value error" not in result.stderr
+
+
 def test_an_error_with_json_is_json_too(core: SyntheticCore) -> None:
     result = invoke("run", "no-such.toml", "--json")
     assert json.loads(result.stdout)["error"]["exit_code"] == 2

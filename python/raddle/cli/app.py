@@ -11,10 +11,13 @@ from raddle.cli import fabric, lab, traffic
 from raddle.cli.capacity import capacity
 from raddle.cli.config import config
 from raddle.cli.mgid import mgid
+from raddle.cli.options import AsJson, Quiet
 from raddle.cli.place import place
 from raddle.cli.route import route
 from raddle.cli.talk import (
     EXIT_INTERRUPTED,
+    Commands,
+    examples,
     guarded,
     print_json,
     print_table,
@@ -25,10 +28,6 @@ from raddle.cli.talk import (
 from raddle.errors import ExperimentError
 
 __all__ = ["app"]
-
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
-]
 
 Jobs = Annotated[
     int | None,
@@ -42,17 +41,12 @@ Jobs = Annotated[
         show_default="cores",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")]
-
-
-def _examples(*lines: str) -> str:
-    return "\n\n".join(["[bold]Examples[/bold]", *lines])
-
 
 app = typer.Typer(
     name="raddle",
+    cls=Commands,
     help="Simulate HPC fabrics under congestion control, and see which scheme serves them best.",
-    epilog=_examples(
+    epilog=examples(
         "raddle init my.toml            write a commented experiment that runs as it is",
         "raddle run my.toml             simulate it, write results and report.html",
         "raddle run my.toml --dry-run   what would run, and what it would cost",
@@ -68,7 +62,7 @@ app.add_typer(traffic.app, name="traffic")
 app.add_typer(lab.app, name="lab")
 app.command(
     name="route",
-    epilog=_examples(
+    epilog=examples(
         "raddle route experiments/multicast-grid-64x32x16.toml",
         "raddle route my.toml --out out/first --json | jq '.engines[].max_efi'",
         "raddle route my.toml --set multicast.colours=8,16,32,64,256 --out out/colours",
@@ -78,7 +72,7 @@ app.command(
 )(route)
 app.command(
     name="mgid",
-    epilog=_examples(
+    epilog=examples(
         "raddle mgid my-routes.toml --csv mgids.csv",
         "raddle mgid --fabric map.toml --groups communicators.csv --colours 32",
         "raddle mgid --fabric map.toml --grid 64x32x16 --json | jq .sharing",
@@ -86,7 +80,7 @@ app.command(
 )(mgid)
 app.command(
     name="capacity",
-    epilog=_examples(
+    epilog=examples(
         "raddle capacity --m 20 --colours 256                 groups that 40-port switches carry",
         "raddle capacity --m 20 --count 10000                 table entries for 10,000 groups",
         "raddle capacity --m 16 --grid 64x32x16 --processes 4 --colours 32",
@@ -95,15 +89,15 @@ app.command(
 )(capacity)
 app.command(
     name="place",
-    epilog=_examples(
+    epilog=examples(
         "raddle place jobs.toml",
         "raddle place jobs.toml --backfill --json | jq '.jobs[] | {name, state, reason}'",
     ),
 )(place)
 app.command(
     name="config",
-    epilog=_examples(
-        "raddle config                       every RADDLE_* variable, its value and default",
+    epilog=examples(
+        "raddle config                       every RADDLE_* variable; exit 1 if a value is invalid",
         "raddle config --json | jq '.settings[] | select(.set)'",
     ),
 )(config)
@@ -129,7 +123,7 @@ def root(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "raddle run experiments/congestion-small.toml",
         "raddle run my.toml --out out/first --jobs 4",
         "raddle run my.toml --json --no-report | jq .schemes.hpcc.score.s",
@@ -199,7 +193,7 @@ def run(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "raddle sweep my.toml --set simulation.buffer=4MiB,8MiB,16MiB,32MiB",
         "raddle sweep my.toml --set traffic.load_factor=0.3,0.6,0.9 --set simulation.buffer=8MiB,"
         "32MiB --out out/sweep",
@@ -289,7 +283,7 @@ def sweep(
         raise typer.Exit(EXIT_INTERRUPTED)
 
 
-@app.command(epilog=_examples("raddle report out/my"))
+@app.command(epilog=examples("raddle report out/my"))
 @guarded
 def report(
     folder: Annotated[Path, typer.Argument(help="A results folder.", show_default=False)],
@@ -306,7 +300,7 @@ def report(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "raddle compare out/before out/after",
         "raddle compare out/a out/b --tolerance 2   exit 1 if a figure differs by more than 2 %",
     )
@@ -357,7 +351,7 @@ def compare(
 
 
 @app.command(
-    epilog=_examples("raddle init my.toml", "raddle init | raddle run /dev/stdin --out out/first")
+    epilog=examples("raddle init my.toml", "raddle init | raddle run /dev/stdin --out out/first")
 )
 @guarded
 def init(
@@ -395,7 +389,7 @@ class SchemaOf(StrEnum):
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "raddle schema > experiment.schema.json", "raddle schema route > route.schema.json"
     )
 )
@@ -410,7 +404,7 @@ def schema(
     print(_core.route_schema() if of is SchemaOf.ROUTE else _core.experiment_schema())
 
 
-@app.command(epilog=_examples("raddle doctor", "raddle doctor --json"))
+@app.command(epilog=examples("raddle doctor", "raddle doctor --json"))
 @guarded
 def doctor(as_json: AsJson = False) -> None:
     """Say what works on this machine, and what to install for the rest."""

@@ -1,13 +1,16 @@
 """`raddle config`: every variable of the environment that a part of Raddle reads."""
 
 import os
+import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from raddle.cli.options import AsJson
-from raddle.cli.talk import guarded, print_json, print_table, say
+from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
+from raddle.text import suggest
 
-__all__ = ["config", "settings"]
+__all__ = ["config", "problem", "settings"]
 
 READERS = {
     "mpi": "libraddle_mpi.so, under an MPI program",
@@ -28,44 +31,68 @@ def settings() -> list[dict[str, str]]:
 def config(
     as_json: AsJson = False,
 ) -> None:
-    """List every RADDLE_* variable: what it is now, its values, default and meaning."""
-    rows = settings()
+    """List every RADDLE_* variable: what it is now, its values, default and meaning.
+
+    Exit 1 if one has an invalid value.
+    """
+    rows = [_now(row) for row in settings()]
     if as_json:
-        print_json({"settings": [_as_json(row) for row in rows]})
-        return
-    for user in dict.fromkeys(row["used_by"] for row in rows):
-        print(f"{READERS.get(user, user)}\n")
-        shown = [
-            (
-                row["name"],
-                _value(row["name"], os.environ.get(row["name"]) or row["default"] or "–"),
-                "set" if os.environ.get(row["name"]) else "",
-                row["values"],
-            )
-            for row in rows
-            if row["used_by"] == user
-        ]
-        print_table(("variable", "now", "", "values"), shown, left=4)
-        print()
-        for row in rows:
-            if row["used_by"] == user:
-                print(f"{row['name']}: {row['meaning']}")
-        print()
-    unknown = sorted({n for n in os.environ if n.startswith("RADDLE_")} - {r["name"] for r in rows})
-    for name in unknown:
-        say(f"{name} is set and means nothing")
+        print_json({"settings": rows})
+    else:
+        _show(rows)
+    wrong = [row for row in rows if row["problem"]]
+    for row in wrong:
+        say(f"error: {row['name']}={row['value']}: {row['problem']}")
+    if wrong:
+        answer_no()
 
 
-def _as_json(row: dict[str, str]) -> dict[str, Any]:
-    value = os.environ.get(row["name"])
+def problem(values: str, value: str) -> str | None:
+    """Why a variable whose `values` the table describes must not be `value`; None if it may."""
+    text = value.strip()
+    if " | " in values:
+        choices = values.split(" | ")
+        return None if text in choices else suggest(text, choices)
+    if span := re.fullmatch(r"(\d+)\.\.(\d*)", values):
+        least, most = span.groups()
+        number = int(text) if re.fullmatch(r"\+?[0-9]{1,20}", text) else -1
+        fits = int(least) <= number <= int(most or number)
+        return None if fits else f"it must be a whole number, {values}"
+    if digits := re.fullmatch(r"(\d+) hexadecimal digits", values):
+        fits = re.fullmatch(rf"[0-9a-fA-F]{{{digits[1]}}}", text) is not None
+        return None if fits else f"it must be {values}"
+    return None
+
+
+def _now(row: Mapping[str, str]) -> dict[str, Any]:
+    """A row of the table and what the environment says to it."""
+    given = os.environ.get(row["name"])
+    # Who sees a job's key can speak for the job.
+    shown = "(hidden)" if given and row["name"].endswith("_KEY") else given
     return {
         **row,
         "default": row["default"] or None,
-        "value": _value(row["name"], value or row["default"]) or None,
-        "set": bool(value),
+        "value": shown or row["default"] or None,
+        "set": bool(given),
+        "problem": problem(row["values"], given) if given else None,
     }
 
 
-def _value(name: str, value: str) -> str:
-    """A value as it may be shown: who sees a job's key can speak for the job."""
-    return "(hidden)" if name.endswith("_KEY") and os.environ.get(name) else value
+def _show(rows: Sequence[Mapping[str, Any]]) -> None:
+    for user in dict.fromkeys(row["used_by"] for row in rows):
+        print(f"{READERS.get(user, user)}\n")
+        mine = [row for row in rows if row["used_by"] == user]
+        shown = [
+            (
+                row["name"],
+                row["value"] or "–",
+                "INVALID" if row["problem"] else "set" if row["set"] else "",
+                row["values"],
+            )
+            for row in mine
+        ]
+        print_table(("variable", "now", "", "values"), shown, left=4)
+        print()
+        for row in mine:
+            print(f"{row['name']}: {row['meaning']}")
+        print()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from raddle.cli.options import AsJson
-from raddle.cli.talk import EXIT_NO, guarded, print_json, print_table, say
+from raddle.cli.talk import EXIT_NO, examples, guarded, print_json, print_table, say
 from raddle.errors import ExperimentError
 
 __all__ = ["app"]
@@ -62,8 +62,10 @@ class MapSource(StrEnum):
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\nraddle fabric build my.toml --out map.toml\n\n"
-    "raddle fabric build my.toml --format hpcc-ns3 > topology.txt"
+    epilog=examples(
+        "raddle fabric build my.toml --out map.toml",
+        "raddle fabric build my.toml --format hpcc-ns3 > topology.txt",
+    )
 )
 @guarded
 def build(
@@ -93,7 +95,7 @@ def build(
         print(text, end="")
 
 
-@app.command(epilog="[bold]Examples[/bold]\n\nraddle fabric check topology.txt --format hpcc-ns3")
+@app.command(epilog=examples("raddle fabric check topology.txt --format hpcc-ns3"))
 @guarded
 def check(
     file: MapFile,
@@ -119,8 +121,7 @@ def check(
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\nraddle fabric show my.toml\n\n"
-    "raddle fabric show my.toml --out fabric.svg"
+    epilog=examples("raddle fabric show my.toml", "raddle fabric show my.toml --out fabric.svg")
 )
 @guarded
 def show(
@@ -151,9 +152,11 @@ def show(
 
 @app.command(
     name="import",
-    epilog="[bold]Examples[/bold]\n\nibnetdiscover > dump.txt\n\n"
-    "raddle fabric import dump.txt --out map.toml\n\n"
-    "raddle fabric import cluster.net --format ibsim --rate 200Gbps --out map.toml",
+    epilog=examples(
+        "ibnetdiscover > dump.txt",
+        "raddle fabric import dump.txt --out map.toml",
+        "raddle fabric import cluster.net --format ibsim --rate 200Gbps --out map.toml",
+    ),
 )
 @guarded
 def import_(
@@ -203,8 +206,9 @@ def import_(
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\nraddle fabric export map.toml --format ibsim --out map.net\n\n"
-    "ibsim -s map.net"
+    epilog=examples(
+        "raddle fabric export map.toml --format ibsim --out map.net", "ibsim -s map.net"
+    )
 )
 @guarded
 def export(

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from raddle.cli.options import AsJson
+from raddle.cli.options import AsJson, Quiet
 from raddle.cli.talk import (
     answer_no,
+    examples,
     guarded,
     print_json,
     print_table,
@@ -23,13 +24,9 @@ from raddle.cli.talk import (
 __all__ = ["app"]
 
 
-def _examples(*lines: str) -> str:
-    return "\n\n".join(["[bold]Examples[/bold]", *lines])
-
-
 app = typer.Typer(
     help="A virtual cluster on this Linux machine: hosts, switches, links with rates, and mpirun.",
-    epilog=_examples(
+    epilog=examples(
         "raddle lab up --hosts 16                     16 hosts, 4 TORs, a SPINE",
         "raddle lab mpirun --hosts 9 -- ./solver      plain MPI between nine of them",
         "raddle lab exec h1 -- ping -c1 h16           any command on a host",
@@ -40,7 +37,6 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Option("--name", help="Which lab; several may be up at once.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")]
 
 
 class Offload(StrEnum):
@@ -75,7 +71,7 @@ class SwitchAction(StrEnum):
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "raddle lab up --hosts 16",
         "raddle lab up --hosts 8 --hosts-per-tor 2 --offload sockets",
         "raddle lab up --hosts 2 --rails 2 --rates 400Mbps,100Mbps --name rails",
@@ -142,7 +138,7 @@ def up(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "raddle lab exec h3 -- hostname",
         "raddle lab exec h1 -- ping -c 3 h4",
         "raddle lab exec tor1 -- tcpdump -ni h1",
@@ -170,7 +166,7 @@ def exec(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "raddle lab mpirun --hosts 4 -- ./solver input.txt",
         "raddle lab mpirun --hosts 9 --ppn 2 --offload xdp --mode node -- ./solver",
         "raddle lab mpirun --hosts h2,h5,h7 --ppn 1,3,2 -- ./uneven",
@@ -242,7 +238,7 @@ def mpirun(
         raise typer.Exit(status)
 
 
-@app.command(epilog=_examples("raddle lab status", "raddle lab status --json | jq .switches"))
+@app.command(epilog=examples("raddle lab status", "raddle lab status --json | jq .switches"))
 @guarded
 def status(name: Name = "lab", as_json: AsJson = False) -> None:
     """Show a lab: hosts, switches, addresses, what runs; exit 1 if a switch does not work."""
@@ -257,7 +253,7 @@ def status(name: Name = "lab", as_json: AsJson = False) -> None:
         answer_no()
 
 
-@app.command(name="list", epilog=_examples("raddle lab list", "raddle lab list --json"))
+@app.command(name="list", epilog=examples("raddle lab list", "raddle lab list --json"))
 @guarded
 def list_labs(as_json: AsJson = False) -> None:
     """Show all labs of this machine, and what is left of broken ones."""
@@ -291,7 +287,7 @@ def list_labs(as_json: AsJson = False) -> None:
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "raddle lab switch tor1 kill       as if its power failed",
         "raddle lab switch tor1 start",
         "raddle lab switch spine1 restart",
@@ -317,7 +313,7 @@ def switch(
         print_json(found)
 
 
-@app.command(epilog=_examples("raddle lab down", "raddle lab down --all"))
+@app.command(epilog=examples("raddle lab down", "raddle lab down --all"))
 @guarded
 def down(
     name: Name = "lab",

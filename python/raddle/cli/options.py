@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "FaultTolerant", "GridLengths", "GroupFile", "Processes"]
+__all__ = ["AsJson", "FaultTolerant", "GridLengths", "GroupFile", "Processes", "Quiet"]
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")]
 GroupFile = Annotated[
     Path | None,
     typer.Option("--groups", help="Communicators: .toml or .csv.", show_default=False),

@@ -6,22 +6,30 @@ Exit codes: 0 done; 1 the answer is no; 2 bad usage or input; 70 a bug of ours; 
 import functools
 import json
 import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
+import typer.core
 
 from raddle.errors import RaddleError, RunFailed
+from raddle.text import suggest
+
+if TYPE_CHECKING:
+    from typer._click import Context
 
 __all__ = [
     "EXIT_BUG",
     "EXIT_INTERRUPTED",
     "EXIT_NO",
     "EXIT_USAGE",
+    "Commands",
     "answer_no",
+    "examples",
     "guarded",
     "print_json",
     "print_table",
@@ -61,6 +69,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: i
     sys.stdout.flush()
 
 
+def examples(*lines: str) -> str:
+    """What stands below the help of a command."""
+    return "\n\n".join(["[bold]Examples[/bold]", *lines])
+
+
 def progress_wanted(*, quiet: bool) -> bool:
     """A progress bar is for people who watch: on a terminal, and not switched off."""
     return not quiet and sys.stderr.isatty() and not os.environ.get("RADDLE_NO_PROGRESS")
@@ -75,6 +88,36 @@ def terminate_like_interrupt() -> None:
 def answer_no() -> NoReturn:
     """End because the answer to the question asked is no."""
     raise typer.Exit(EXIT_NO)
+
+
+class Commands(typer.core.TyperGroup):
+    """A group of commands whose usage errors name the wrong value, and the nearest right one."""
+
+    def invoke(self, ctx: "Context") -> object:
+        """Run the command of `ctx`."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = _parameter_words(error)
+            raise
+
+
+def _parameter_words(error: typer.BadParameter) -> str:
+    """What is wrong with a parameter, from what typer says of it.
+
+    Examples
+    --------
+    >>> _parameter_words(typer.BadParameter("Value error, 'xpd' is not one of 'off', 'xdp'."))
+    '`xpd`: did you mean `xdp`? possible: off, xdp'
+    """
+    said = error.message.removeprefix("Value error, ")
+    if choice := re.fullmatch(r"(['\"])(.*)\1 is not one of ('.*')\.", said):
+        _, word, listed = choice.groups()
+        known = re.findall(r"'([^']*)'", listed)
+        return f"`{word}`: {suggest(word, known)}"
+    # What pydantic found about a number does not repeat it.
+    details: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    return f"`{details[0]['input']}`: {said}" if details else said
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from raddle.cli.options import AsJson
-from raddle.cli.talk import guarded, print_json, print_table, say
+from raddle.cli.talk import examples, guarded, print_json, print_table, say
 from raddle.text import size, span_us
 
 __all__ = ["app"]
@@ -50,8 +50,10 @@ ENDINGS = {".csv": FlowFormat.CSV, ".parquet": FlowFormat.PARQUET, ".txt": FlowF
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\nraddle traffic write my.toml --out flows.csv --seed 2\n\n"
-    "raddle traffic write my.toml --isolated --out tested.txt"
+    epilog=examples(
+        "raddle traffic write my.toml --out flows.csv --seed 2",
+        "raddle traffic write my.toml --isolated --out tested.txt",
+    )
 )
 @guarded
 def write(
@@ -81,7 +83,7 @@ def write(
         say(f"wrote {count:,} flows to {out}")
 
 
-@app.command(epilog="[bold]Examples[/bold]\n\nraddle traffic describe my.toml --json")
+@app.command(epilog=examples("raddle traffic describe my.toml --json"))
 @guarded
 def describe(
     file: FlowSource, seed: Seed = 1, format: Format = SourceFormat.AUTO, as_json: AsJson = False
@@ -112,8 +114,10 @@ def describe(
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\nraddle traffic plot my.toml --out traffic.svg\n\n"
-    "raddle traffic plot my.toml --set traffic.load_factor=0.3,0.6,0.9 --out figure-7.pdf"
+    epilog=examples(
+        "raddle traffic plot my.toml --out traffic.svg",
+        "raddle traffic plot my.toml --set traffic.load_factor=0.3,0.6,0.9 --out figure-7.pdf",
+    )
 )
 @guarded
 def plot(
