@@ -2,12 +2,23 @@
  *
  * allreduce [-w WARM_UP] [-n ITERATIONS] BYTES...
  *
- * Every size prints a line of JSON on rank 0: mean (all iterations together, the slowest rank's) and median (of rank 0's
- * single iterations), in microseconds. A wrong sum ends the program with status 1. */
+ * Sizes take turns in blocks of 50 calls, so that a disturbance hits all of them. Every size prints a line of JSON on
+ * rank 0, microseconds for one call: mean (of all blocks, the slowest rank's), median (of the blocks' means, rank 0's),
+ * cpu (processor time of all ranks together). A wrong sum ends the program with status 1. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+
+enum { BLOCK = 50, MOST_SIZES = 32 };
+
+struct size {
+    int count;
+    float *in, *out;
+    double *blocks; /* seconds */
+    double seconds, cpu;
+};
 
 static int by_value(const void *a, const void *b)
 {
@@ -18,17 +29,65 @@ static int by_value(const void *a, const void *b)
 static int usage(int rank)
 {
     if (rank == 0)
-        fprintf(stderr, "usage: allreduce [-w WARM_UP] [-n ITERATIONS] BYTES...\n");
+        fprintf(stderr, "usage: allreduce [-w WARM_UP] [-n ITERATIONS] BYTES...   (at most %d sizes)\n", MOST_SIZES);
     MPI_Finalize();
     return 2;
 }
 
+static double cpu_seconds(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return used.ru_utime.tv_sec + used.ru_stime.tv_sec + 1e-6 * (used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+static void call(const struct size *s, int times)
+{
+    for (int i = 0; i < times; i++)
+        MPI_Allreduce(s->in, s->out, s->count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/* A block: none of it begins before all ranks are there. */
+static void measure(struct size *s, int block)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    double cpu = cpu_seconds(), begun = MPI_Wtime();
+    call(s, BLOCK);
+    s->blocks[block] = MPI_Wtime() - begun;
+    s->seconds += s->blocks[block];
+    s->cpu += cpu_seconds() - cpu;
+}
+
+static int report(struct size *s, int blocks, int rank, int ranks)
+{
+    double slowest, cpu;
+    int wrong = 0, any;
+    for (int i = 0; i < s->count; i++)
+        wrong |= s->out[i] != (float)(ranks * (ranks - 1) / 2 + ranks * (i % 7));
+    MPI_Allreduce(&s->seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(&s->cpu, &cpu, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (any) {
+        if (rank == 0)
+            fprintf(stderr, "wrong sum of %d floats on %d ranks\n", s->count, ranks);
+        return 1;
+    }
+    qsort(s->blocks, blocks, sizeof *s->blocks, by_value);
+    double scale = 1e6 / BLOCK;
+    if (rank == 0)
+        printf("{\"bytes\": %d, \"ranks\": %d, \"mean_us\": %.3f, \"median_us\": %.3f, \"cpu_us\": %.3f}\n",
+               s->count * (int)sizeof(float), ranks, slowest * scale / blocks, s->blocks[blocks / 2] * scale,
+               cpu * scale / blocks);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    int rank, size, warm_up = 500, iterations = 2000, at = 1;
+    int rank, ranks, warm_up = 500, iterations = 2000, at = 1, sizes = 0;
+    struct size all[MOST_SIZES] = {0};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
         int value = atoi(argv[at + 1]);
         if (value < 1)
@@ -40,46 +99,37 @@ int main(int argc, char **argv)
         else
             return usage(rank);
     }
-    if (at == argc)
-        return usage(rank);
-    double *single = malloc(iterations * sizeof *single);
-    for (; at < argc; at++) {
+    int blocks = (iterations + BLOCK - 1) / BLOCK;
+    for (; at < argc; at++, sizes++) {
         int count = atoi(argv[at]) / (int)sizeof(float);
-        if (count < 1 || single == NULL)
+        if (count < 1 || sizes == MOST_SIZES)
             return usage(rank);
-        float *in = malloc(count * sizeof *in), *out = malloc(count * sizeof *out);
+        struct size *s = &all[sizes];
+        *s = (struct size){.count = count,
+                           .in = malloc(count * sizeof(float)),
+                           .out = malloc(count * sizeof(float)),
+                           .blocks = malloc(blocks * sizeof(double))};
+        if (s->in == NULL || s->out == NULL || s->blocks == NULL)
+            return usage(rank);
         /* Whole numbers below 2^24: any order of additions gives the same float. */
         for (int i = 0; i < count; i++)
-            in[i] = (float)(rank + i % 7);
-        for (int i = 0; i < warm_up; i++)
-            MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-        MPI_Barrier(MPI_COMM_WORLD);
-        double begun = MPI_Wtime();
-        for (int i = 0; i < iterations; i++) {
-            double start = MPI_Wtime();
-            MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-            single[i] = MPI_Wtime() - start;
-        }
-        double mine = MPI_Wtime() - begun, slowest;
-        int wrong = 0, any;
-        for (int i = 0; i < count; i++)
-            wrong |= out[i] != (float)(size * (size - 1) / 2 + size * (i % 7));
-        MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-        MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-        if (any) {
-            if (rank == 0)
-                fprintf(stderr, "wrong sum of %d floats on %d ranks\n", count, size);
-            MPI_Finalize();
-            return 1;
-        }
-        qsort(single, iterations, sizeof *single, by_value);
-        if (rank == 0)
-            printf("{\"bytes\": %d, \"ranks\": %d, \"mean_us\": %.3f, \"median_us\": %.3f}\n",
-                   count * (int)sizeof(float), size, slowest * 1e6 / iterations, single[iterations / 2] * 1e6);
-        free(in);
-        free(out);
+            s->in[i] = (float)(rank + i % 7);
     }
-    free(single);
+    if (sizes == 0)
+        return usage(rank);
+    for (int i = 0; i < sizes; i++)
+        call(&all[i], warm_up);
+    for (int block = 0; block < blocks; block++)
+        for (int i = 0; i < sizes; i++)
+            measure(&all[i], block);
+    int status = 0;
+    for (int i = 0; i < sizes && status == 0; i++)
+        status = report(&all[i], blocks, rank, ranks);
+    for (int i = 0; i < sizes; i++) {
+        free(all[i].in);
+        free(all[i].out);
+        free(all[i].blocks);
+    }
     MPI_Finalize();
-    return 0;
+    return status;
 }
