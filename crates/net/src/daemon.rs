@@ -25,6 +25,7 @@ use crate::{
     node::{Drop, Node},
     ports::{Change, Ports, Traffic},
     socket::{Frames, PacketSocket, Sending},
+    spin::{Idle, Spin},
     status::{Counters, Drops, JobStatus, Status},
 };
 
@@ -58,6 +59,7 @@ pub struct Daemon {
     stop: Arc<AtomicBool>,
     started: Clock,
     clock: Clock,
+    spin: Spin,
     overflow: u64,
     draining: Option<Time>,
     next_tick: Time,
@@ -87,6 +89,7 @@ impl Daemon {
         );
         let faults = config.faults.map(FaultPoints::new).map(Box::new);
         let clock = Clock::start();
+        let spin = Spin::new(config.spin);
         let mut daemon = Self {
             ports: Ports::new(&config.ports),
             traffic: vec![Traffic::default(); config.ports.len()],
@@ -102,6 +105,7 @@ impl Daemon {
             stop,
             started: clock,
             clock,
+            spin,
             overflow: 0,
             draining: None,
             next_tick: Time::ZERO,
@@ -116,7 +120,6 @@ impl Daemon {
     /// # Errors
     /// What the system says about the packet socket.
     pub fn run(&mut self) -> io::Result<()> {
-        let mut idle_since = None;
         loop {
             let count = self.socket.receive(&mut self.frames).or_else(|error| {
                 // An interface that goes down tells the socket so once.
@@ -127,9 +130,9 @@ impl Daemon {
                 }
             })?;
             let now = self.clock.now();
+            self.spin.looked(now, count > 0);
             if count > 0 {
                 self.handle_frames(now);
-                idle_since = None;
             }
             if self.node.switch.poll_timeout().is_some_and(|at| at <= now) {
                 self.node.switch.handle_timeout(now);
@@ -144,12 +147,10 @@ impl Daemon {
             if count > 0 {
                 continue;
             }
-            let since = *idle_since.get_or_insert(now);
-            if now.since(since) < self.config.spin {
+            match self.spin.idle(now) {
                 // Whoever will send the next frame may need this core.
-                thread::yield_now();
-            } else {
-                self.sleep(now)?;
+                Idle::Look => thread::yield_now(),
+                Idle::Sleep => self.sleep(now)?,
             }
         }
     }
@@ -390,6 +391,7 @@ impl Daemon {
         self.node.bridge.clear();
         self.node.neighbours.clear();
         self.clock = Clock::start();
+        self.spin.restart();
         (self.next_tick, self.next_look) = (Time::ZERO, Time::ZERO);
         self.draining = None;
         Ok(())

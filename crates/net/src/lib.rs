@@ -24,6 +24,7 @@ pub mod node;
 pub mod ports;
 pub mod secret;
 pub mod socket;
+mod spin;
 pub mod status;
 #[cfg(raddle_xdp)]
 pub mod xdp;
