@@ -16,7 +16,7 @@ use raddle_wire::{DataType, Operation, native::Collective};
 
 use crate::{
     communicator::{Call, Communicator, Verdict, View},
-    job, log,
+    floats, job, log,
     reason::Reason,
 };
 
@@ -249,17 +249,25 @@ impl Plain {
             .collect())
     }
 
+    /// A call that names a buffer and a rank.
+    ///
+    /// # Safety
+    /// The buffer has so many bytes, for reading or writing as the call does.
+    unsafe fn with_rank<Buffer>(
+        self,
+        call: unsafe extern "C" fn(usize, Buffer, c_int, c_int) -> c_int,
+        buffer: Buffer,
+        bytes: usize,
+        rank: usize,
+    ) -> Result<(), PlainFailed> {
+        // SAFETY: as the caller says.
+        check(unsafe { call(self.handle, buffer, length(bytes)?, length(rank)?) })
+    }
+
     pub(crate) fn bcast(self, bytes: &mut [u8], root: usize) -> Result<(), PlainFailed> {
-        let call = self.calls()?.bcast;
+        let (call, buffer) = (self.calls()?.bcast, bytes.as_mut_ptr().cast());
         // SAFETY: the buffer is as long as said.
-        check(unsafe {
-            call(
-                self.handle,
-                bytes.as_mut_ptr().cast(),
-                length(bytes.len())?,
-                length(root)?,
-            )
-        })
+        unsafe { self.with_rank(call, buffer, bytes.len(), root) }
     }
 
     pub(crate) fn barrier(self) -> Result<(), PlainFailed> {
@@ -269,30 +277,16 @@ impl Plain {
 
     /// To another rank of a communicator that was split off by us.
     pub(crate) fn send(self, bytes: &[u8], to: usize) -> Result<(), PlainFailed> {
-        let call = self.calls()?.send;
+        let (call, buffer) = (self.calls()?.send, bytes.as_ptr().cast());
         // SAFETY: the buffer is as long as said.
-        check(unsafe {
-            call(
-                self.handle,
-                bytes.as_ptr().cast(),
-                length(bytes.len())?,
-                length(to)?,
-            )
-        })
+        unsafe { self.with_rank(call, buffer, bytes.len(), to) }
     }
 
     /// From another rank of a communicator that was split off by us.
     pub(crate) fn receive(self, bytes: &mut [u8], from: usize) -> Result<(), PlainFailed> {
-        let call = self.calls()?.receive;
+        let (call, buffer) = (self.calls()?.receive, bytes.as_mut_ptr().cast());
         // SAFETY: the buffer is as long as said.
-        check(unsafe {
-            call(
-                self.handle,
-                bytes.as_mut_ptr().cast(),
-                length(bytes.len())?,
-                length(from)?,
-            )
-        })
+        unsafe { self.with_rank(call, buffer, bytes.len(), from) }
     }
 
     /// The least of a number over all ranks.
@@ -416,7 +410,7 @@ fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     if BROKEN.load(Ordering::Relaxed) {
         return fallback;
     }
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+    catch_unwind(AssertUnwindSafe(|| floats::quietly(body))).unwrap_or_else(|_| {
         BROKEN.store(true, Ordering::Relaxed);
         fallback
     })
@@ -483,7 +477,7 @@ unsafe extern "C" fn run(state: *mut c_void, call: *const RaddleCall) -> c_int {
         // SAFETY: as in `begin`.
         let (state, call) = unsafe { (&*state.cast::<Mutex<Communicator>>(), &*call) };
         let mut communicator = state.lock().unwrap_or_else(PoisonError::into_inner);
-        communicator.run(&convert(call))
+        floats::quietly(|| communicator.run(&convert(call)))
     }));
     match done {
         Ok(done) => c_int::from(done),

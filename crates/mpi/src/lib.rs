@@ -10,7 +10,7 @@
 //!   `service` keeps groups alive and answers other ranks while the program computes.
 //!
 //! Around these: `settings` (the environment), `job` (the process from start to end), `report`, [`reason`], `layout`
-//! (C's layout of values and the wire's), `adapt` (is it faster?).
+//! (C's layout of values and the wire's), `adapt` (is it faster?), `patience` (how to wait), `floats` (no traps).
 
 #![warn(clippy::unwrap_used)]
 #![expect(
@@ -24,12 +24,14 @@ mod abi;
 mod adapt;
 mod clock;
 mod communicator;
+mod floats;
 mod group;
 mod job;
 mod layout;
 mod link;
 mod log;
 mod orders;
+mod patience;
 mod places;
 mod report;
 mod resolve;

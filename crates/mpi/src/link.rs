@@ -21,11 +21,11 @@ use raddle_offload::{
 use raddle_units::Time;
 use raddle_wire::native::{Header, MAX_BODY, Reason};
 
-use crate::{abi, clock, service};
+use crate::{abi, clock, patience::Patience, service};
 
 /// Bytes of the longest message.
 pub(crate) const MESSAGE: usize = Header::SIZE + MAX_BODY;
-/// Fruitless looks at the socket between two turns of the MPI library's crank.
+/// Times that a waiting rank yields between two turns of the MPI library's crank.
 const PROGRESS_EVERY: u32 = 16;
 
 /// How a round ended.
@@ -37,18 +37,29 @@ pub(crate) enum Ending {
     Plain,
 }
 
+/// What only the program's thread uses, in a round.
+struct Caller {
+    patience: Patience,
+    buffer: Box<[u8]>,
+}
+
 pub(crate) struct Link {
     socket: UdpSocket,
     endpoint: Mutex<Endpoint>,
+    caller: Mutex<Caller>,
     /// The program's thread is in a round and looks after everything.
     busy: AtomicBool,
 }
 
 impl Link {
-    pub(crate) const fn new(socket: UdpSocket, endpoint: Endpoint) -> Self {
+    pub(crate) fn new(socket: UdpSocket, endpoint: Endpoint) -> Self {
         Self {
             socket,
             endpoint: Mutex::new(endpoint),
+            caller: Mutex::new(Caller {
+                patience: Patience::new(),
+                buffer: vec![0; MESSAGE].into(),
+            }),
             busy: AtomicBool::new(false),
         }
     }
@@ -69,9 +80,9 @@ impl Link {
     }
 
     fn drive(&self, spec: &RoundSpec, operands: &[u8], result: &mut Vec<u8>) -> Ending {
-        let mut buffer = [0; MESSAGE];
-        // What came since the last round: a refusal, or results sent twice.
-        self.receive(&mut self.lock(), &mut buffer);
+        let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        let Caller { patience, buffer } = &mut *caller;
+        patience.begin();
         let mut endpoint = self.lock();
         match endpoint.start(clock::now(), spec, operands) {
             Ok(Started::Offloaded(_)) => {}
@@ -79,28 +90,29 @@ impl Link {
             // A call that cannot begin here must not begin elsewhere.
             Err(_) => endpoint.freeze(clock::now(), Reason::Unsupported),
         }
-        let mut fruitless = 0_u32;
+        let mut yields = 0_u32;
         loop {
-            self.transmit(&mut endpoint, &mut buffer);
+            self.transmit(&mut endpoint, buffer);
             match endpoint.outcome() {
                 CallOutcome::Pending => {}
                 CallOutcome::Done(values) => {
                     result.clear();
                     result.extend_from_slice(values);
+                    patience.end();
                     return Ending::Done;
                 }
                 CallOutcome::Plain(_) => return Ending::Plain,
             }
-            drop(endpoint);
-            fruitless += 1;
-            if fruitless.is_multiple_of(PROGRESS_EVERY) {
-                abi::progress();
+            if patience.must_yield() {
+                drop(endpoint);
+                yields += 1;
+                if yields.is_multiple_of(PROGRESS_EVERY) {
+                    abi::progress();
+                }
+                thread::yield_now();
+                endpoint = self.lock();
             }
-            thread::yield_now();
-            endpoint = self.lock();
-            if self.receive(&mut endpoint, &mut buffer) {
-                fruitless = 0;
-            }
+            self.receive(&mut endpoint, buffer);
             let now = clock::now();
             if endpoint.poll_timeout().is_some_and(|due| due <= now) {
                 endpoint.handle_timeout(now);
@@ -108,12 +120,14 @@ impl Link {
         }
     }
 
-    fn receive(&self, endpoint: &mut Endpoint, buffer: &mut [u8]) -> bool {
-        let mut any = false;
+    /// Takes what came, until the call is decided: what comes behind its result is the next call's matter.
+    fn receive(&self, endpoint: &mut Endpoint, buffer: &mut [u8]) {
         while let Ok((length, _)) = self.socket.recv_from(buffer) {
-            any |= endpoint.handle_packet(clock::now(), &buffer[..length]);
+            endpoint.handle_packet(clock::now(), &buffer[..length]);
+            if endpoint.outcome() != CallOutcome::Pending {
+                return;
+            }
         }
-        any
     }
 
     fn transmit(&self, endpoint: &mut Endpoint, buffer: &mut [u8]) {

@@ -1,0 +1,134 @@
+//! Whether a rank that waits for a result looks again at once, or lets other threads of its core run first.
+//!
+//! Where every rank has a core of its own, it never yields. Where ranks share cores, the last of a core to contribute
+//! waits for the network only, and the others wait for it: the former should look on, the latter yield at once. A rank
+//! cannot see which it is, but roles follow each other regularly, so that what happened in the rounds before tells:
+//! this is a branch predictor with one round of history.
+
+/// Fruitless looks before a rank that expects its result yields after all; a look is a system call, about 0.4 us.
+const LOOKS: u32 = 40;
+/// Where looking on did not help, it is tried again every so many rounds.
+const TRY_AGAIN: u32 = 64;
+/// Successes that are remembered.
+const MOST: u8 = 3;
+
+/// How looking on has gone after one kind of round.
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    /// Helped more often than not while at least 2.
+    score: u8,
+    /// Rounds without a try.
+    rounds: u32,
+}
+
+/// The patience of one link.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    /// After a round that ended without yielding, and after one that yielded.
+    records: [Record; 2],
+    /// Which of them counts in this round.
+    history: usize,
+    /// Looks that are left before the rank yields.
+    looks: u32,
+    tries: bool,
+    yielded: bool,
+}
+
+impl Patience {
+    pub(crate) const fn new() -> Self {
+        let record = Record {
+            score: MOST,
+            rounds: 0,
+        };
+        Self {
+            records: [record; 2],
+            history: 0,
+            looks: 0,
+            tries: false,
+            yielded: false,
+        }
+    }
+
+    /// A round begins.
+    pub(crate) const fn begin(&mut self) {
+        self.yielded = false;
+        let record = &mut self.records[self.history];
+        self.tries = record.score >= 2 || record.rounds >= TRY_AGAIN;
+        self.looks = if self.tries { LOOKS } else { 0 };
+        record.rounds = if self.tries { 0 } else { record.rounds + 1 };
+    }
+
+    /// A look was fruitless: whether to yield before the next.
+    pub(crate) const fn must_yield(&mut self) -> bool {
+        if self.looks > 0 {
+            self.looks -= 1;
+            return false;
+        }
+        self.yielded = true;
+        true
+    }
+
+    /// The round has its result.
+    pub(crate) const fn end(&mut self) {
+        let record = &mut self.records[self.history];
+        if self.tries {
+            record.score = match self.yielded {
+                true => record.score.saturating_sub(1),
+                false if record.score < MOST => record.score + 1,
+                false => MOST,
+            };
+        }
+        self.history = self.yielded as usize;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays a round whose result is there after so many looks without a yield, or at the first look after a yield.
+    fn round(patience: &mut Patience, looks: u32) -> bool {
+        patience.begin();
+        let mut seen = 0;
+        while seen < looks && !patience.must_yield() {
+            seen += 1;
+        }
+        patience.end();
+        patience.yielded
+    }
+
+    #[test]
+    fn a_core_of_its_own_is_never_yielded() {
+        let mut patience = Patience::new();
+        assert!((0..1000).all(|_| !round(&mut patience, 30)));
+    }
+
+    #[test]
+    fn two_on_a_core_learn_who_yields() {
+        let mut patience = Patience::new();
+        // Whoever yielded in the round before is the last now: its result comes soon. The other's never does.
+        let mut failures = 0;
+        for _ in 0..1000 {
+            let looks = if patience.history == 1 { 20 } else { u32::MAX };
+            let tried = patience.records[patience.history].score >= 2;
+            let yielded = round(&mut patience, looks);
+            failures += u32::from(yielded && tried);
+        }
+        assert!(failures <= 2, "{failures} rounds looked on in vain");
+        assert_eq!(patience.records[1].score, MOST);
+    }
+
+    #[test]
+    fn many_on_a_core_yield_and_try_again_now_and_then() {
+        let mut patience = Patience::new();
+        let yielded = (0..6500).filter(|_| round(&mut patience, u32::MAX)).count();
+        assert_eq!(yielded, 6500);
+        let tries = (0..6500)
+            .filter(|_| {
+                round(&mut patience, u32::MAX);
+                patience.tries
+            })
+            .count();
+        assert_eq!(tries, 100);
+    }
+}
