@@ -67,7 +67,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             continue
         for source in ("collectives", "rounds"):
             command = [f"mpicc.{mpi}", "-O1", "-Wall", "-Wextra", "-Werror", "-include", "stddef.h"]
-            command += ["-o", str(folder / f"{source}-{mpi}"), str(HERE / f"{source}.c")]
+            command += ["-o", str(folder / f"{source}-{mpi}"), str(HERE / f"{source}.c"), "-lm"]
             subprocess.run(command, check=True)
         if shutil.which(f"mpif90.{mpi}") and shutil.which("gfortran"):
             for name, flags in {"mpi": ["-DUSE_MPI"], "mpi_f08": []}.items():
