@@ -2,7 +2,8 @@
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -17,6 +18,10 @@ use crate::{
 
 /// Freed communicators that are reported one by one; later ones are added up.
 const LISTED: usize = 200;
+/// In MPICH 4.0 over UCX, a process that is in MPI_Finalize asks the others to confirm that all has arrived, and then
+/// answers nobody any more. Who confirms it from a call before its own MPI_Finalize is never answered, and hangs. So all
+/// ranks leave our last call together, and make no call until the slowest has left it.
+const QUIET: Duration = Duration::from_millis(10);
 
 struct Job {
     communicators: Vec<Weak<Mutex<Communicator>>>,
@@ -67,6 +72,13 @@ pub(crate) fn forget(communicator: &Arc<Mutex<Communicator>>) {
 
 /// MPI_Finalize: all ranks meet, groups end, and the report is written. `world` is MPI_COMM_WORLD.
 pub(crate) fn finish(world: Plain, rank: usize, size: usize) {
+    end(world, rank, size);
+    if world.barrier().is_ok() && matches!(abi::library(), Some(Library::Mpich(_))) {
+        thread::sleep(QUIET);
+    }
+}
+
+fn end(world: Plain, rank: usize, size: usize) {
     // Nobody may leave with a result that another rank still asks for: the service answers until all are here.
     if world.barrier().is_err() {
         return;
