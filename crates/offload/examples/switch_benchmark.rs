@@ -1,9 +1,11 @@
-//! Measures one core: nanoseconds that a contribution costs in a switch, sending included; the median of 15 runs.
+//! Measures one core: nanoseconds that a contribution costs in a switch, sending included, and what a message to a group
+//! costs that is not there; the median of 15 runs.
 //!
 //! `cargo run --release -p raddle-offload --example switch_benchmark`
 #![allow(clippy::print_stdout, reason = "a program that prints a measurement")]
 
 use std::{
+    hint::black_box,
     net::{Ipv4Addr, SocketAddrV4},
     time::Instant,
 };
@@ -16,7 +18,7 @@ use raddle_offload::{
 use raddle_units::Time;
 use raddle_wire::{
     DataType, Operation,
-    native::{ChildEntry, Header, Kind, ProgramHead, StepEntry, write_program},
+    native::{ChildEntry, Header, JobKey, Kind, ProgramHead, StepEntry, write_program},
 };
 
 const ROUNDS: u32 = 20_000;
@@ -117,6 +119,56 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let kind = if ordered { "ordered" } else { "any order" };
         println!(
             "{children:>3} children, {bytes:>3} B, {kind:<9} {:>6.0} ns per contribution  ({:.0}..{:.0})",
+            times[7], times[0], times[14]
+        );
+    }
+    unknown(&secret, &key)?;
+    Ok(())
+}
+
+/// Messages to no group: forged ones of a kind that would be answered and of one that would not, and one to be refused.
+fn unknown(secret: &SiteSecret, key: &JobKey) -> Result<(), Box<dyn std::error::Error>> {
+    let from = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 40_000);
+    let mut buffer = [0; 9000];
+    for (what, kind, key) in [
+        (
+            "forged contribution",
+            Kind::Contribution,
+            &JobKey::new([0; 16]),
+        ),
+        ("forged result", Kind::Result, &JobKey::new([0; 16])),
+        ("contribution, refused", Kind::Contribution, key),
+    ] {
+        let mut switch = Switch::new(SwitchConfig {
+            address: Ipv4Addr::new(10, 255, 0, 1),
+            tier: 1,
+            epoch: 1,
+            secret: secret.clone(),
+            quotas: Quotas::default(),
+            abilities: Abilities::default(),
+        });
+        let header = Header {
+            group: 9,
+            round: 1,
+            segments: 1,
+            ..Header::of(kind, 1)
+        }
+        .with_data(Operation::Sum, DataType::Double, 1);
+        let mut message = [0; 64];
+        header.write_message(&mut message, &[0x3f; 8], key)?;
+        let mut times: Vec<f64> = (0..15)
+            .map(|_| {
+                let start = Instant::now();
+                for _ in 0..ROUNDS {
+                    switch.handle_packet(Time::ZERO, from, black_box(&message));
+                    while switch.poll_transmit(&mut buffer).is_some() {}
+                }
+                start.elapsed().as_nanos() as f64 / f64::from(ROUNDS)
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        println!(
+            "no group, {what:<22} {:>13.0} ns  ({:.0}..{:.0})",
             times[7], times[0], times[14]
         );
     }

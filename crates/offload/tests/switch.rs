@@ -291,6 +291,48 @@ fn a_switch_that_lost_its_groups_says_so() {
 }
 
 #[test]
+fn what_goes_to_no_group_is_counted_by_reason() {
+    for kind in Kind::ALL {
+        let (header, body) = match kind {
+            Kind::Query | Kind::Notify => (header(kind, GROUP), vec![0; Terms::SIZE]),
+            Kind::Program => continue,
+            kind if kind < Kind::Contribution => (header(kind, GROUP), vec![]),
+            Kind::Ask => (contribution(0, 1), vec![]),
+            _ => (contribution(0, 1), vec![0; 8]),
+        };
+        let header = Header {
+            kind: kind.code(),
+            ..header
+        };
+        let genuine = message(header, &body);
+        let mut forged = genuine.clone();
+        forged[55] ^= 1;
+        let answered = matches!(kind, Kind::Contribution | Kind::Lease);
+        // Without groups, and with another group of the job.
+        for mut switch in [switch_with(Quotas::default()), {
+            let mut switch = switch_with(Quotas::default());
+            let other = program(GROUP + 1, &head(ROOT), &[child(0), child(1)]);
+            switch.handle_packet(Time::ZERO, MASTER, &other);
+            sent(&mut switch);
+            switch
+        }] {
+            switch.handle_packet(Time::ZERO, MASTER, &forged);
+            assert_eq!(sent(&mut switch), []);
+            switch.handle_packet(Time::ZERO, MASTER, &genuine);
+            let refusals = sent(&mut switch);
+            assert_eq!(refusals.len(), usize::from(answered), "{kind:?}");
+            let drops = switch.status().drops;
+            let count = |reason| drops.of(reason);
+            assert_eq!(
+                (count(DropReason::Forged), count(DropReason::UnknownGroup)),
+                if answered { (1, 1) } else { (0, 2) },
+                "{kind:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn leases_are_passed_on_and_end() {
     let mut switch = ready(PARENT);
     let parent = SocketAddrV4::new(PARENT, PORT);

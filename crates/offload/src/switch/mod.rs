@@ -7,6 +7,7 @@
 //! installed.
 
 mod group;
+mod key;
 mod outbox;
 mod status;
 
@@ -24,37 +25,11 @@ use raddle_wire::{
 use rustc_hash::FxHashMap;
 
 pub use group::{Child, GroupPlan};
+pub use key::{SiteSecret, job_key};
 pub use status::{DropReason, Drops, GroupStatus, JobCounters, JobStatus, Status};
 
 use group::{Group, Verdict};
 use outbox::{Outbox, Outgoing};
-
-/// The secret of a site, from which the keys of all its jobs come.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SiteSecret([u8; 32]);
-
-impl SiteSecret {
-    /// A secret from 32 secret random bytes.
-    #[must_use]
-    pub const fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl std::fmt::Debug for SiteSecret {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("SiteSecret(secret)")
-    }
-}
-
-/// The key of a job: the first 16 bytes of BLAKE3, keyed with the site's secret, over the job's id (4 bytes, big-endian).
-#[must_use]
-pub fn job_key(secret: &SiteSecret, job: u32) -> JobKey {
-    let hash = blake3::keyed_hash(&secret.0, &job.to_be_bytes());
-    let mut key = [0; 16];
-    key.copy_from_slice(&hash.as_bytes()[..16]);
-    JobKey::new(key)
-}
 
 /// What groups may use in a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,12 +129,25 @@ pub enum SwitchEvent {
 }
 
 /// What a job uses, and what it did. Gone with its last group.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Job {
+    key: JobKey,
     groups: u32,
     slots: u32,
     bytes: u64,
     counters: JobCounters,
+}
+
+impl Job {
+    fn of(key: JobKey) -> Self {
+        Self {
+            key,
+            groups: 0,
+            slots: 0,
+            bytes: 0,
+            counters: JobCounters::default(),
+        }
+    }
 }
 
 /// A switch that combines.
@@ -206,7 +194,14 @@ impl Switch {
         let found = self.by_id.get(&(job, id)).copied();
         let group = found.and_then(|place| self.groups.get_mut(place as usize)?.as_mut());
         let Some(group) = group else {
-            let key = job_key(&self.config.secret, job);
+            // Only what is acted on or answered is worth a key.
+            if !matches!(
+                message.kind(),
+                Kind::Program | Kind::Contribution | Kind::Lease
+            ) {
+                return self.drops.count(DropReason::UnknownGroup);
+            }
+            let key = self.key_of(job);
             let Ok(message) = message.verify(&key) else {
                 return self.drops.count(DropReason::Forged);
             };
@@ -214,11 +209,10 @@ impl Switch {
                 (Kind::Program, Body::Program(program)) => {
                     self.install(now, from, key, message.header, program);
                 }
-                (Kind::Contribution | Kind::Lease, _) => {
+                _ => {
                     self.drops.count(DropReason::UnknownGroup);
                     self.refuse(from, &key, message.header, Reason::UnknownGroup);
                 }
-                _ => self.drops.count(DropReason::UnknownGroup),
             };
         };
         let Ok(message) = message.verify(&group.plan.key) else {
@@ -292,7 +286,7 @@ impl Switch {
         if message.kind() != Kind::Query {
             return Pass::Unchanged;
         }
-        let key = job_key(&self.config.secret, message.job());
+        let key = self.key_of(message.job());
         let Ok(message) = message.verify(&key) else {
             self.drops.count(DropReason::Forged);
             return Pass::Unchanged;
@@ -488,6 +482,14 @@ impl Switch {
         }
     }
 
+    /// The key of a job: from one of its groups, where it has any.
+    fn key_of(&self, job: u32) -> JobKey {
+        match self.jobs.get(&job) {
+            Some(job) => job.key,
+            None => job_key(&self.config.secret, job),
+        }
+    }
+
     fn group(&self, place: u32) -> Option<&Group> {
         self.groups.get(place as usize)?.as_ref()
     }
@@ -571,7 +573,7 @@ impl Switch {
             Err(reason) => return self.refuse(from, &key, header, reason),
         };
         let bytes = plan.bytes();
-        let job = self.jobs.entry(plan.job).or_default();
+        let job = self.jobs.entry(plan.job).or_insert_with(|| Job::of(key));
         job.groups += 1;
         job.slots += u32::from(plan.slots);
         job.bytes += bytes;
@@ -613,7 +615,7 @@ impl Switch {
         {
             return Err(Reason::NoRoom);
         }
-        let none = Job::default();
+        let none = Job::of(key);
         let job = self.jobs.get(&plan.job).unwrap_or(&none);
         if job.groups >= quotas.job_groups
             || job.slots + u32::from(plan.slots) > quotas.job_slots

@@ -7,7 +7,7 @@ use raddle_units::Time;
 pub enum DropReason {
     /// Not a message of this protocol and version.
     Malformed,
-    /// The tag is not the job's.
+    /// The tag is not the job's. Of messages to no group, only those that are answered are judged.
     Forged,
     /// No such group; contributions and leases are refused besides.
     UnknownGroup,
