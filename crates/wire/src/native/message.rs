@@ -375,6 +375,19 @@ impl<'a> Body<'a> {
                 expected,
             ))
         };
+        let of_length = |expected: usize| {
+            let (found, expected) = (body.len() as u64, expected as u64);
+            if found == expected {
+                return Ok(());
+            }
+            Err(WireError::differs(
+                Layer::Native,
+                "body_length",
+                at + 6,
+                found,
+                expected,
+            ))
+        };
         let Some(kind) = Kind::from_code(header.kind()) else {
             return refuse("kind", 3, u64::from(header.kind()), "1..=8 or 16..=18");
         };
@@ -403,16 +416,7 @@ impl<'a> Body<'a> {
                     );
                 };
                 let size = Terms::SIZE + PathEntry::SIZE * usize::from(terms.hops());
-                if body.len() != size {
-                    let (found, expected) = (body.len() as u64, size as u64);
-                    return Err(WireError::differs(
-                        Layer::Native,
-                        "body_length",
-                        at + 6,
-                        found,
-                        expected,
-                    ));
-                }
+                of_length(size)?;
                 let path = PathView(body[Terms::SIZE..].as_chunks().0);
                 return message(Self::Terms(terms, path));
             }
@@ -459,16 +463,7 @@ impl<'a> Body<'a> {
         } else {
             usize::from(header.count()) * size
         };
-        if body.len() != expected {
-            let (found, expected) = (body.len() as u64, expected as u64);
-            return Err(WireError::differs(
-                Layer::Native,
-                "body_length",
-                at + 6,
-                found,
-                expected,
-            ));
-        }
+        of_length(expected)?;
         if data_type.is_none() && header.count() != 0 {
             return refuse("count", 44, u64::from(header.count()), "0 without a type");
         }
