@@ -23,7 +23,7 @@ __all__ = ["CPU_FACTOR", "Groups", "find_mounts", "known_names"]
 PREFIX = "raddle-lab-"
 """Begins the name of every group of ours; nothing else is touched."""
 
-CPU_FACTOR = 100
+CPU_FACTOR = 8
 """A lab's weight on a busy CPU, in that of an ordinary session."""
 
 DEFAULT_SHARES, DEFAULT_WEIGHT = 1024, 100
