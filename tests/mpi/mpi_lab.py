@@ -1,0 +1,142 @@
+"""What tests of libraddle_mpi.so share: MPI libraries, programs, a lab, reports."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent
+RELEASE = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release"
+LIBRARY = RELEASE / "libraddle_mpi.so"
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+ENVIRONMENT = {n: v for n, v in os.environ.items() if not n.startswith("RADDLE_")}
+LIBRARIES = ("openmpi", "mpich")
+
+
+def missing(mpi: str) -> str:
+    """Why programs of this MPI library cannot be tested here; empty if they can."""
+    if not (RELEASE / f"libraddle_mpi_{mpi}.so").is_file():
+        return f"libraddle_mpi_{mpi}.so is not built (make build, lib{mpi}-dev)"
+    return "" if shutil.which(f"mpicc.{mpi}") else f"mpicc.{mpi} is not installed"
+
+
+def lab_missing() -> str:
+    """Why there can be no lab here; empty if there can."""
+    if os.geteuid() != 0:
+        return "a lab needs root"
+    return "" if shutil.which("raddle-switch", path=PATH) else "raddle-switch is not built"
+
+
+def needs(mpi: str) -> pytest.MarkDecorator:
+    """Skip without a lab or this MPI library."""
+    why = lab_missing() or missing(mpi)
+    return pytest.mark.skipif(bool(why), reason=why)
+
+
+def build(folder: Path, *sources: str) -> None:
+    """Compile programs of this folder for each MPI library: FOLDER/SOURCE-LIBRARY."""
+    for mpi in LIBRARIES:
+        if missing(mpi):
+            continue
+        for source in sources:
+            command = [f"mpicc.{mpi}", "-O1", "-Wall", "-Wextra", "-Werror", "-include", "stddef.h"]
+            command += ["-o", str(folder / f"{source}-{mpi}"), str(HERE / f"{source}.c"), "-lm"]
+            subprocess.run(command, check=True)
+
+
+def build_fortran(folder: Path) -> None:
+    """Compile the Fortran program both ways: FOLDER/mpi-LIBRARY and FOLDER/mpi_f08-LIBRARY."""
+    for mpi in LIBRARIES:
+        if missing(mpi) or not (shutil.which(f"mpif90.{mpi}") and shutil.which("gfortran")):
+            continue
+        for name, flags in {"mpi": ["-DUSE_MPI"], "mpi_f08": []}.items():
+            command = [f"mpif90.{mpi}", "-cpp", *flags, "-o", str(folder / f"{name}-{mpi}")]
+            # Modules and the like go to the folder that the compiler runs in.
+            command.append(str(HERE / "fortran.f90"))
+            subprocess.run(command, check=True, cwd=folder, stderr=subprocess.DEVNULL)
+
+
+def totals(report: dict[str, Any], key: str) -> Counter[str]:
+    """Add up one kind of counters over all communicators of a report."""
+    total: Counter[str] = Counter()
+    for communicator in report["communicators"]:
+        total.update(communicator["counts"][key])
+    return total
+
+
+class TestLab:
+    """A lab for tests, by its commands."""
+
+    __test__ = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def words(self, command: str, *words: str | Path) -> list[str]:
+        raddle = [sys.executable, "-m", "raddle", "lab", command]
+        return [*raddle, "--name", self.name, *map(str, words)]
+
+    def run(
+        self, command: str, *words: str | Path, timeout: float = 240, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.words(command, *words), env={**ENVIRONMENT, **variables},
+            capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+
+    def start(self, command: str, *words: str | Path, **variables: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.words(command, *words), env={**ENVIRONMENT, **variables},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+
+    def report(
+        self, report: Path, *words: str | Path, timeout: float = 240, **variables: str
+    ) -> dict[str, Any]:
+        """Run an MPI program; give the library's report."""
+        report.unlink(missing_ok=True)
+        done = self.run("mpirun", *words, timeout=timeout, RADDLE_REPORT=str(report), **variables)
+        assert done.returncode == 0, done.stdout + done.stderr
+        parsed: dict[str, Any] = json.loads(report.read_text())
+        return parsed
+
+    def switch(self, name: str, action: str) -> None:
+        done = self.run("switch", name, action)
+        assert done.returncode == 0, done.stderr
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = json.loads(self.run("status", "--json").stdout)
+        return status
+
+    def jobs(self, switch: str) -> list[dict[str, Any]]:
+        """The jobs of a switch, by its status command."""
+        socket = Path(self.status()["folder"]) / "switches" / f"{switch}.sock"
+        program = shutil.which("raddle-switch", path=PATH)
+        assert program is not None
+        done = subprocess.run(
+            [program, "status", "--socket", socket, "--json"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        jobs: list[dict[str, Any]] = json.loads(done.stdout)["jobs"]
+        return jobs
+
+
+@contextmanager
+def lab_up(part: str, *words: str) -> Iterator[TestLab]:
+    """A lab while the block runs."""
+    lab = TestLab(f"mpi-{part}-{os.getpid()}")
+    done = lab.run("up", *words)
+    assert done.returncode == 0, done.stderr
+    try:
+        yield lab
+    finally:
+        lab.run("down")
