@@ -66,7 +66,7 @@ def test_eight_jobs_under_quotas(tmp_path: Path, backend: str) -> None:
             assert shown[f'raddle_switch_job_slots{{job="{job}"}}'] == 16
 
         # There is no room for a ninth, and it is told so.
-        ninth = [(switch, None, [17, 18])]
+        ninth: list[tuple[Switch, Switch | None, list[int]]] = [(switch, None, [17, 18])]
         first, second = net.start_allreduce(ninth, "--rounds", "10", job=9)
         assert first.wait(10) != 0
         second.kill()
