@@ -230,7 +230,7 @@ impl CMr4lms {
             fault_tolerant: settings.fault_tolerant,
         };
         Ok(Self {
-            ledger: Ledger::new(numbering.trees()),
+            ledger: Ledger::new(numbering.trees(), &wiring),
             bonds: Bonds::new(wiring.spots()),
             groups: Vec::new(),
             free: Vec::new(),
@@ -654,7 +654,8 @@ impl MulticastEngine for CMr4lms {
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(MulticastError::DuplicateMgid { mgid: pair[0].0 });
         }
-        let before = std::mem::replace(&mut self.ledger, Ledger::new(self.numbering.trees()));
+        let empty = Ledger::new(self.numbering.trees(), &self.wiring);
+        let before = std::mem::replace(&mut self.ledger, empty);
         let old_groups = std::mem::take(&mut self.groups);
         let old_names = std::mem::take(&mut self.by_mgid);
         self.free.clear();

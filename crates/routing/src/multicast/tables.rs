@@ -71,6 +71,22 @@ impl PortSet {
         Self([a[0] & !b[0], a[1] & !b[1], a[2] & !b[2], a[3] & !b[3]])
     }
 
+    /// The set with every number raised by this much; numbers beyond [`Self::LAST`] are lost.
+    #[inline]
+    pub(super) const fn raised(&self, by: u8) -> Self {
+        let (words, bits) = ((by >> 6) as usize, by & 63);
+        let mut raised = [0; 4];
+        let mut index = words;
+        while index < raised.len() {
+            raised[index] = self.0[index - words] << bits;
+            if bits > 0 && index > words {
+                raised[index] |= self.0[index - words - 1] >> (64 - bits);
+            }
+            index += 1;
+        }
+        Self(raised)
+    }
+
     /// Whether a port is in both.
     #[inline]
     pub const fn meets(&self, other: &Self) -> bool {
@@ -87,23 +103,35 @@ impl PortSet {
     /// The ports, ascending.
     #[inline]
     pub const fn iter(&self) -> Ports {
-        Ports(self.0)
+        Ports {
+            words: self.0,
+            at: 0,
+        }
     }
 }
 
 /// The ports of a [`PortSet`], ascending.
 #[derive(Clone, Debug)]
-pub struct Ports([u64; 4]);
+pub struct Ports {
+    words: [u64; 4],
+    /// The word that is read; those before it are empty.
+    at: usize,
+}
 
 impl Iterator for Ports {
     type Item = u8;
 
     #[inline]
     fn next(&mut self) -> Option<u8> {
-        let index = self.0.iter().position(|word| *word != 0)?;
-        let bit = self.0[index].trailing_zeros();
-        self.0[index] &= self.0[index] - 1;
-        Some((index as u32 * 64 + bit) as u8)
+        while let Some(word) = self.words.get_mut(self.at) {
+            if *word != 0 {
+                let bit = word.trailing_zeros();
+                *word &= *word - 1;
+                return Some((self.at as u32 * 64 + bit) as u8);
+            }
+            self.at += 1;
+        }
+        None
     }
 }
 
@@ -342,5 +370,20 @@ impl MulticastTables {
             );
         }
         writes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PortSet;
+
+    #[test]
+    fn raised_sets_are_those_of_the_raised_numbers() {
+        let numbers = [0, 1, 15, 62, 63, 64, 127, 128, 190, 191, 192, 255];
+        for by in [0, 1, 2, 63, 64, 65, 128, 191, 255] {
+            let raised = numbers.iter().filter_map(|n: &u8| n.checked_add(by));
+            let set = PortSet::from_iter(numbers).raised(by);
+            assert_eq!(set, PortSet::from_iter(raised), "by {by}");
+        }
     }
 }

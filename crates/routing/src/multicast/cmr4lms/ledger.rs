@@ -7,7 +7,7 @@
 //! link suffices for it; only groups rooted at the switch are kept one by one. So a join or leave costs time in
 //! proportion to its own tree, however large the merged group is.
 
-use raddle_units::{prefetch, prefetch_start};
+use raddle_units::prefetch;
 
 use super::wiring::{Class, NO_UP, NONE, Plane, Wiring};
 use crate::multicast::{Branch, Colour, PortSet};
@@ -30,14 +30,12 @@ struct Node {
     stamp: u64,
 }
 
-/// The switches of one level of one spanning tree.
+/// Switches of a level are allocated this many at a time: an operation never pays for moving those that are there.
+const PIECE: usize = 1024;
+
+/// Up to [`PIECE`] switches of one level.
 #[derive(Clone, Debug)]
-struct Level {
-    /// Places below one switch.
-    stride: usize,
-    /// By place of the switch: its index below, or [`NONE`].
-    slots: Vec<u32>,
-    places: Vec<u32>,
+struct Piece {
     nodes: Vec<Node>,
     /// Per switch and place below: groups that go on upwards.
     counts: Vec<u32>,
@@ -45,45 +43,85 @@ struct Level {
     tops: Vec<u16>,
 }
 
+/// The switches of one level of all spanning trees, by slot.
+#[derive(Clone, Debug)]
+struct Level {
+    /// Places below one switch.
+    stride: usize,
+    has_tops: bool,
+    pieces: Vec<Piece>,
+}
+
 impl Level {
-    fn new(count: usize, stride: usize) -> Self {
+    fn new(stride: u32, has_tops: bool) -> Self {
         Self {
-            stride,
-            slots: vec![NONE; count],
-            places: Vec::new(),
-            nodes: Vec::new(),
-            counts: Vec::new(),
-            tops: Vec::new(),
+            stride: stride as usize,
+            has_tops,
+            pieces: Vec::new(),
         }
     }
 
-    fn slot(&mut self, place: u32, with_tops: bool) -> usize {
-        let slot = &mut self.slots[place as usize];
-        if *slot == NONE {
-            *slot = self.nodes.len() as u32;
-            self.places.push(place);
-            self.nodes.push(Node::default());
-            self.counts.resize(self.nodes.len() * self.stride, 0);
-            if with_tops {
-                self.tops.resize(self.nodes.len() * self.stride, 0);
-            }
+    /// Makes room for a switch; gives its slot.
+    fn add(&mut self) -> u32 {
+        let (counts, tops) = (self.stride, if self.has_tops { self.stride } else { 0 });
+        let full = |piece: &Piece| piece.nodes.len() == PIECE;
+        if self.pieces.last().is_none_or(full) {
+            self.pieces.push(Piece {
+                nodes: Vec::with_capacity(PIECE),
+                counts: Vec::with_capacity(PIECE * counts),
+                tops: Vec::with_capacity(PIECE * tops),
+            });
         }
-        *slot as usize
+        let before = (self.pieces.len() - 1) * PIECE;
+        let piece = &mut self.pieces[before / PIECE];
+        piece.nodes.push(Node::default());
+        piece.counts.resize(piece.counts.len() + counts, 0);
+        piece.tops.resize(piece.tops.len() + tops, 0);
+        (before + piece.nodes.len() - 1) as u32
+    }
+
+    fn node(&self, slot: u32) -> &Node {
+        &self.pieces[slot as usize / PIECE].nodes[slot as usize % PIECE]
+    }
+
+    fn node_mut(&mut self, slot: u32) -> &mut Node {
+        &mut self.pieces[slot as usize / PIECE].nodes[slot as usize % PIECE]
+    }
+
+    fn counts_mut(&mut self, slot: u32) -> &mut [u32] {
+        let start = slot as usize % PIECE * self.stride;
+        &mut self.pieces[slot as usize / PIECE].counts[start..start + self.stride]
+    }
+
+    fn tops(&self, slot: u32) -> &[u16] {
+        let start = slot as usize % PIECE * self.stride;
+        &self.pieces[slot as usize / PIECE].tops[start..start + self.stride]
+    }
+
+    fn tops_mut(&mut self, slot: u32) -> &mut [u16] {
+        let start = slot as usize % PIECE * self.stride;
+        &mut self.pieces[slot as usize / PIECE].tops[start..start + self.stride]
+    }
+
+    /// Fetches a switch and what is known of a place below it.
+    fn prefetch(&self, slot: u32, below: u32) {
+        if slot != NONE {
+            let piece = &self.pieces[slot as usize / PIECE];
+            let at = slot as usize % PIECE;
+            prefetch(&piece.nodes[at]);
+            prefetch(&piece.counts[at * self.stride + below as usize]);
+        }
     }
 
     /// The classes of a switch: sorted, those of one port left out.
-    fn classes(&self, slot: usize, out: &mut Vec<Class>) {
+    fn classes(&self, slot: u32, out: &mut Vec<Class>) {
         let start = out.len();
-        let node = &self.nodes[slot];
+        let node = self.node(slot);
         if !node.through.is_empty() {
-            if self.tops.is_empty() {
-                out.push(Class {
-                    down: node.through,
-                    up: 0,
-                });
-            } else {
+            if self.has_tops {
+                let tops = self.tops(slot);
                 for place in node.through.iter() {
-                    let up = self.tops[slot * self.stride + usize::from(place)];
+                    let up = tops[usize::from(place)];
                     match out[start..].iter_mut().find(|class| class.up == up) {
                         Some(class) => class.down.insert(place),
                         None => out.push(Class {
@@ -92,7 +130,16 @@ impl Level {
                         }),
                     }
                 }
+            } else {
+                out.push(Class {
+                    down: node.through,
+                    up: 0,
+                });
             }
+        }
+        // Most switches: whoever is there goes on upwards, all by one way.
+        if node.rooted.is_empty() && out.len() - start <= 1 {
+            return;
         }
         for rooted in &node.rooted {
             let mut all = Class {
@@ -141,34 +188,50 @@ fn first(set: &PortSet) -> u32 {
 /// One spanning tree (a pair of them with fault tolerance).
 #[derive(Clone, Debug)]
 pub(super) struct SpanningTree {
-    levels: [Level; 4],
+    /// By level and place: the slot of the switch, or [`NONE`].
+    slots: [Vec<u32>; 4],
+    /// By level: the places of the switches that have one.
+    places: [Vec<u32>; 4],
     /// Its groups, in no order.
     pub(super) groups: Vec<u32>,
 }
 
 impl SpanningTree {
-    fn prefetch(&self, wiring: &Wiring, spots: &[u32]) {
-        let mut last = [NONE; 2];
+    fn new(wiring: &Wiring) -> Self {
+        let switches = [wiring.cns * wiring.q, wiring.cns, wiring.k, wiring.w];
+        Self {
+            slots: switches.map(|count| vec![NONE; count as usize]),
+            places: Default::default(),
+            groups: Vec::new(),
+        }
+    }
+
+    fn slot(&self, level: usize, place: u32) -> u32 {
+        self.slots[level][place as usize]
+    }
+
+    fn prefetch(&self, levels: &[Level; 4], wiring: &Wiring, spots: &[u32]) {
+        let mut end_of_l0 = 0;
         for &spot in spots {
-            let l0 = spot / wiring.t;
-            if l0 != last[0] {
-                last[0] = l0;
-                prefetch(&self.levels[0].slots[l0 as usize]);
+            if spot >= end_of_l0 {
+                let l0 = spot / wiring.t;
+                end_of_l0 = (l0 + 1) * wiring.t;
+                prefetch(&self.slots[0][l0 as usize]);
             }
         }
-        let mut fetch = |level: usize, place: u32| {
-            let of = &self.levels[level];
-            let slot = of.slots[place as usize];
-            if last[level] != place && slot != NONE {
-                prefetch(&of.nodes[slot as usize]);
-                prefetch_start(&of.counts[slot as usize * of.stride..]);
-            }
-            last[level] = place;
-        };
+        let (mut start_of_l0, mut end_of_l0, mut end_of_cn) = (0, 0, 0);
+        let (mut l0, mut cn) = (0, 0);
         for &spot in spots {
-            let l0 = spot / wiring.t;
-            fetch(0, l0);
-            fetch(1, l0 / wiring.q);
+            if spot >= end_of_l0 {
+                l0 = spot / wiring.t;
+                (start_of_l0, end_of_l0) = (l0 * wiring.t, (l0 + 1) * wiring.t);
+                if l0 >= end_of_cn {
+                    cn = l0 / wiring.q;
+                    end_of_cn = (cn + 1) * wiring.q;
+                }
+                levels[1].prefetch(self.slot(1, cn), wiring.q - (end_of_cn - l0));
+            }
+            levels[0].prefetch(self.slot(0, l0), spot - start_of_l0);
         }
     }
 }
@@ -178,6 +241,7 @@ impl SpanningTree {
 struct Touched {
     tree: u32,
     level: u8,
+    place: u32,
     slot: u32,
     before: (u32, u32),
 }
@@ -185,6 +249,7 @@ struct Touched {
 /// All spanning trees.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
+    levels: [Level; 4],
     trees: Vec<Option<Box<SpanningTree>>>,
     operation: u64,
     /// Whether an operation is being recorded.
@@ -192,6 +257,7 @@ pub(super) struct Ledger {
     touched: Vec<Touched>,
     before: Vec<Class>,
     after: Vec<Class>,
+    writes: Writes,
 }
 
 /// What a spanning tree is in terms of colour and switches.
@@ -201,14 +267,21 @@ pub(super) trait Planes {
 }
 
 impl Ledger {
-    pub(super) fn new(trees: usize) -> Self {
+    pub(super) fn new(trees: usize, wiring: &Wiring) -> Self {
         Self {
+            levels: [
+                Level::new(wiring.t, false),
+                Level::new(wiring.q, false),
+                Level::new(wiring.w, true),
+                Level::new(wiring.k, false),
+            ],
             trees: vec![None; trees],
             operation: 0,
             recording: false,
             touched: Vec::new(),
             before: Vec::new(),
             after: Vec::new(),
+            writes: Writes::default(),
         }
     }
 
@@ -238,22 +311,12 @@ impl Ledger {
         j: u16,
         add: bool,
     ) {
-        let state = self.trees[tree as usize].get_or_insert_with(|| {
-            let nl0 = (wiring.cns * wiring.q) as usize;
-            let (k, w) = (wiring.k as usize, wiring.w as usize);
-            Box::new(SpanningTree {
-                levels: [
-                    Level::new(nl0, wiring.t as usize),
-                    Level::new(wiring.cns as usize, wiring.q as usize),
-                    Level::new(k, w),
-                    Level::new(w, k),
-                ],
-                groups: Vec::new(),
-            })
-        });
-        state.prefetch(wiring, spots);
+        let state =
+            self.trees[tree as usize].get_or_insert_with(|| Box::new(SpanningTree::new(wiring)));
+        state.prefetch(&self.levels, wiring, spots);
         let mut booking = Booking {
-            levels: &mut state.levels,
+            levels: &mut self.levels,
+            state,
             tree,
             group,
             add,
@@ -307,30 +370,20 @@ impl Ledger {
     /// Ends an operation: the table writes, those that clear apart from those that set.
     pub(super) fn finish(&mut self, wiring: &Wiring, planes: &impl Planes) -> Vec<Branch> {
         self.recording = false;
-        let mut cleared = Vec::with_capacity(self.touched.len());
-        let mut set = Vec::with_capacity(self.touched.len());
-        for touched in &self.touched {
-            let Some(tree) = &self.trees[touched.tree as usize] else {
-                continue;
-            };
-            let level = &tree.levels[usize::from(touched.level)];
-            self.after.clear();
-            level.classes(touched.slot as usize, &mut self.after);
-            let before = &self.before[touched.before.0 as usize..touched.before.1 as usize];
-            let place = level.places[touched.slot as usize];
-            let at = (touched.tree, touched.level, place);
-            emit(
-                wiring,
-                planes,
-                at,
-                before,
-                &self.after,
-                &mut cleared,
-                &mut set,
-            );
+        for run in self.touched.chunk_by(|a, b| a.tree == b.tree) {
+            let tree = run[0].tree;
+            let (both, count) = planes.planes(tree);
+            let ways = (planes.colour(tree), &both[..count]);
+            for touched in run {
+                let level = usize::from(touched.level);
+                self.after.clear();
+                self.levels[level].classes(touched.slot, &mut self.after);
+                let before = &self.before[touched.before.0 as usize..touched.before.1 as usize];
+                let at = (level, touched.place);
+                self.writes.add(wiring, ways, at, before, &self.after);
+            }
         }
-        cleared.append(&mut set);
-        cleared
+        self.writes.take()
     }
 
     /// The table writes that lead from another ledger to this one.
@@ -340,56 +393,33 @@ impl Ledger {
         wiring: &Wiring,
         planes: &impl Planes,
     ) -> Vec<Branch> {
-        let (mut cleared, mut set) = (Vec::new(), Vec::new());
+        let mut writes = Writes::default();
         let (mut old, mut new) = (Vec::new(), Vec::new());
         for tree in 0..self.trees.len() as u32 {
             let states = (before.tree(tree), self.tree(tree));
-            for level in 0..4u8 {
-                let levels = (
-                    states.0.map(|state| &state.levels[usize::from(level)]),
-                    states.1.map(|state| &state.levels[usize::from(level)]),
-                );
-                let places = levels.0.into_iter().flat_map(|old| &old.places);
-                let added = levels.1.into_iter().flat_map(|new| &new.places);
-                let added = added.filter(|place| {
-                    levels
-                        .0
-                        .is_none_or(|old| old.slots[**place as usize] == NONE)
-                });
+            let (both, count) = planes.planes(tree);
+            let ways = (planes.colour(tree), &both[..count]);
+            for level in 0..4 {
+                let places = states.0.into_iter().flat_map(|old| &old.places[level]);
+                let added = states.1.into_iter().flat_map(|new| &new.places[level]);
+                let added = added
+                    .filter(|place| states.0.is_none_or(|old| old.slot(level, **place) == NONE));
                 for &place in places.chain(added) {
-                    old.clear();
-                    new.clear();
-                    for (level, classes) in [(levels.0, &mut old), (levels.1, &mut new)] {
-                        if let Some(level) = level
-                            && level.slots[place as usize] != NONE
-                        {
-                            level.classes(level.slots[place as usize] as usize, classes);
-                        }
-                    }
-                    emit(
-                        wiring,
-                        planes,
-                        (tree, level, place),
-                        &old,
-                        &new,
-                        &mut cleared,
-                        &mut set,
-                    );
+                    before.classes(tree, level, place, &mut old);
+                    self.classes(tree, level, place, &mut new);
+                    writes.add(wiring, ways, (level, place), &old, &new);
                 }
             }
         }
-        cleared.append(&mut set);
-        cleared
+        writes.take()
     }
 
     /// The classes of one switch of a tree, those of one port left out.
     pub(super) fn classes(&self, tree: u32, level: usize, place: u32, out: &mut Vec<Class>) {
         out.clear();
-        if let Some(state) = self.tree(tree) {
-            let level = &state.levels[level];
-            if level.slots[place as usize] != NONE {
-                level.classes(level.slots[place as usize] as usize, out);
-            }
+        let slot = self.tree(tree).map_or(NONE, |tree| tree.slot(level, place));
+        if slot != NONE {
+            self.levels[level].classes(slot, out);
         }
     }
 }
@@ -397,6 +427,7 @@ impl Ledger {
 /// One group on its way up the levels of a tree.
 struct Booking<'a> {
     levels: &'a mut [Level; 4],
+    state: &'a mut SpanningTree,
     tree: u32,
     group: u32,
     add: bool,
@@ -407,50 +438,69 @@ struct Booking<'a> {
 }
 
 impl Booking<'_> {
-    fn touch(&mut self, level: usize, slot: usize) {
+    fn slot(&mut self, level: usize, place: u32) -> u32 {
+        let slot = &mut self.state.slots[level][place as usize];
+        if *slot == NONE {
+            *slot = self.levels[level].add();
+            self.state.places[level].push(place);
+        }
+        *slot
+    }
+
+    fn touch(&mut self, level: usize, place: u32, slot: u32) {
         let of = &mut self.levels[level];
-        if !self.recording || of.nodes[slot].stamp == self.operation {
+        let stamp = &mut of.node_mut(slot).stamp;
+        if !self.recording || *stamp == self.operation {
             return;
         }
-        of.nodes[slot].stamp = self.operation;
+        *stamp = self.operation;
         let start = self.before.len() as u32;
         of.classes(slot, self.before);
         self.touched.push(Touched {
             tree: self.tree,
             level: level as u8,
-            slot: slot as u32,
+            place,
+            slot,
             before: (start, self.before.len() as u32),
         });
     }
 
     fn through(&mut self, level: usize, place: u32, below: PortSet, top: u16) {
-        let slot = self.levels[level].slot(place, level == 2);
-        let base = slot * self.levels[level].stride;
+        let slot = self.slot(level, place);
+        let counts = self.levels[level].counts_mut(slot);
+        let mut changed = PortSet::EMPTY;
         for n in below.iter() {
-            let at = base + usize::from(n);
-            let count = self.levels[level].counts[at];
-            if count == u32::from(!self.add) {
-                self.touch(level, slot);
-                let through = &mut self.levels[level].nodes[slot].through;
-                if self.add {
-                    through.insert(n);
-                } else {
-                    through.remove(n);
-                }
-                if level == 2 {
-                    self.levels[level].tops[at] = top;
-                }
+            let count = &mut counts[usize::from(n)];
+            // The first group that comes and the last one that goes.
+            if *count == u32::from(!self.add) {
+                changed.insert(n);
             }
-            let of = &mut self.levels[level];
-            debug_assert!(level != 2 || of.tops[at] == top);
-            of.counts[at] = if self.add { count + 1 } else { count - 1 };
+            *count = if self.add { *count + 1 } else { *count - 1 };
+        }
+        if changed.is_empty() {
+            return;
+        }
+        self.touch(level, place, slot);
+        let of = &mut self.levels[level];
+        let through = &mut of.node_mut(slot).through;
+        *through = if self.add {
+            through.union(&changed)
+        } else {
+            through.minus(&changed)
+        };
+        if of.has_tops {
+            let tops = of.tops_mut(slot);
+            for n in changed.iter() {
+                tops[usize::from(n)] = top;
+            }
+            debug_assert!(below.iter().all(|n| tops[usize::from(n)] == top));
         }
     }
 
     fn root(&mut self, level: usize, place: u32, below: PortSet) {
-        let slot = self.levels[level].slot(place, level == 2);
-        self.touch(level, slot);
-        let rooted = &mut self.levels[level].nodes[slot].rooted;
+        let slot = self.slot(level, place);
+        self.touch(level, place, slot);
+        let rooted = &mut self.levels[level].node_mut(slot).rooted;
         if self.add {
             rooted.push(Rooted {
                 group: self.group,
@@ -462,54 +512,67 @@ impl Booking<'_> {
     }
 }
 
-/// Table writes of one switch of a tree whose classes changed.
-fn emit(
-    wiring: &Wiring,
-    planes: &impl Planes,
-    (tree, level, place): (u32, u8, u32),
-    before: &[Class],
-    after: &[Class],
-    cleared: &mut Vec<Branch>,
-    set: &mut Vec<Branch>,
-) {
-    if before == after {
-        return;
+/// Table writes: those that clear apart from those that set.
+#[derive(Clone, Debug, Default)]
+struct Writes {
+    cleared: Vec<Branch>,
+    set: Vec<Branch>,
+}
+
+impl Writes {
+    /// What was added, in order. The room stays for the next operation.
+    fn take(&mut self) -> Vec<Branch> {
+        let all = [&self.cleared[..], &self.set].concat();
+        self.cleared.clear();
+        self.set.clear();
+        all
     }
-    let level = usize::from(level);
-    let colour = planes.colour(tree);
-    let (planes, count) = planes.planes(tree);
-    // Both trees of a pair start at the same L0 switches.
-    let (switches, ways) = if level == 0 { (1, count) } else { (count, 1) };
-    for first in 0..switches {
-        let Some(switch) = wiring.switch(level, place, planes[first]) else {
-            continue;
-        };
-        let ports = |class: &Class| {
-            let (down, mut up) = wiring.ports(level, place, planes[first], class);
-            for &plane in &planes[first + 1..first + ways] {
-                up = up.union(&wiring.ports(level, place, plane, class).1);
-            }
-            (down, up)
-        };
-        let mut gone = PortSet::EMPTY;
-        for class in before {
-            let (down, up) = ports(class);
-            gone = gone.union(&down).union(&up);
+
+    /// Adds those of a switch of a tree whose classes changed.
+    fn add(
+        &mut self,
+        wiring: &Wiring,
+        (colour, planes): (Colour, &[Plane]),
+        (level, place): (usize, u32),
+        before: &[Class],
+        after: &[Class],
+    ) {
+        if before == after {
+            return;
         }
-        for class in after {
-            let (down, up) = ports(class);
-            gone = gone.minus(&down.union(&up));
-            if !before.contains(class) {
-                let branch = Wiring::branch(switch, colour);
-                set.push(Branch { down, up, ..branch });
+        // Both trees of a pair start at the same L0 switches.
+        let together = if level == 0 { planes.len() } else { 1 };
+        for planes in planes.chunks(together) {
+            let Some(switch) = wiring.switch(level, place, planes[0]) else {
+                continue;
+            };
+            let below = |places: &PortSet| wiring.ports_below(level, place, planes[0], places);
+            let above = |class: &Class| wiring.ports_above(level, place, planes, class.up);
+            let branch = |down, up, cleared| Branch {
+                switch,
+                colour,
+                down,
+                up,
+                cleared,
+            };
+            for class in after.iter().filter(|class| !before.contains(class)) {
+                let (down, up) = (below(&class.down), above(class));
+                self.set.push(branch(down, up, PortSet::EMPTY));
             }
-        }
-        if !gone.is_empty() {
-            let branch = Wiring::branch(switch, colour);
-            cleared.push(Branch {
-                cleared: gone,
-                ..branch
-            });
+            let all = |classes: &[Class]| {
+                let classes = classes.iter();
+                classes.fold(PortSet::EMPTY, |all, class| all.union(&class.down))
+            };
+            let mut gone = below(&all(before).minus(&all(after)));
+            for class in before {
+                if after.iter().all(|other| other.up != class.up) {
+                    gone = gone.union(&above(class));
+                }
+            }
+            if !gone.is_empty() {
+                let branch = branch(PortSet::EMPTY, PortSet::EMPTY, gone);
+                self.cleared.push(branch);
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     ledger::Planes,
     wiring::{Class, NO_UP, Plane},
 };
-use raddle_units::prefetch;
+use raddle_units::{prefetch, prefetch_start};
 
 use crate::multicast::{Mgid, PortSet};
 
@@ -102,8 +102,13 @@ impl CMr4lms {
     fn measure(&mut self, group: u32) {
         let (below, wiring) = (&mut self.scratch.below, &self.wiring);
         below.clear();
+        let mut end = 0;
         for &spot in &self.groups[group as usize].spots {
+            if spot < end {
+                continue;
+            }
             let cn = spot / wiring.t / wiring.q;
+            end = (cn + 1) * wiring.q * wiring.t;
             let (i2, place) = (wiring.l2_index(cn), (cn % wiring.w) as u8);
             match below.last_mut() {
                 Some(last) if last.0 == i2 => last.1.insert(place),
@@ -205,6 +210,9 @@ impl CMr4lms {
         let booked = self.ledger.tree(tree).map_or(&[][..], |tree| &tree.groups);
         for &group in booked {
             prefetch(&self.groups[group as usize]);
+        }
+        for &group in booked {
+            prefetch_start(&self.groups[group as usize].cns);
         }
         let items = booked.iter().copied().chain(with);
         let mut items: Vec<(Mgid, u32)> = items

@@ -3,7 +3,7 @@
 use raddle_fabric::{CnTnMap, Fabric, NodeKind, Role};
 use raddle_units::{LinkId, NodeId, PortId};
 
-use crate::multicast::{Branch, Colour, MulticastError, PortSet, UpLink, check_ports};
+use crate::multicast::{MulticastError, PortSet, UpLink, check_ports};
 
 /// No node, no place.
 pub(super) const NONE: u32 = u32::MAX;
@@ -56,6 +56,8 @@ pub(super) struct Wiring {
     l2_down: Vec<u8>,
     l2_up: Vec<u8>,
     l3_down: Vec<u8>,
+    /// By level and switch: the port of the first place below where the ports of all places follow one another, else 0.
+    first_below: [Vec<u8>; 4],
     /// Links that failed, by link.
     failed: Vec<bool>,
     dead_host: Vec<bool>,
@@ -112,6 +114,7 @@ impl Wiring {
             l2_down: vec![0; nl2 * w as usize],
             l2_up: vec![0; nl2 * w as usize],
             l3_down: vec![0; nl3 * k as usize],
+            first_below: Default::default(),
             failed: vec![false; fabric.links().len()],
             dead_host: vec![false; nl0 * t as usize],
             dead_l0_up: vec![false; nl0 * m as usize],
@@ -177,6 +180,24 @@ impl Wiring {
                 }
             }
         }
+        let first = |row: &[u8]| {
+            let follow = row
+                .windows(2)
+                .all(|pair| pair[1] == pair[0].wrapping_add(1));
+            if follow && !row.contains(&0) {
+                row[0]
+            } else {
+                0
+            }
+        };
+        let firsts =
+            |ports: &[u8], width: u32| ports.chunks(width.max(1) as usize).map(first).collect();
+        wiring.first_below = [
+            firsts(&wiring.l0_down, t),
+            firsts(&wiring.l1_down, q),
+            firsts(&wiring.l2_down, w),
+            firsts(&wiring.l3_down, k),
+        ];
         Ok(wiring)
     }
 
@@ -365,27 +386,20 @@ impl Wiring {
 
     /// The switch at a place of a tree, by level (0 to 3).
     pub(super) fn switch(&self, level: usize, index: u32, plane: Plane) -> Option<NodeId> {
-        let node = match level {
-            0 => self.l0[index as usize],
-            1 => self.l1[(index * self.m + plane.g) as usize],
-            2 => self.l2[(self.tn(plane) * self.k + index) as usize],
-            _ => self.l3[(self.tn(plane) * self.w + index) as usize],
-        };
+        let nodes = [&self.l0, &self.l1, &self.l2, &self.l3][level];
+        let node = nodes[self.row(level, index, plane)];
         (node != NONE).then_some(NodeId(node))
     }
 
-    /// First of the port numbers below a switch of a tree.
-    fn down_row(&self, level: usize, index: u32, plane: Plane) -> &[u8] {
-        let row = |ports: &'_ [u8], row: u32, width: u32| {
-            let start = (row * width) as usize;
-            start..start + (width as usize).min(ports.len().saturating_sub(start))
+    /// The number of a switch among those of its level.
+    fn row(&self, level: usize, index: u32, plane: Plane) -> usize {
+        let row = match level {
+            0 => index,
+            1 => index * self.m + plane.g,
+            2 => self.tn(plane) * self.k + index,
+            _ => self.tn(plane) * self.w + index,
         };
-        match level {
-            0 => &self.l0_down[row(&self.l0_down, index, self.t)],
-            1 => &self.l1_down[row(&self.l1_down, index * self.m + plane.g, self.q)],
-            2 => &self.l2_down[row(&self.l2_down, self.tn(plane) * self.k + index, self.w)],
-            _ => &self.l3_down[row(&self.l3_down, self.tn(plane) * self.w + index, self.k)],
-        }
+        row as usize
     }
 
     fn up_port(&self, level: usize, index: u32, plane: Plane, j: u16) -> u8 {
@@ -411,36 +425,43 @@ impl Wiring {
         (number != 0).then(|| PortId(fabric.first_port(switch).0 + u32::from(number) - 1))
     }
 
-    /// The ports of a class at a switch. Missing links have no port.
-    pub(super) fn ports(
+    /// The ports of a switch towards these places below it. Missing links have no port.
+    pub(super) fn ports_below(
         &self,
         level: usize,
         index: u32,
         plane: Plane,
-        class: &Class,
-    ) -> (PortSet, PortSet) {
-        let row = self.down_row(level, index, plane);
-        let (mut down, mut up) = (PortSet::EMPTY, PortSet::EMPTY);
-        for place in class.down.iter() {
-            down.insert(row[usize::from(place)]);
+        places: &PortSet,
+    ) -> PortSet {
+        let row = self.row(level, index, plane);
+        let first = self.first_below[level][row];
+        if first != 0 {
+            return places.raised(first);
         }
-        if class.up != NO_UP {
-            up.insert(self.up_port(level, index, plane, class.up));
-        }
-        down.remove(0);
-        up.remove(0);
-        (down, up)
+        let (ports, width) = match level {
+            0 => (&self.l0_down, self.t),
+            1 => (&self.l1_down, self.q),
+            2 => (&self.l2_down, self.w),
+            _ => (&self.l3_down, self.k),
+        };
+        let ports = &ports[row * width as usize..];
+        PortSet::from_iter(places.iter().map(|place| ports[usize::from(place)])).without(0)
     }
 
-    /// An empty branch of a switch.
-    pub(super) fn branch(switch: NodeId, colour: Colour) -> Branch {
-        Branch {
-            switch,
-            colour,
-            down: PortSet::EMPTY,
-            up: PortSet::EMPTY,
-            cleared: PortSet::EMPTY,
+    /// The ports of a switch towards the root on these planes; none where `up` is [`NO_UP`] or the link is missing.
+    pub(super) fn ports_above(
+        &self,
+        level: usize,
+        index: u32,
+        planes: &[Plane],
+        up: u16,
+    ) -> PortSet {
+        if up == NO_UP {
+            return PortSet::EMPTY;
         }
+        let planes = planes.iter();
+        let ports = planes.map(|plane| self.up_port(level, index, *plane, up));
+        PortSet::from_iter(ports).without(0)
     }
 
     /// Root and links of the tree of these places (ascending, distinct): Algorithm 1. Missing links are left out.
