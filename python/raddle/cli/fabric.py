@@ -80,19 +80,9 @@ def build(
 ) -> None:
     """Write the whole map, node by node, that a few numbers describe."""
     from raddle import _core
-    from raddle.files import write_text
 
     text = _core.fabric_build(read(file), str(file), format.value)
-    if out is not None:
-        write_text(out, text)
-        if as_json:
-            print_json({"file": str(out), "format": format.value})
-        else:
-            say(f"wrote {out}")
-    elif as_json:
-        print_json({"format": format.value, "map": text})
-    else:
-        print(text, end="")
+    _deliver(text, format, out, as_json=as_json)
 
 
 @app.command(epilog=examples("raddle fabric check topology.txt --format hpcc-ns3"))
@@ -224,11 +214,17 @@ def export(
 ) -> None:
     """Write a map for another program: as a net file of ibsim, on which OpenSM can run."""
     from raddle import _core
-    from raddle.files import write_text
 
     read(file)
     text = _core.fabric_export(str(file), source.value, format.value)
+    _deliver(text, format, out, as_json=as_json)
+
+
+def _deliver(text: str, format: StrEnum, out: Path | None, *, as_json: bool) -> None:
+    """Write a map to its file, or show it."""
     if out is not None:
+        from raddle.files import write_text
+
         write_text(out, text)
         if as_json:
             print_json({"file": str(out), "format": format.value})

@@ -16,7 +16,25 @@ __all__ = ["RouteBar", "RunProgress"]
 REFRESH_PER_S = 8
 
 
-class RunProgress:
+class _Shown:
+    """Bars that are on the terminal while the block runs."""
+
+    _bars: Progress
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+
+class RunProgress(_Shown):
     """A line per active run and one for all of them, on stderr."""
 
     def __init__(self) -> None:
@@ -32,18 +50,6 @@ class RunProgress:
         self._tasks: dict[str, TaskID] = {}
         self._all: TaskID | None = None
         self._started = time.monotonic()
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bars.stop()
 
     def show(self, states: Sequence[RunState]) -> None:
         """Bring the display up to date."""
@@ -93,7 +99,7 @@ class RunProgress:
         return fraction, hops
 
 
-class RouteBar:
+class RouteBar(_Shown):
     """A line with the engine at work and the time since it began."""
 
     def __init__(self, engines: Sequence[str]) -> None:
@@ -107,18 +113,6 @@ class RouteBar:
             transient=True,
         )
         self._task = self._bars.add_task("", total=max(1, self._engines))
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bars.stop()
 
     def show(self, phase: str, done: int) -> None:
         """Bring the display up to date: what is at work, and engines done."""
