@@ -40,7 +40,7 @@ def stages(*, scale: bool) -> list[Stage]:
     # raddle-python holds conversions only: pytest tests it; linking it would need libpython.
     cargo: tuple[str, ...] = ("cargo", "test", "--workspace", "--exclude", "raddle-python")
     cargo += ("--locked", "--no-fail-fast", "--quiet")
-    pytest = (PYTHON, "-m", "pytest", "-q")
+    pytest = (PYTHON, "-m", "pytest", "-q", "--durations=15", "--durations-min=2")
     if scale:
         # Tests that are too long for `make test` are marked #[ignore = "scale: …"] or `scale`.
         return [
