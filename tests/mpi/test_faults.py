@@ -1,4 +1,4 @@
-"""Whatever dies under an MPI program: the result is right, nobody hangs, switches forget the dead."""
+"""Whatever dies under an MPI program: results are right, nobody hangs, switches forget the dead."""
 
 import os
 import signal

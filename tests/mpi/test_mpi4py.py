@@ -1,0 +1,111 @@
+"""mpi4py's own test suite gives the same verdicts with and without Raddle under it.
+
+It comes from the source package, which is fetched from PyPI and built against each MPI library;
+without a network these tests are skipped.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mpi_lab import HERE, LIBRARIES, TestLab, lab_up, missing, needs, totals
+
+pytestmark = [pytest.mark.scale, needs("openmpi")]
+
+VERSION = "4.1.2"
+LEFT_OUT = ("test_spawn", "test_dynproc", "test_util_pool")
+"""Modules that start or join other jobs (MPI_Comm_spawn, MPI_Comm_accept), or are futures on top of
+that: processes that mpirun of a lab did not start have no place in it."""
+
+VERDICT = re.compile(r"^(test\w+ \([\w.]+\)).* \.\.\. .*?(ok|skipped|FAIL|ERROR|expected failure)")
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source package, unpacked, with an environment for each MPI library: env-LIBRARY."""
+    folder = tmp_path_factory.mktemp("mpi4py")
+    pip = (sys.executable, "-m", "pip", "-q")
+    fetched = subprocess.run(
+        [*pip, "download", "--no-binary", "mpi4py", "--no-deps", "--no-build-isolation",
+         "--dest", folder, f"mpi4py=={VERSION}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    (package, *_) = [*folder.glob("mpi4py-*.tar.gz"), None]
+    if package is None:
+        pytest.skip(f"mpi4py {VERSION} cannot be fetched: {fetched.stderr[-200:]}")
+    with tarfile.open(package) as archive:
+        archive.extractall(folder, filter="data")
+    for mpi in LIBRARIES:
+        if missing(mpi):
+            continue
+        environment = folder / f"env-{mpi}"
+        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        # Its one C file takes minutes to optimise, and nothing is measured here.
+        variables = {**os.environ, "MPICC": f"mpicc.{mpi}", "CFLAGS": "-O0 -g0"}
+        command = [str(environment / "bin" / "pip"), "install", "-q", str(package), "numpy"]
+        subprocess.run(command, env=variables, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[TestLab]:
+    with lab_up("mpi4py", "--hosts", "4", "--hosts-per-tor", "2", "--offload", "sockets") as lab:
+        yield lab
+
+
+def verdicts(folder: Path, ranks: int) -> list[dict[str, str]]:
+    """Per rank, the verdict on each test."""
+    found = []
+    for rank in range(ranks):
+        text = (folder / f"rank-{rank}").read_text(errors="replace")
+        assert re.search(r"^(OK|FAILED)", text, re.MULTILINE), text[-2000:]
+        matches = (VERDICT.match(line) for line in text.splitlines())
+        found.append({m[1]: m[2] for m in matches if m})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mpi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("openmpi", 4), ("mpich", 2)]
+)
+def test_the_same_passes_and_skips(
+    mpi: str, ranks: int, suite: Path, lab: TestLab, tmp_path: Path
+) -> None:
+    if missing(mpi):
+        pytest.skip(missing(mpi))
+    report = tmp_path / "report.json"
+    words: list[str | Path] = ["--mpi", mpi, "--hosts", str(ranks), "--", HERE / "mpi4py_rank.sh"]
+    tests = [
+        suite / f"env-{mpi}" / "bin" / "python",
+        suite / f"mpi4py-{VERSION}" / "test" / "main.py",
+    ]
+    options = ["-v", "-e", "|".join(LEFT_OUT)]
+    found = {}
+    for offload in ("off", "sockets"):
+        folder = tmp_path / offload
+        folder.mkdir()
+        done = lab.run(
+            "mpirun", "--offload", offload, *words, folder, *tests, *options, timeout=900,
+            RADDLE_OFFLOAD="always", RADDLE_REPORT=str(report),
+        )  # fmt: skip
+        found[offload] = verdicts(folder, ranks)
+        assert done.returncode == 0, (done.stdout, done.stderr, failed(found[offload]))
+    assert found["off"] == found["sockets"]
+    counts = Counter(found["sockets"][0].values())
+    assert counts["ok"] > 1000, counts
+    counters = json.loads(report.read_text())
+    assert totals(counters, "offloaded").total() > 100
+    assert totals(counters, "rounds")["fallbacks"] == 0
+
+
+def failed(found: list[dict[str, str]]) -> list[str]:
+    return sorted(
+        {name for rank in found for name, verdict in rank.items() if verdict in ("FAIL", "ERROR")}
+    )
