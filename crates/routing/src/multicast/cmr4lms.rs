@@ -526,6 +526,9 @@ impl CMr4lms {
     /// A group that is known becomes part of what is routed.
     fn enter(&mut self, group: u32) {
         let state = &self.groups[group as usize];
+        // Most groups get their own tree: memory answers while the bonds are looked at.
+        let own = self.numbering.own_tree(state.mgid);
+        self.ledger.prefetch(&self.wiring, own, &state.spots);
         let groups = &self.groups;
         let knot = self.bonds.tie(group, state.colour, &state.spots, |group| {
             groups[group as usize].mgid
@@ -535,6 +538,11 @@ impl CMr4lms {
 
     /// A group stops being part of what is routed.
     fn exit(&mut self, group: u32) {
+        let state = &self.groups[group as usize];
+        if state.tree != NONE {
+            self.ledger.prefetch(&self.wiring, state.tree, &state.spots);
+        }
+        self.bonds.prefetch(&state.spots);
         self.unbook(group);
         let groups = &self.groups;
         let state = &groups[group as usize];

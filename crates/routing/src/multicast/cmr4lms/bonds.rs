@@ -96,7 +96,8 @@ impl Bonds {
         seats.map(|seat| (seat.group, seat.colour))
     }
 
-    fn prefetch(&self, spots: &[u32]) {
+    /// Fetches what is known of these hosts.
+    pub(super) fn prefetch(&self, spots: &[u32]) {
         for &spot in spots {
             prefetch(&self.seats[spot as usize]);
         }
@@ -252,7 +253,6 @@ impl Bonds {
         mgid: impl Fn(u32) -> Mgid,
         spots_of: impl Fn(u32) -> &'a [u32],
     ) -> Vec<(u32, u32)> {
-        self.prefetch(spots);
         for &spot in spots {
             let seats = &mut self.seats[spot as usize];
             if let Some(index) = seats.iter().position(|seat| seat.group == group) {

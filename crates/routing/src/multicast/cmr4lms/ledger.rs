@@ -210,7 +210,7 @@ impl SpanningTree {
         self.slots[level][place as usize]
     }
 
-    fn prefetch(&self, levels: &[Level; 4], wiring: &Wiring, spots: &[u32]) {
+    fn prefetch_slots(&self, wiring: &Wiring, spots: &[u32]) {
         let mut end_of_l0 = 0;
         for &spot in spots {
             if spot >= end_of_l0 {
@@ -219,6 +219,9 @@ impl SpanningTree {
                 prefetch(&self.slots[0][l0 as usize]);
             }
         }
+    }
+
+    fn prefetch(&self, levels: &[Level; 4], wiring: &Wiring, spots: &[u32]) {
         let (mut start_of_l0, mut end_of_l0, mut end_of_cn) = (0, 0, 0);
         let (mut l0, mut cn) = (0, 0);
         for &spot in spots {
@@ -291,6 +294,13 @@ impl Ledger {
 
     pub(super) fn tree_mut(&mut self, tree: u32) -> Option<&mut SpanningTree> {
         self.trees[tree as usize].as_deref_mut()
+    }
+
+    /// Fetches what [`Self::book`] of these places reads first.
+    pub(super) fn prefetch(&self, wiring: &Wiring, tree: u32, spots: &[u32]) {
+        if let Some(tree) = self.tree(tree) {
+            tree.prefetch_slots(wiring, spots);
+        }
     }
 
     /// Starts to remember how switches were.
@@ -374,6 +384,9 @@ impl Ledger {
             let tree = run[0].tree;
             let (both, count) = planes.planes(tree);
             let ways = (planes.colour(tree), &both[..count]);
+            for touched in run {
+                wiring.prefetch(usize::from(touched.level), touched.place, both[0]);
+            }
             for touched in run {
                 let level = usize::from(touched.level);
                 self.after.clear();

@@ -1,7 +1,7 @@
 //! The fat tree in flat arrays: where hosts sit, which port leads where, which links are dead.
 
 use raddle_fabric::{CnTnMap, Fabric, NodeKind, Role};
-use raddle_units::{LinkId, NodeId, PortId};
+use raddle_units::{LinkId, NodeId, PortId, prefetch};
 
 use crate::multicast::{MulticastError, PortSet, UpLink, check_ports};
 
@@ -423,6 +423,16 @@ impl Wiring {
         let switch = self.switch(level, index, plane)?;
         let number = self.up_port(level, index, plane, j);
         (number != 0).then(|| PortId(fabric.first_port(switch).0 + u32::from(number) - 1))
+    }
+
+    /// Fetches the port of an L0 or L1 switch towards the root.
+    pub(super) fn prefetch(&self, level: usize, index: u32, plane: Plane) {
+        let row = index * self.m + plane.g;
+        match level {
+            0 => prefetch(&self.l0_up[row as usize]),
+            1 if self.p > 0 => prefetch(&self.l1_up[(row * self.p + plane.uplink) as usize]),
+            _ => {}
+        }
     }
 
     /// The ports of a switch towards these places below it. Missing links have no port.
