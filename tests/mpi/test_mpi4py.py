@@ -23,7 +23,11 @@ pytestmark = [pytest.mark.scale, needs("openmpi")]
 VERSION = "4.1.2"
 LEFT_OUT = ("test_spawn", "test_dynproc", "test_util_pool")
 """Modules that start or join other jobs (MPI_Comm_spawn, MPI_Comm_accept), or are futures on top of
-that: processes that mpirun of a lab did not start have no place in it."""
+that: processes that mpirun of a lab did not start have no place in it.
+
+Tests that fail without Raddle have to fail with it: windows of MPI_Win_allocate over TCP are none
+that Open MPI 4.1 can make between hosts (51 tests of test_win and test_util_sync).
+"""
 
 VERDICT = re.compile(r"^(test\w+ \([\w.]+\)).* \.\.\. .*?(ok|skipped|FAIL|ERROR|expected failure)")
 
@@ -96,16 +100,10 @@ def test_the_same_passes_and_skips(
             RADDLE_OFFLOAD="always", RADDLE_REPORT=str(report),
         )  # fmt: skip
         found[offload] = verdicts(folder, ranks)
-        assert done.returncode == 0, (done.stdout, done.stderr, failed(found[offload]))
+        assert done.returncode == 0, (done.stdout, done.stderr)
     assert found["off"] == found["sockets"]
     counts = Counter(found["sockets"][0].values())
     assert counts["ok"] > 1000, counts
     counters = json.loads(report.read_text())
     assert totals(counters, "offloaded").total() > 100
     assert totals(counters, "rounds")["fallbacks"] == 0
-
-
-def failed(found: list[dict[str, str]]) -> list[str]:
-    return sorted(
-        {name for rank in found for name, verdict in rank.items() if verdict in ("FAIL", "ERROR")}
-    )
