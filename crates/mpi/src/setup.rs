@@ -185,6 +185,9 @@ fn try_establish(
         _ => plain.least(status)?,
     };
     if least != FINE {
+        if let (Some(machine), Some(opened)) = (&mut machine, &opened) {
+            machine.cancel(&opened.socket);
+        }
         let code = usize::try_from(least).unwrap_or(0);
         return Ok(Err(Reason::ALL
             .get(code)
@@ -311,6 +314,14 @@ impl Machine {
         }
     }
 
+    /// Some rank cannot take part: switches that have the group already need not wait for its lease to end.
+    fn cancel(&mut self, socket: &UdpSocket) {
+        if let Self::Master(setup) = self {
+            setup.cancel(native::Reason::Unsupported);
+        }
+        self.transmit(socket, &mut [0; MESSAGE]);
+    }
+
     fn step(&mut self, socket: &UdpSocket, buffer: &mut [u8]) {
         while let Ok((length, from)) = socket.recv_from(buffer) {
             let (now, payload) = (clock::now(), &buffer[..length]);
@@ -331,6 +342,10 @@ impl Machine {
                 Self::Member(setup) => setup.handle_timeout(now),
             }
         }
+        self.transmit(socket, buffer);
+    }
+
+    fn transmit(&mut self, socket: &UdpSocket, buffer: &mut [u8]) {
         loop {
             let message = match self {
                 Self::Master(setup) => setup.poll_transmit(buffer),

@@ -67,6 +67,8 @@ pub struct Bridge {
     ageing: Span,
     moves: u64,
     unlearnt: u64,
+    /// Stations that were learnt, moved or forgotten.
+    changes: Vec<Station>,
 }
 
 impl Bridge {
@@ -78,6 +80,7 @@ impl Bridge {
             ageing,
             moves: 0,
             unlearnt: 0,
+            changes: Vec::new(),
         }
     }
 
@@ -119,10 +122,12 @@ impl Bridge {
         if let Some(entry) = self.addresses.get_mut(&station) {
             if entry.port != port {
                 self.moves += 1;
+                self.changes.push(station);
             }
             *entry = Entry { port, seen: now };
         } else if self.addresses.len() < MAX_ADDRESSES {
             self.addresses.insert(station, Entry { port, seen: now });
+            self.changes.push(station);
         } else {
             self.unlearnt += 1;
         }
@@ -136,21 +141,44 @@ impl Bridge {
         (now.since(entry.seen) <= self.ageing).then_some(entry.port)
     }
 
+    /// A station sent something that did not come through here, from where it is known to be.
+    pub fn refresh(&mut self, now: Time, station: Station) {
+        if let Some(entry) = self.addresses.get_mut(&station) {
+            entry.seen = now;
+        }
+    }
+
     /// Forgets stations that were silent for too long.
     pub fn forget_silent(&mut self, now: Time) {
         let ageing = self.ageing;
-        self.addresses
-            .retain(|_, entry| now.since(entry.seen) <= ageing);
+        self.forget(|entry| now.since(entry.seen) > ageing);
     }
 
     /// Forgets all stations of a port, which has gone.
     pub fn forget_port(&mut self, port: Port) {
-        self.addresses.retain(|_, entry| entry.port != port);
+        self.forget(|entry| entry.port == port);
     }
 
     /// Forgets everything: `now` begins anew.
     pub fn clear(&mut self) {
-        self.addresses.clear();
+        self.forget(|_| true);
+    }
+
+    fn forget(&mut self, which: impl Fn(&Entry) -> bool) {
+        let changes = &mut self.changes;
+        self.addresses.retain(|station, entry| {
+            let goes = which(entry);
+            if goes {
+                changes.push(*station);
+            }
+            !goes
+        });
+    }
+
+    /// The next station that was learnt, has moved, or was forgotten since it was asked for last; in no order.
+    #[inline]
+    pub fn take_change(&mut self) -> Option<Station> {
+        self.changes.pop()
     }
 
     /// Stations known.
@@ -285,6 +313,43 @@ mod tests {
         assert_eq!(bridge.find(later, station(1)), None);
         bridge.forget_silent(later);
         assert!(bridge.is_empty());
+    }
+
+    #[test]
+    fn who_is_heard_elsewhere_is_not_forgotten() {
+        let mut bridge = bridge();
+        let (heard, silent) = (station(1), station(2));
+        for (station, port) in [(heard, 0), (silent, 1)] {
+            bridge.handle_frame(Time::ZERO, Port(port), station, MacAddress::BROADCAST);
+        }
+        bridge.refresh(Time::ZERO + AGEING, heard);
+        bridge.refresh(Time::ZERO + AGEING, station(3));
+        let later = Time::ZERO + AGEING + Span(1);
+        bridge.forget_silent(later);
+        assert_eq!(bridge.find(later, heard), Some(Port(0)));
+        assert_eq!(bridge.len(), 1);
+    }
+
+    #[test]
+    fn changes_are_told_once() {
+        let mut bridge = bridge();
+        let told = |bridge: &mut Bridge| {
+            let mut all: Vec<_> = std::iter::from_fn(|| bridge.take_change()).collect();
+            all.sort_unstable_by_key(|station| station.mac.0);
+            all
+        };
+        let (a, b) = (station(1), station(2));
+        bridge.handle_frame(Time::ZERO, Port(0), a, b.mac);
+        bridge.handle_frame(Time::ZERO, Port(1), b, a.mac);
+        assert_eq!(told(&mut bridge), [a, b]);
+        bridge.handle_frame(Time::ZERO, Port(0), a, b.mac);
+        assert_eq!(told(&mut bridge), [], "nothing new");
+        bridge.handle_frame(Time::ZERO, Port(2), a, b.mac);
+        assert_eq!(told(&mut bridge), [a], "it moved");
+        bridge.forget_port(Port(1));
+        assert_eq!(told(&mut bridge), [b]);
+        bridge.clear();
+        assert_eq!(told(&mut bridge), [a]);
     }
 
     #[test]

@@ -30,6 +30,7 @@ struct SwitchFile {
     mac: Option<String>,
     tier: u8,
     backend: Option<Backend>,
+    forward: Option<Forwarding>,
     secret_file: String,
     spin: Option<Span>,
     ageing: Option<Span>,
@@ -101,6 +102,17 @@ impl Backend {
     }
 }
 
+/// What forwards ordinary frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Forwarding {
+    /// The switch's own bridge.
+    #[default]
+    Core,
+    /// The program in the kernel, between stations that the bridge knows.
+    Kernel,
+}
+
 /// How logs look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
@@ -149,6 +161,8 @@ pub struct Config {
     pub tier: u8,
     /// What moves frames.
     pub backend: Backend,
+    /// What forwards ordinary frames.
+    pub forward: Forwarding,
     /// The file with the site's secret.
     pub secret_file: String,
     /// How long to look for frames before sleeping.
@@ -262,6 +276,15 @@ fn check(
             return Err(wrong(key, format!("outside of {least}..{most}")));
         }
     }
+    let (backend, forward) = (
+        file.backend.unwrap_or_default(),
+        file.forward.unwrap_or_default(),
+    );
+    if forward == Forwarding::Kernel && (backend != Backend::Xdp || file.faults.is_some()) {
+        let message =
+            "the kernel forwards with backend = \"xdp\", and knows no [faults]".to_owned();
+        return Err(wrong("forward", message).with_hint("remove `forward`, or write \"core\""));
+    }
     if let Some(key) = file.faults.and_then(|faults| faults.wrong_key()) {
         let message = "a part is a number from 0 to 1".to_owned();
         return Err(value_error(root.locate(&["faults", key]), key, message));
@@ -272,7 +295,8 @@ fn check(
         address,
         mac,
         tier: file.tier,
-        backend: file.backend.unwrap_or_default(),
+        backend,
+        forward,
         secret_file,
         spin: file.spin.unwrap_or(Span::from_us(200)),
         ageing: file.ageing.unwrap_or(Span::from_ms(300_000)),
@@ -394,7 +418,7 @@ uplink = true
     #[test]
     fn errors_say_where_what_and_how_to_cure_it() {
         // (what to replace, by what, words of the message)
-        let cases: [(&str, &str, &[&str]); 15] = [
+        let cases: [(&str, &str, &[&str]); 16] = [
             (
                 "schema = 1",
                 "schema = 2",
@@ -428,6 +452,11 @@ uplink = true
                 "tier = 1",
                 "tier = 1\nbackend = \"socket\"",
                 &["unknown `backend` `socket`", "`sockets`"],
+            ),
+            (
+                "tier = 1",
+                "tier = 1\nforward = \"kernel\"",
+                &["tor1.toml:6:", "`forward`", "backend = \"xdp\""],
             ),
             (
                 "tier = 1",

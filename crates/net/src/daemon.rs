@@ -64,6 +64,8 @@ pub struct Daemon {
     draining: Option<Time>,
     next_tick: Time,
     next_look: Time,
+    /// When the fast path is asked next whom it has heard.
+    next_refresh: Time,
 }
 
 impl Daemon {
@@ -110,6 +112,7 @@ impl Daemon {
             draining: None,
             next_tick: Time::ZERO,
             next_look: Time::ZERO,
+            next_refresh: Time::ZERO,
         };
         daemon.tick(Time::ZERO)?;
         Ok(daemon)
@@ -138,6 +141,7 @@ impl Daemon {
                 self.node.switch.handle_timeout(now);
             }
             self.flush(now);
+            self.tell_stations(now);
             while let Some(event) = self.node.switch.poll_event() {
                 self.handle_event(now, &event);
             }
@@ -260,6 +264,18 @@ impl Daemon {
         self.routes = routes;
     }
 
+    /// Tells the fast path which stations have moved, come or gone.
+    #[inline]
+    fn tell_stations(&mut self, now: Time) {
+        while let Some(station) = self.node.bridge.take_change() {
+            let Some(fast) = &mut self.fast else {
+                continue;
+            };
+            let port = self.node.bridge.find(now, station);
+            fast.station_changed(station, port.and_then(|port| self.ports.interface(port)));
+        }
+    }
+
     /// Sends what is to go out.
     #[inline]
     fn flush(&mut self, now: Time) {
@@ -366,6 +382,14 @@ impl Daemon {
                 }
             }
         }
+        if let Some(fast) = &mut self.fast
+            && now >= self.next_refresh
+        {
+            self.next_refresh = now + Span(self.config.ageing.0 / 4);
+            for station in fast.heard() {
+                self.node.bridge.refresh(now, station);
+            }
+        }
         self.node.forget_silent(now);
         self.tell_routes(now);
         if let Some(fast) = &mut self.fast {
@@ -392,7 +416,7 @@ impl Daemon {
         self.node.neighbours.clear();
         self.clock = Clock::start();
         self.spin.restart();
-        (self.next_tick, self.next_look) = (Time::ZERO, Time::ZERO);
+        (self.next_tick, self.next_look, self.next_refresh) = (Time::ZERO, Time::ZERO, Time::ZERO);
         self.draining = None;
         Ok(())
     }

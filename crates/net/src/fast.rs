@@ -1,7 +1,7 @@
 //! The seam for a fast path in the kernel: what the switch tells it, and what it reports.
 //!
-//! A fast path sits below the switch's sockets on the same interfaces. It may answer steady rounds of groups by itself;
-//! every frame that it does not take must reach the sockets unchanged. All calls come from the switch's thread, none of
+//! A fast path sits below the switch's sockets on the same interfaces. It may answer steady rounds of groups by itself,
+//! and forward ordinary frames; every frame that it does not take must reach the sockets unchanged. All calls come from the switch's thread, none of
 //! them per packet.
 
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use raddle_offload::switch::SwitchEvent;
 use raddle_units::Time;
 use raddle_wire::MacAddress;
 
-use crate::bridge::Port;
+use crate::bridge::{Port, Station};
 
 /// An interface that is a port of the switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +106,13 @@ pub trait FastPath {
 
     /// A neighbour was learnt, has moved, or is forgotten (`None`).
     fn route_changed(&mut self, address: Ipv4Addr, route: Option<Route>);
+
+    /// A station was learnt behind an interface, has moved there, or is forgotten (`None`). Ordinary frames between
+    /// known stations need not reach the sockets.
+    fn station_changed(&mut self, station: Station, interface: Option<u32>);
+
+    /// Stations of which the sockets did not see every frame: those that sent some since the last time.
+    fn heard(&mut self) -> Vec<Station>;
 
     /// Called a few times per second: whatever must be copied between kernel and core.
     fn tick(&mut self, now: Time);

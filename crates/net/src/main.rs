@@ -22,7 +22,7 @@ use std::{
 use clap::{Args, Parser, Subcommand};
 use raddle_files::DiskFiles;
 use raddle_net::{
-    config::{Backend, Config, LogFormat, LogLevel},
+    config::{Backend, Config, Forwarding, LogFormat, LogLevel},
     control,
     daemon::{Daemon, epoch},
     fast::FastPath,
@@ -239,7 +239,10 @@ fn fast_path(config: &Config, epoch: u32) -> Result<Box<dyn FastPath>, Failure> 
             let hint = "\n  hint: XDP needs root, or the capabilities cap_bpf, cap_net_admin and cap_perfmon, and Linux 5.18";
             Failure::system("xdp", format!("{error}{hint}"))
         })?;
-    Ok(Box::new(path))
+    Ok(Box::new(match config.forward {
+        Forwarding::Core => path,
+        Forwarding::Kernel => path.forwarding(),
+    }))
 }
 
 #[cfg(not(raddle_xdp))]

@@ -13,6 +13,7 @@
 #define BODY (OPERANDS * CELL)
 #define MESSAGE (HEADER + BODY)
 #define GROUPS 256
+#define STATIONS 16384 /* as many as the bridge of the core learns */
 
 /* Numbers of the messages of a group that the program handled itself, in the order of `enum count`. */
 enum count {
@@ -115,6 +116,17 @@ struct exit {
 	__u8 mac[6];
 	__be16 port;
 	__u32 address;
+};
+
+/* A hardware address that the core's bridge has learnt, without a VLAN. */
+struct station_key {
+	__u8 mac[6];
+	__u16 zero;
+};
+
+struct station {
+	__u32 interface;
+	__u32 heard;            /* sent something since the core asked last */
 };
 
 struct traffic {

@@ -177,6 +177,8 @@ INLINE void count_frame(__u32 interface, __u64 received, __u64 sent)
 	t->sent_bytes += sent;
 }
 
+#include "forward.h"
+
 /* ---- tags ---- */
 
 struct hashing {
@@ -666,8 +668,8 @@ INLINE int begun(const struct group *g, __u32 round)
 	return 1;
 }
 
-SEC("xdp.frags")
-int raddle_switch(struct xdp_md *ctx)
+/* Messages of steady rounds. */
+INLINE int compute(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	const struct ethhdr *eth = data;
@@ -764,6 +766,14 @@ int raddle_switch(struct xdp_md *ctx)
 	if (action != XDP_PASS)
 		count_frame(ctx->ingress_ifindex, frame, 0);
 	return action;
+}
+
+SEC("xdp.frags")
+int raddle_switch(struct xdp_md *ctx)
+{
+	const int action = compute(ctx);
+
+	return action == XDP_PASS ? forward(ctx) : action;
 }
 
 /* Runs for each copy of a result, before it leaves by a child's interface. */

@@ -8,7 +8,7 @@ from raddle.errors import LabError
 from raddle.lab.namespaces import Holder
 from raddle.lab.topology import Switch, Topology
 
-__all__ = ["build_bridges", "build_links", "remove_bridges", "set_gro"]
+__all__ = ["build_bridges", "build_links", "remove_bridges", "set_host_offloads"]
 
 BRIDGE = "br0"
 QUEUE_MS = 50
@@ -67,13 +67,19 @@ def remove_bridges(switches: Iterable[Switch], holders: Mapping[str, Holder]) ->
     _batches([(holders[switch.name], "ip", line) for switch in switches], "bridges")
 
 
-def set_gro(topology: Topology, holders: Mapping[str, Holder], *, on: bool) -> None:
-    """Switch generic receive offload at the hosts: a veth takes frames that XDP redirects to it
-    only if its own end has a NAPI context, which this gives it. Off is what veth begins with.
+def set_host_offloads(
+    topology: Topology, holders: Mapping[str, Holder], *, redirected: bool
+) -> None:
+    """Set hosts up for frames that XDP redirects, or back to what a veth begins with.
+
+    A veth takes such frames only if its own end has a NAPI context, which generic receive offload
+    gives it. And the kernel forgets on the way that a checksum is still to be filled in: hosts
+    complete theirs.
     """
-    state = "on" if on else "off"
+    gro, tx = ("on", "off") if redirected else ("off", "on")
     script = [
-        f"nsenter --target {holders[host.name].process} --net ethtool -K e{rail} gro {state}"
+        f"nsenter --target {holders[host.name].process} --net "
+        f"ethtool -K e{rail} gro {gro} tx {tx} > /dev/null"
         for host in topology.hosts
         for rail in range(topology.spec.rails)
     ]

@@ -32,7 +32,7 @@ def change(
         network.remove_bridges(topology.switches, holders)
     stop(running.values())
     if (to is Backend.XDP) != (known and before is Backend.XDP):
-        network.set_gro(topology, holders, on=to is Backend.XDP)
+        network.set_host_offloads(topology, holders, redirected=to is Backend.XDP)
     if to is Backend.OFF:
         network.build_bridges(topology.switches, holders)
         state.write_backend(to, {})
@@ -103,6 +103,7 @@ def _config(state: State, switch: Switch, backend: Backend) -> str:
             "mac": switch.mac,
             "tier": switch.tier,
             "backend": backend.value,
+            **({"forward": "kernel"} if backend is Backend.XDP else {}),
             "secret_file": str(state.secret),
             "metrics": f"127.0.0.1:{METRICS_PORT}",
             "status": str(status_socket(state, switch.name)),

@@ -164,6 +164,22 @@ pub(super) struct Exit {
     pub(super) address: u32,
 }
 
+/// Key of the map `stations`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StationKey {
+    pub(super) mac: [u8; 6],
+    pub(super) zero: u16,
+}
+
+/// Where a station is, and whether it sent something that the sockets did not see since it was asked last.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StationPlace {
+    pub(super) interface: u32,
+    pub(super) heard: u32,
+}
+
 /// Frames of an interface that the sockets did not see.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -183,6 +199,8 @@ unsafe impl Pod for Slot {}
 unsafe impl Pod for ExitKey {}
 unsafe impl Pod for Exit {}
 unsafe impl Pod for Traffic {}
+unsafe impl Pod for StationKey {}
+unsafe impl Pod for StationPlace {}
 
 const _: () = {
     // No padding anywhere: the sizes are the sums of the fields.
@@ -192,4 +210,5 @@ const _: () = {
     );
     assert!(size_of::<Slot>() == 8 + 8 + 8 + 8 + 312 + INPUTS * CELL + 8);
     assert!(size_of::<Exit>() == 12 && size_of::<ExitKey>() == 12 && size_of::<Start>() == 16);
+    assert!(size_of::<StationKey>() == 8 && size_of::<StationPlace>() == 8);
 };

@@ -9,11 +9,13 @@ use aya::{
     programs::ProgramFd,
     util::nr_cpus,
 };
+use raddle_wire::MacAddress;
 
 use super::layout::{
-    CHILDREN, Count, Exit, ExitKey, GROUPS, Group, GroupKey, Slot, Start, Traffic,
+    CHILDREN, Count, Exit, ExitKey, GROUPS, Group, GroupKey, Slot, Start, StationKey, StationPlace,
+    Traffic,
 };
-use crate::fast::FastPort;
+use crate::{bridge::Station, fast::FastPort};
 
 /// What was counted for a group or job, in the order of [`Count`].
 pub(super) type Totals = [u64; Count::ALL.len()];
@@ -28,6 +30,7 @@ pub(super) struct Maps {
     slots: Array<MapData, Slot>,
     counts: PerCpuArray<MapData, u64>,
     ports: PerCpuHashMap<MapData, u32, Traffic>,
+    stations: HashMap<MapData, StationKey, StationPlace>,
     children: ArrayOfMaps<MapData, DevMap<MapData>>,
     /// What the entries of `children` hold.
     sets: Vec<Set>,
@@ -56,6 +59,7 @@ impl Maps {
             slots: take("slots")?.try_into()?,
             counts: take("counts")?.try_into()?,
             ports: take("ports")?.try_into()?,
+            stations: take("stations")?.try_into()?,
             children: take("children")?.try_into()?,
             sets: Vec::new(),
         })
@@ -129,6 +133,46 @@ impl Maps {
                 set.interfaces.clear();
             }
         }
+    }
+
+    /// Tells the program behind which interface a station is. What the tables have no room for, the core forwards.
+    pub(super) fn set_station(&mut self, station: Station, interface: Option<u32>) {
+        let key = StationKey {
+            mac: station.mac.0,
+            zero: 0,
+        };
+        // An entry that is not there need not be removed.
+        let _ = match interface {
+            Some(interface) => {
+                let place = StationPlace {
+                    interface,
+                    heard: 0,
+                };
+                self.stations.insert(key, place, 0)
+            }
+            None => self.stations.remove(&key),
+        };
+    }
+
+    /// Stations whose frames the program forwarded since the last time.
+    pub(super) fn heard(&mut self) -> Vec<Station> {
+        let heard: Vec<_> = self
+            .stations
+            .iter()
+            .filter_map(Result::ok)
+            .filter(|(_, place)| place.heard != 0)
+            .collect();
+        for (key, place) in &heard {
+            let place = StationPlace { heard: 0, ..*place };
+            let _ = self.stations.insert(key, place, 0);
+        }
+        heard
+            .into_iter()
+            .map(|(key, _)| Station {
+                mac: MacAddress(key.mac),
+                vlan: 0,
+            })
+            .collect()
     }
 
     /// Begins to count the frames of an interface; those counted before stay.

@@ -29,7 +29,10 @@ use self::{
     maps::{Maps, Totals},
     mirror::Places,
 };
-use crate::fast::{FastCounters, FastPath, FastPathError, FastPort, Identity, Link, Route};
+use crate::{
+    bridge::Station,
+    fast::{FastCounters, FastPath, FastPathError, FastPort, Identity, Link, Route},
+};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/raddle.bpf.o"));
 
@@ -98,6 +101,8 @@ pub struct XdpPath {
     retired: Vec<Group>,
     /// Counters of groups that are gone, by job.
     gone: Vec<(u32, Totals)>,
+    /// Whether it forwards ordinary frames too.
+    forwards: bool,
 }
 
 impl XdpPath {
@@ -133,7 +138,16 @@ impl XdpPath {
             slots,
             retired: Vec::new(),
             gone: Vec::new(),
+            forwards: false,
         })
+    }
+
+    /// The program is to forward frames between stations that the core knows (`docs/switch.md` says which). Every host
+    /// must take frames that a program redirects to it.
+    #[must_use]
+    pub const fn forwarding(mut self) -> Self {
+        self.forwards = true;
+        self
     }
 
     /// The core has installed a group. The program answers its rounds from the first one on that begins after the
@@ -421,6 +435,21 @@ impl FastPath for XdpPath {
             }
         }
         self.place_all();
+    }
+
+    fn station_changed(&mut self, station: Station, interface: Option<u32>) {
+        if self.forwards && station.vlan == 0 {
+            let interface = interface.filter(|index| self.works(*index));
+            self.maps.set_station(station, interface);
+        }
+    }
+
+    fn heard(&mut self) -> Vec<Station> {
+        if self.forwards {
+            self.maps.heard()
+        } else {
+            Vec::new()
+        }
     }
 
     fn tick(&mut self, _now: Time) {

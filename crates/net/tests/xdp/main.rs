@@ -9,6 +9,7 @@
 )]
 
 mod cases;
+mod forwarding;
 mod model;
 mod shapes;
 mod world;
@@ -104,6 +105,20 @@ fn rounds_that_the_core_has_seen_stay_with_it() {
 fn a_group_that_is_gone_leaves_nothing() {
     if alone("a_group_that_is_gone_leaves_nothing") {
         cases::install_and_free(&mut World::new(64));
+    }
+}
+
+#[test]
+fn frames_between_known_stations_are_forwarded_unless_the_core_may_need_them() {
+    if alone("frames_between_known_stations_are_forwarded_unless_the_core_may_need_them") {
+        forwarding::between_known_stations(&mut World::forwarding());
+    }
+}
+
+#[test]
+fn strangers_are_left_to_the_core() {
+    if alone("strangers_are_left_to_the_core") {
+        forwarding::strangers(&mut World::forwarding());
     }
 }
 

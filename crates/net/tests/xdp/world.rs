@@ -17,6 +17,8 @@ pub(crate) const PARENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 pub(crate) const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 /// Life of the switch.
 pub(crate) const EPOCH: u32 = 77;
+/// Index of the interface by which frames seem to come: the kernel runs programs as on the loopback interface.
+pub(crate) const INGRESS: u32 = 1;
 /// Interfaces: one for each possible child, and one for the parent.
 const PORTS: u16 = 33;
 
@@ -67,6 +69,26 @@ impl World {
         }
         world.know(PARENT, PORTS - 1);
         world
+    }
+
+    /// The same for a program that forwards ordinary frames too.
+    pub(crate) fn forwarding() -> Self {
+        let Self { fast, interfaces } = Self::new(64);
+        let mut fast = fast.forwarding();
+        let loopback = Link {
+            port: Port(PORTS),
+            interface: "lo".to_owned(),
+            index: INGRESS,
+            uplink: false,
+        };
+        fast.link_up(&loopback)
+            .expect("the generic mode works everywhere");
+        Self { fast, interfaces }
+    }
+
+    /// The index of a port's interface.
+    pub(crate) fn interface(&self, port: u16) -> u32 {
+        self.interfaces[usize::from(port)]
     }
 
     /// Tells the program where a neighbour is.

@@ -1,0 +1,83 @@
+/* Frames from one station to another, both of which the core's bridge has learnt: forwarded without waking the core.
+ *
+ * Only what cannot need the core: IPv4 over plain Ethernet, TCP, UDP and ICMP, whole, of at most 1514 bytes, with
+ * complete checksums. A station that turns up behind another port goes to the core, which learns it.
+ */
+#ifndef RADDLE_FORWARD_H
+#define RADDLE_FORWARD_H
+
+#include <linux/tcp.h>
+
+#define QUERY 1
+#define LONGEST 1514
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, STATIONS);
+	__type(key, struct station_key);
+	__type(value, struct station);
+} stations SEC(".maps");
+
+/* Whether a checksum is only that of the pseudo-header (RFC 9293, 3.1), as hosts on the same machine leave it for a
+ * card to complete: then the sockets must see the frame, which are told. A complete sum looks like that once in 65,536
+ * times, and takes the longer way.
+ */
+INLINE int is_partial(const struct iphdr *ip, __u16 check)
+{
+	__u32 sum = bpf_htons(ip->protocol) + bpf_htons(bpf_ntohs(ip->tot_len) - sizeof *ip);
+
+	sum += (ip->saddr >> 16) + (ip->saddr & 0xffff) + (ip->daddr >> 16) + (ip->daddr & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	return check == (__u16)sum;
+}
+
+INLINE int forward(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const __u64 length = bpf_xdp_get_buff_len(ctx);
+	const struct ethhdr *eth = data;
+	const struct iphdr *ip = data + sizeof *eth;
+	const void *above = data + sizeof *eth + sizeof *ip;
+	struct station_key from = {}, to = {};
+	struct station *sender, *receiver;
+
+	if (above > end || length > LONGEST)
+		return XDP_PASS;
+	if (eth->h_dest[0] & 1 || eth->h_proto != bpf_htons(ETH_P_IP) || *(const __u8 *)ip != 0x45 ||
+	    ip->frag_off & bpf_htons(0xbfff))
+		return XDP_PASS;
+	if (ip->protocol == IPPROTO_TCP) {
+		const struct tcphdr *tcp = above;
+
+		if ((void *)(tcp + 1) > end || is_partial(ip, tcp->check))
+			return XDP_PASS;
+	} else if (ip->protocol == IPPROTO_UDP) {
+		const struct udphdr *udp = above;
+		const struct header *h = (void *)(udp + 1);
+
+		if ((void *)(udp + 1) > end || is_partial(ip, udp->check))
+			return XDP_PASS;
+		/* A query that crosses is the core's: it rewrites it. */
+		if ((void *)&h->flags <= end && h->magic == bpf_htons(MAGIC) && h->version == VERSION &&
+		    h->kind == QUERY)
+			return XDP_PASS;
+	} else if (ip->protocol != IPPROTO_ICMP) {
+		return XDP_PASS;
+	}
+	__builtin_memcpy(from.mac, eth->h_source, 6);
+	__builtin_memcpy(to.mac, eth->h_dest, 6);
+	sender = bpf_map_lookup_elem(&stations, &from);
+	if (!sender || sender->interface != ctx->ingress_ifindex)
+		return XDP_PASS;
+	receiver = bpf_map_lookup_elem(&stations, &to);
+	if (!receiver || receiver->interface == ctx->ingress_ifindex)
+		return XDP_PASS;
+	if (!sender->heard)
+		sender->heard = 1;
+	count_frame(ctx->ingress_ifindex, length, 0);
+	count_frame(receiver->interface, 0, length);
+	return bpf_redirect(receiver->interface, 0);
+}
+
+#endif
