@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Measure in-network Allreduce against plain MPI in a lab: limit and measured value of each ratio.
 
-Every comparison is paired and interleaved: plain and offloaded runs alternate in the same lab, and
-whoever begins alternates too. It holds when the median of at least 20 ratios is inside the limit
-and its bootstrap 95 % interval is narrower than 10 %; a wider one is "not measured", never a pass.
+Every comparison is paired and interleaved: plain and offloaded runs alternate in two labs of the
+same shape, and whoever begins alternates too. Allreduce programs run side by side and take turns of
+about a second, asleep in between, so that the machine's moods hit both of a pair; all of them start
+anew several times. A comparison holds when the median of at least 20 ratios is inside the limit and
+its bootstrap 95 % interval is narrower than 10 %; a wider one is "not measured", never a pass.
 While an interval is too wide, pairs are added, up to three times as many: the width alone decides.
 Needs root, Open MPI, and what `make build` builds. Leaves out/bench-mpi.json; exit status 1 if a
 ratio does not hold.
@@ -14,15 +16,20 @@ import json
 import math
 import os
 import platform
+import re
+import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
+from threading import Timer
+from typing import Any, Self
 
 from pairs import FEWEST_PAIRS, Comparison, Verdict, compare
 
@@ -36,11 +43,14 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "benches" / "mpi" / "allreduce.c"
 NAME = "bench-mpi"
 SIZES = (4, 8, 16, 32, 64, 128, 256)
-ITERATIONS = {4: 4000, 9: 2000, 16: 1000}
-"""Allreduces of a size in a run, by hosts."""
+ITERATIONS = {4: 1000, 9: 300, 16: 150}
+"""Allreduces of a size in a turn, by hosts."""
+
+TURNS = 5
+"""Turns of a program until it starts anew."""
 
 LONG = 65_536
-LONG_ITERATIONS = 300
+LONG_ITERATIONS = {4: 300, 9: 100, 16: 50}
 ALGORITHMS = range(1, 7)
 """Allreduce algorithms of Open MPI's `tuned`: linear to Rabenseifner."""
 
@@ -54,45 +64,48 @@ PARTS = ("small", "long", "foam")
 FOAM_STEPS = 50
 FOAM_ENVIRONMENT = {"WM_PROJECT_DIR": "/usr/share/openfoam"}
 PATIENCE_S = 600
+OUT = ROOT / "out"
+RESIDUALS = re.compile(r"Time =|.*(Solving for|Courant|continuity errors)")
+"""Lines of an icoFoam log that the solution decides, and not the clock."""
 
 MOST_TIMES = 3
 """Most pairs, in multiples of what is asked for."""
 
 Times = dict[int, float]
 Judge = Callable[[list[dict[str, Times]]], list[Comparison]]
+Start = Callable[[], AbstractContextManager[Mapping[str, Callable[[], Times]]]]
 
 
 @dataclass(frozen=True)
-class Bench:
-    """The lab, the program, and how much is measured."""
+class Leg:
+    """One side of a comparison: a program of MPI, and how it is run."""
 
     lab: Lab
-    backend: Backend
-    program: Path
-    pairs: int
+    hosts: int
+    mpi_args: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
 
-    def run(
-        self,
-        hosts: int,
-        backend: Backend,
-        words: list[str],
-        mpi_args: str = "",
-        variables: Mapping[str, str] | None = None,
-    ) -> tuple[str, float]:
-        """What a program prints under MPI, and how long mpirun took in seconds."""
+    @contextmanager
+    def command(self, words: list[str]) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """The command that runs a program so, and its environment."""
         run = MpiRun(
-            hosts=self.lab.topology.hosts[:hosts],
-            ppn=(1,) * hosts,
-            backend=backend,
+            hosts=self.lab.topology.hosts[: self.hosts],
+            ppn=(1,) * self.hosts,
+            backend=self.lab.backend,
             program=tuple(words),
             mode=Mode.NODE,
-            mpi_args=tuple(mpi_args.split()),
+            mpi_args=tuple(self.mpi_args.split()),
         )
         with prepared(self.lab, run) as (command, environment):
+            yield command, {**environment, **FOAM_ENVIRONMENT, **self.variables}
+
+    def run(self, words: list[str]) -> tuple[str, float]:
+        """What a program prints under MPI, and how long mpirun took in seconds."""
+        with self.command(words) as (command, environment):
             begun = time.monotonic()
             done = subprocess.run(
-                command, env={**environment, **FOAM_ENVIRONMENT, **(variables or {})},
-                capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+                command, env=environment, capture_output=True, text=True, check=False,
+                timeout=PATIENCE_S,
             )  # fmt: skip
             seconds = time.monotonic() - begun
         if done.returncode != 0:
@@ -100,29 +113,84 @@ class Bench:
             raise LabError(msg)
         return done.stdout, seconds
 
-    def times(
-        self,
-        hosts: int,
-        backend: Backend,
-        sizes: tuple[int, ...],
-        mpi_args: str = "",
-        variables: Mapping[str, str] | None = None,
-    ) -> Times:
-        """Median of Allreduce in us, by size."""
-        iterations = ITERATIONS[hosts] if sizes is SIZES else LONG_ITERATIONS
-        words = [str(self.program), "-n", str(iterations), *map(str, sizes)]
-        out, _ = self.run(hosts, backend, words, mpi_args, variables)
-        rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-        return {row["bytes"]: row["median_us"] for row in rows}
+
+class Sleeper:
+    """An Allreduce program that measures when it is given a turn, and sleeps in between."""
+
+    def __init__(self, leg: Leg, program: Path, iterations: int, sizes: tuple[int, ...]) -> None:
+        """Name what runs; it starts when the context is entered."""
+        self.leg, self.sizes = leg, sizes
+        self.fifo = OUT / f"turn-{secrets.token_hex(4)}"
+        self.words = [str(program), "-n", str(iterations), "-t", str(self.fifo)]
+        self.words += map(str, sizes)
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        with ExitStack() as stack:
+            os.mkfifo(self.fifo)
+            stack.callback(self.fifo.unlink)
+            # Open for both, so that neither side waits for the other nor sees an end.
+            self.pipe = os.open(self.fifo, os.O_RDWR)
+            stack.callback(os.close, self.pipe)
+            command, environment = stack.enter_context(self.leg.command(self.words))
+            self.said = stack.enter_context(tempfile.TemporaryFile("w+"))
+            self.process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=self.said, text=True
+            )
+            stack.callback(self._end)
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let it end."""
+        self.stack.close()
+
+    def _end(self) -> None:
+        os.write(self.pipe, b"q" * self.leg.hosts)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.terminate()
+            self.process.wait()
+
+    def turn(self) -> Times:
+        """Median of an Allreduce in us, by size."""
+        os.write(self.pipe, b"." * self.leg.hosts)
+        times: Times = {}
+        limit = Timer(PATIENCE_S, self.process.terminate)
+        limit.start()
+        try:
+            while len(times) < len(self.sizes):
+                line = self.process.stdout.readline() if self.process.stdout else ""
+                if not line:
+                    self.said.seek(0)
+                    msg = f"{' '.join(self.words)} ended early:\n{self.said.read()[-1500:]}"
+                    raise LabError(msg)
+                if line.startswith("{"):
+                    row = json.loads(line)
+                    times[row["bytes"]] = row["median_us"]
+        finally:
+            limit.cancel()
+        return times
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A lab of the kernel's bridges, one of our switches, the program, and how much is measured."""
+
+    plain: Lab
+    offload: Lab
+    program: Path
+    pairs: int
 
     def allreduce(self, hosts: int, at_least: float) -> list[Comparison]:
         """Small sizes against the default of Open MPI and its best forced algorithm."""
         forced = self._best_algorithm(hosts)
         say(f"{hosts} hosts: the best forced algorithm is {forced}")
-        legs: dict[str, Callable[[], Times]] = {
-            "default": lambda: self.times(hosts, Backend.OFF, SIZES),
-            "forced": lambda: self.times(hosts, Backend.OFF, SIZES, force(forced)),
-            "offload": lambda: self.times(hosts, self.backend, SIZES),
+        legs = {
+            "default": Leg(self.plain, hosts),
+            "forced": Leg(self.plain, hosts, force(forced)),
+            "offload": Leg(self.offload, hosts),
         }
 
         def judge(rounds: list[dict[str, Times]]) -> list[Comparison]:
@@ -136,7 +204,7 @@ class Bench:
                 for size in SIZES
             ]
 
-        return self._alternate(f"{hosts} hosts", legs, judge)
+        return self._by_turns(f"{hosts} hosts", legs, ITERATIONS[hosts], SIZES, judge)
 
     def elsewhere(self, hosts: int) -> list[Comparison]:
         """A size at which offload is not to help: the library may cost little.
@@ -144,60 +212,86 @@ class Bench:
         Both run over the same switches. Against the kernel's bridge one would measure how fast a
         software switch forwards, which no network card asks.
         """
-        legs: dict[str, Callable[[], Times]] = {
-            "plain": lambda: self.times(hosts, self.backend, (LONG,), variables=DISABLED),
-            "offload": lambda: self.times(hosts, self.backend, (LONG,)),
+        legs = {
+            "plain": Leg(self.offload, hosts, variables=DISABLED),
+            "offload": Leg(self.offload, hosts),
         }
-        return self._alternate(
-            f"{hosts} hosts, {LONG} B",
-            legs,
-            ratio_of(f"{hosts} hosts, {LONG} B, not to be slower", LEAST_ELSEWHERE, LONG),
-        )
+        what = f"{hosts} hosts, {LONG} B"
+        judge = ratio_of(f"{what}, not to be slower", LEAST_ELSEWHERE, LONG)
+        return self._by_turns(what, legs, LONG_ITERATIONS[hosts], (LONG,), judge)
 
     def foam(self, hosts: int, case: Path, at_least: float) -> tuple[list[Comparison], bool]:
         """OpenFOAM's icoFoam: wall time, and whether all residual logs are identical."""
         logs: set[str] = set()
         words = ["icoFoam", "-parallel", "-case", str(case)]
 
-        def leg(backend: Backend) -> Callable[[], Times]:
+        def leg(lab: Lab) -> Callable[[], Times]:
             def run() -> Times:
-                log, seconds = self.run(hosts, backend, words)
-                figures = ("Time =", "Solving for", "Courant", "continuity errors")
-                kept = [line for line in log.splitlines() if any(f in line for f in figures)]
-                logs.add("\n".join(kept))
+                log, seconds = Leg(lab, hosts).run(words)
+                logs.add("\n".join(filter(RESIDUALS.match, log.splitlines())))
                 return {0: seconds}
 
             return run
 
-        found = self._alternate(
+        found = alternate(
             f"icoFoam, {hosts} hosts",
-            {"plain": leg(Backend.OFF), "offload": leg(self.backend)},
+            self.pairs,
+            lambda: nullcontext({"plain": leg(self.plain), "offload": leg(self.offload)}),
+            self.pairs,
             ratio_of(f"icoFoam cavity, {hosts} hosts", at_least, 0),
         )
         return found, len(logs) == 1
 
     def _best_algorithm(self, hosts: int) -> int:
-        totals = {
-            number: sum(self.times(hosts, Backend.OFF, SIZES, force(number)).values())
-            for number in ALGORITHMS
-        }
+        totals = {}
+        for number in ALGORITHMS:
+            leg = Leg(self.plain, hosts, force(number))
+            with Sleeper(leg, self.program, ITERATIONS[hosts], SIZES) as sleeper:
+                totals[number] = sum(sleeper.turn().values())
         return min(totals, key=lambda number: totals[number])
 
-    def _alternate(
-        self, what: str, legs: dict[str, Callable[[], Times]], judge: Judge
+    def _by_turns(
+        self,
+        what: str,
+        legs: Mapping[str, Leg],
+        iterations: int,
+        sizes: tuple[int, ...],
+        judge: Judge,
     ) -> list[Comparison]:
-        """Run all legs in turns, every second round the other way, until it is clear."""
-        rounds: list[dict[str, Times]] = []
-        while True:
-            for _ in range(self.pairs):
+        """Compare Allreduce programs that run side by side."""
+
+        @contextmanager
+        def start() -> Iterator[dict[str, Callable[[], Times]]]:
+            with ExitStack() as stack:
+                turns = {}
+                for name, leg in legs.items():
+                    sleeper = Sleeper(leg, self.program, iterations, sizes)
+                    turns[name] = stack.enter_context(sleeper).turn
+                    turns[name]()
+                yield turns
+
+        return alternate(what, self.pairs, start, TURNS, judge)
+
+
+def alternate(what: str, pairs: int, start: Start, together: int, judge: Judge) -> list[Comparison]:
+    """Let all legs measure in turns, every second time the other way round, until it is clear.
+
+    `start` gives the legs, anew for every `together` rounds.
+    """
+    rounds: list[dict[str, Times]] = []
+    while True:
+        with start() as legs:
+            for _ in range(together):
                 names = list(legs)[:: 1 if len(rounds) % 2 == 0 else -1]
                 rounds.append({name: legs[name]() for name in names})
                 told = ", ".join(f"{name} {median(rounds[-1][name].values()):.4g}" for name in legs)
                 say(f"{what}: {len(rounds)}: {told}")
-            found = judge(rounds)
-            unclear = any(c.verdict is Verdict.NOT_MEASURED for c in found)
-            if not unclear or len(rounds) >= MOST_TIMES * self.pairs:
-                return found
+        if len(rounds) < pairs:
+            continue
+        found = judge(rounds)
+        unclear = any(c.verdict is Verdict.NOT_MEASURED for c in found)
+        if not unclear or len(rounds) >= MOST_TIMES * pairs:
+            return found
 
 
 def ratio_of(what: str, at_least: float, key: int) -> Judge:
@@ -230,7 +324,7 @@ def main() -> int:
     parser.add_argument(
         "--parts", default=",".join(PARTS), help=f"comma-separated, of {', '.join(PARTS)}"
     )
-    parser.add_argument("--out", type=Path, default=ROOT / "out" / "bench-mpi.json")
+    parser.add_argument("--out", type=Path, default=OUT / "bench-mpi.json")
     options = parser.parse_args()
     numbers = [int(text) for text in options.hosts.split(",")]
     unknown = [n for n in numbers if n not in LEAST]
@@ -240,16 +334,21 @@ def main() -> int:
     if not set(parts) <= set(PARTS):
         parser.error(f"--parts {options.parts}: choose of {', '.join(PARTS)}")
     switch_program(), mpi_library()
-    program = ROOT / "out" / "allreduce"
-    program.parent.mkdir(exist_ok=True)
+    program = OUT / "allreduce"
+    OUT.mkdir(exist_ok=True)
     subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE], check=True)
     begun = time.monotonic()
     comparisons: list[Comparison] = []
     notes: list[str] = []
-    lab = Lab.up(LabSpec(name=NAME, hosts=max(numbers)), replace=True)
+    backend = Backend(options.offload)
+    names = {Backend.OFF: f"{NAME}-off", backend: f"{NAME}-{backend}"}
     try:
-        backend = Backend(options.offload)
-        bench = Bench(lab, backend, program, options.pairs)
+        labs = {
+            one: Lab.up(LabSpec(name=name, hosts=max(numbers)), replace=True)
+            for one, name in names.items()
+        }
+        labs[backend].use(backend)
+        bench = Bench(labs[Backend.OFF], labs[backend], program, options.pairs)
         for hosts in numbers:
             if "small" in parts:
                 comparisons += bench.allreduce(hosts, LEAST[hosts])
@@ -258,7 +357,8 @@ def main() -> int:
         if "foam" in parts:
             comparisons += foam(bench, numbers, notes)
     finally:
-        Lab.down(NAME)
+        for name in names.values():
+            Lab.down(name)
     print(f"{'plain / offload':<44}{'least':>7}  {'median [95 % interval]':<24}")
     for comparison in comparisons:
         print(comparison.line())
@@ -290,7 +390,7 @@ def foam(bench: Bench, numbers: list[int], notes: list[str]) -> list[Comparison]
         return [compare(f"icoFoam cavity, {n} hosts", LEAST_FOAM[n], []) for n in numbers]
     found = []
     for hosts in numbers:
-        case = ROOT / "out" / f"cavity-{hosts}"
+        case = OUT / f"cavity-{hosts}"
         prepare(tutorial, case, hosts)
         comparisons, equal = bench.foam(hosts, case, LEAST_FOAM[hosts])
         found += comparisons

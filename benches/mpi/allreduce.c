@@ -1,17 +1,22 @@
 /* Latency of MPI_Allreduce by message size, as osu_allreduce measures it: sums of floats, one after the other.
  *
- * allreduce [-w WARM_UP] [-n ITERATIONS] BYTES...
+ * allreduce [-w WARM_UP] [-n ITERATIONS] [-t FIFO] BYTES...
  *
- * Sizes take turns in blocks of 50 calls, so that a disturbance hits all of them. Every size prints a line of JSON on
+ * Sizes take turns in blocks of 25 calls, so that a disturbance hits all of them. Every size prints a line of JSON on
  * rank 0, microseconds for one call: mean (of all blocks, the slowest rank's), median (of the blocks' means, rank 0's),
- * cpu (processor time of all ranks together). A wrong sum ends the program with status 1. */
+ * cpu (processor time of all ranks together). A wrong sum ends the program with status 1.
+ *
+ * With -t, programs take turns too: each rank sleeps until it has read a byte from the named pipe, measures if that is a
+ * dot, and ends otherwise. Whoever writes as many bytes as there are ranks gives the program a turn. */
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
-enum { BLOCK = 50, MOST_SIZES = 32 };
+enum { BLOCK = 25, MOST_SIZES = 32, SETTLE = 10 };
 
 struct size {
     int count;
@@ -29,7 +34,7 @@ static int by_value(const void *a, const void *b)
 static int usage(int rank)
 {
     if (rank == 0)
-        fprintf(stderr, "usage: allreduce [-w WARM_UP] [-n ITERATIONS] BYTES...   (at most %d sizes)\n", MOST_SIZES);
+        fprintf(stderr, "usage: allreduce [-w WARM_UP] [-n ITERATIONS] [-t FIFO] BYTES...   (at most %d sizes)\n", MOST_SIZES);
     MPI_Finalize();
     return 2;
 }
@@ -81,14 +86,45 @@ static int report(struct size *s, int blocks, int rank, int ranks)
     return 0;
 }
 
+/* All sizes, once. */
+static int turn(struct size *all, int sizes, int blocks, int rank, int ranks)
+{
+    for (int i = 0; i < sizes; i++) {
+        all[i].seconds = all[i].cpu = 0;
+        call(&all[i], SETTLE);
+    }
+    for (int block = 0; block < blocks; block++)
+        for (int i = 0; i < sizes; i++)
+            measure(&all[i], block);
+    int status = 0;
+    for (int i = 0; i < sizes && status == 0; i++)
+        status = report(&all[i], blocks, rank, ranks);
+    fflush(stdout);
+    return status;
+}
+
+static int has_turn(int fifo)
+{
+    char byte = 0;
+    return read(fifo, &byte, 1) == 1 && byte == '.';
+}
+
 int main(int argc, char **argv)
 {
-    int rank, ranks, warm_up = 500, iterations = 2000, at = 1, sizes = 0;
+    int rank, ranks, warm_up = 500, iterations = 2000, at = 1, sizes = 0, fifo = -1;
     struct size all[MOST_SIZES] = {0};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
+        if (strcmp(argv[at], "-t") == 0) {
+            fifo = open(argv[at + 1], O_RDONLY);
+            if (fifo < 0) {
+                perror(argv[at + 1]);
+                MPI_Abort(MPI_COMM_WORLD, 2);
+            }
+            continue;
+        }
         int value = atoi(argv[at + 1]);
         if (value < 1)
             return usage(rank);
@@ -117,14 +153,15 @@ int main(int argc, char **argv)
     }
     if (sizes == 0)
         return usage(rank);
-    for (int i = 0; i < sizes; i++)
-        call(&all[i], warm_up);
-    for (int block = 0; block < blocks; block++)
-        for (int i = 0; i < sizes; i++)
-            measure(&all[i], block);
-    int status = 0;
-    for (int i = 0; i < sizes && status == 0; i++)
-        status = report(&all[i], blocks, rank, ranks);
+    int status = 0, warm = 0;
+    while (status == 0 && (fifo < 0 || has_turn(fifo))) {
+        for (int i = 0; i < sizes && !warm; i++)
+            call(&all[i], warm_up);
+        warm = 1;
+        status = turn(all, sizes, blocks, rank, ranks);
+        if (fifo < 0)
+            break;
+    }
     for (int i = 0; i < sizes; i++) {
         free(all[i].in);
         free(all[i].out);

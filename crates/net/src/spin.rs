@@ -91,13 +91,13 @@ mod tests {
         let (mut spin, mut now, mut slept) = (Spin::new(Span::from_us(200)), Time::ZERO, 0_u32);
         for frame in 0..frames {
             spin.looked(now, true);
-            now = now + Span::from_us(1);
+            now += Span::from_us(1);
             spin.looked(now, false);
             match spin.idle(now) {
-                Idle::Look => now = now + yields(frame),
+                Idle::Look => now += yields(frame),
                 Idle::Sleep => {
                     slept += 1;
-                    now = now + Span::from_us(50);
+                    now += Span::from_us(50);
                 }
             }
         }

@@ -186,10 +186,22 @@ struct hashing {
 	const __u64 *words;
 };
 
-static long hash_word(__u32 i, struct hashing *h)
+/* Words are hashed, and elements combined, by fours: calling back costs more than the work on one. */
+#define FOUR 4
+
+INLINE void hash_word(struct hashing *h, __u32 i)
 {
 	/* The body begins behind the tag, the seventh word of a message; its first word is done. */
-	sip_word(&h->sip, h->words[8 + (i & (BODY / 8 - 1))]);
+	sip_word(&h->sip, h->words[8 + bounded(i, BODY / 8 - 1)]);
+}
+
+static long hash_words(__u32 i, struct hashing *h)
+{
+	int j;
+
+#pragma unroll
+	for (j = 0; j < FOUR; j++)
+		hash_word(h, FOUR * i + j);
 	return 0;
 }
 
@@ -210,8 +222,14 @@ static __noinline __u64 tag(const __u64 *key, const __u64 *words, __u32 body)
 		sip_word(&s, words[7]);
 	if (whole > 1) {
 		struct hashing h = { s, words };
+		const __u32 more = whole - 1, done = more & ~(FOUR - 1);
 
-		bpf_loop(whole - 1, hash_word, &h, 0);
+		if (done)
+			bpf_loop(done / FOUR, hash_words, &h, 0);
+#pragma unroll
+		for (i = 0; i < FOUR - 1; i++)
+			if (done + i < more)
+				hash_word(&h, done + i);
 		s = h.sip;
 	}
 	if (body & 7)
@@ -264,7 +282,7 @@ struct combining {
 	__u32 operation, type, elements, ordered, into, left, right;
 };
 
-static long combine_element(__u32 i, struct combining *c)
+INLINE void combine_element(struct combining *c, __u32 i)
 {
 	const __u32 shift = size_shift(c->type) & 3;
 	const __u32 at = (i << shift) & (CELL - 1);
@@ -273,6 +291,16 @@ static long combine_element(__u32 i, struct combining *c)
 
 	store(c->slot->cells[c->into & (INPUTS - 1)] + at, shift,
 	      combine_pair(c->operation, c->type, load(left, shift), load(right, shift)));
+}
+
+static long combine_elements(__u32 i, struct combining *c)
+{
+	__u32 j;
+
+#pragma unroll
+	for (j = 0; j < FOUR; j++)
+		if (FOUR * i + j < c->elements)
+			combine_element(c, FOUR * i + j);
 	return 0;
 }
 
@@ -290,9 +318,9 @@ static long combine_step(__u32 i, struct combining *c)
 		c->right = 0;
 	}
 	if (c->elements == 1)
-		combine_element(0, c);
+		combine_element(c, 0);
 	else
-		bpf_loop(c->elements, combine_element, c, 0);
+		bpf_loop((c->elements + FOUR - 1) / FOUR, combine_elements, c, 0);
 	return 0;
 }
 
