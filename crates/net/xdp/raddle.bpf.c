@@ -125,9 +125,9 @@ struct {
 	__type(value, struct traffic);
 } ports SEC(".maps");
 
-/* Interfaces of children; groups with the same ones share an entry. */
+/* Interfaces of children, each under its own index; groups with the same ones share an entry. */
 struct children {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
 	__uint(max_entries, CHILDREN);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct bpf_devmap_val));

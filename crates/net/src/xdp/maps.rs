@@ -3,8 +3,8 @@
 use aya::{
     Ebpf, Pod,
     maps::{
-        Array, ArrayOfMaps, DevMap, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap,
-        PerCpuValues, xdp::XdpMapError,
+        Array, ArrayOfMaps, DevMapHash, HashMap, Map, MapData, MapError, PerCpuArray,
+        PerCpuHashMap, PerCpuValues, xdp::XdpMapError,
     },
     programs::ProgramFd,
     util::nr_cpus,
@@ -20,8 +20,11 @@ use crate::{bridge::Station, fast::FastPort};
 /// What was counted for a group or job, in the order of [`Count`].
 pub(super) type Totals = [u64; Count::ALL.len()];
 
-/// BPF_MAP_TYPE_DEVMAP, and bytes of its key and value (`struct bpf_devmap_val`).
-const DEVMAP: (u32, u32, u32) = (14, 4, 8);
+/// BPF_MAP_TYPE_DEVMAP_HASH, and bytes of its key and value (`struct bpf_devmap_val`).
+const DEVMAP: (u32, u32, u32) = (25, 4, 8);
+
+/// Entries of `children` that are there from the start.
+const SETS: usize = 8;
 
 pub(super) struct Maps {
     pub(super) groups: HashMap<MapData, GroupKey, Group>,
@@ -31,16 +34,40 @@ pub(super) struct Maps {
     counts: PerCpuArray<MapData, u64>,
     ports: PerCpuHashMap<MapData, u32, Traffic>,
     stations: HashMap<MapData, StationKey, StationPlace>,
-    children: ArrayOfMaps<MapData, DevMap<MapData>>,
-    /// What the entries of `children` hold.
+    children: ArrayOfMaps<MapData, DevMapHash<MapData>>,
+    /// The entries of `children`.
     sets: Vec<Set>,
 }
 
 /// Interfaces by which results leave, and how many groups use them.
-#[derive(Default)]
 struct Set {
+    /// Each interface under its own index.
+    map: DevMapHash<MapData>,
     interfaces: Vec<u32>,
     users: u32,
+    /// An interface has gone, and is perhaps no longer in the map.
+    stale: bool,
+}
+
+impl Set {
+    /// Holds these interfaces and no others.
+    fn fill(&mut self, interfaces: Vec<u32>, exit: &ProgramFd) -> Result<(), MapError> {
+        for gone in self.interfaces.drain(..) {
+            // The kernel takes interfaces out that cease to be.
+            let _ = self.map.remove(gone);
+        }
+        self.interfaces = interfaces;
+        for &interface in &self.interfaces {
+            self.map
+                .insert(interface, interface, Some(exit), 0)
+                .map_err(|error| match error {
+                    XdpMapError::MapError(error) => error,
+                    XdpMapError::ChainedProgramNotSupported => MapError::ProgIdNotSupported,
+                })?;
+        }
+        self.stale = false;
+        Ok(())
+    }
 }
 
 impl Maps {
@@ -52,7 +79,7 @@ impl Maps {
             };
             bpf.take_map(name).ok_or_else(error)
         };
-        Ok(Self {
+        let mut maps = Self {
             groups: take("groups")?.try_into()?,
             exits: take("exits")?.try_into()?,
             starts: take("starts")?.try_into()?,
@@ -62,7 +89,11 @@ impl Maps {
             stations: take("stations")?.try_into()?,
             children: take("children")?.try_into()?,
             sets: Vec::new(),
-        })
+        };
+        for _ in 0..SETS {
+            maps.add_set()?;
+        }
+        Ok(maps)
     }
 
     /// Makes the index and the slots of a group as if nobody had used them.
@@ -77,48 +108,45 @@ impl Maps {
         Ok(())
     }
 
-    /// The entry of `children` with these interfaces, for one more user. Entries are shared and kept, because the
-    /// kernel takes many milliseconds to change one: it waits until no program can see the old one.
+    /// The entry of `children` with these interfaces, for one more user. Entries are filled anew rather than replaced:
+    /// the kernel takes many milliseconds to put one there, in which the switch would stand still, since it waits until
+    /// no program can see what was there before.
     pub(super) fn copies(
         &mut self,
         interfaces: Vec<u32>,
         exit: &ProgramFd,
     ) -> Result<u32, MapError> {
-        if let Some(at) = self
-            .sets
-            .iter()
-            .position(|set| set.interfaces == interfaces)
-        {
-            self.sets[at].users += 1;
-            return Ok(at as u32);
-        }
+        let same = |set: &Set| set.users > 0 && !set.stale && set.interfaces == interfaces;
+        let at = if let Some(at) = self.sets.iter().position(same) {
+            at
+        } else {
+            let unused = self.sets.iter().position(|set| set.users == 0);
+            let at = match unused {
+                Some(at) => at,
+                None => self.add_set()?,
+            };
+            self.sets[at].fill(interfaces, exit)?;
+            at
+        };
+        self.sets[at].users += 1;
+        Ok(at as u32)
+    }
+
+    fn add_set(&mut self) -> Result<usize, MapError> {
         let (kind, key, value) = DEVMAP;
         let object = aya_obj::Map::new_from_params(kind, key, value, CHILDREN as u32, 0);
-        let mut map = DevMap::try_from(Map::DevMap(MapData::create(object, "children", None)?))?;
-        for (at, interface) in interfaces.iter().enumerate() {
-            map.set(at as u32, *interface, Some(exit), 0)
-                .map_err(|error| match error {
-                    XdpMapError::MapError(error) => error,
-                    XdpMapError::ChainedProgramNotSupported => MapError::ProgIdNotSupported,
-                })?;
-        }
-        let at = if self.sets.len() < GROUPS as usize {
-            self.sets.push(Set::default());
-            self.sets.len() - 1
-        } else {
-            // There are as many entries as groups, and the group that asks uses none.
-            let unused = self.sets.iter().position(|set| set.users == 0);
-            unused.ok_or(MapError::OutOfBounds {
-                index: GROUPS,
-                max_entries: GROUPS,
-            })?
-        };
+        let map = MapData::create(object, "children", None)?;
+        let map = DevMapHash::try_from(Map::DevMapHash(map))?;
+        let at = self.sets.len();
+        // There are as many entries as groups, so that one is free for the group that asks.
         self.children.set(at as u32, &map, 0)?;
-        self.sets[at] = Set {
-            interfaces,
-            users: 1,
-        };
-        Ok(at as u32)
+        self.sets.push(Set {
+            map,
+            interfaces: Vec::new(),
+            users: 0,
+            stale: false,
+        });
+        Ok(at)
     }
 
     /// A group does not use an entry of `children` any more.
@@ -126,12 +154,10 @@ impl Maps {
         self.sets[copies as usize].users -= 1;
     }
 
-    /// An interface is gone, and the kernel has taken it out of the maps.
+    /// An interface has gone: groups that come share no set that had it.
     pub(super) fn forget(&mut self, interface: u32) {
         for set in &mut self.sets {
-            if set.interfaces.contains(&interface) {
-                set.interfaces.clear();
-            }
+            set.stale |= set.interfaces.contains(&interface);
         }
     }
 
