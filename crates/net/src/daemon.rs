@@ -145,6 +145,10 @@ impl Daemon {
             while let Some(event) = self.node.switch.poll_event() {
                 self.handle_event(now, &event);
             }
+            // Until the places of all its members are known, a group's rounds wake this thread.
+            if self.node.neighbours.take_changed() && self.node.switch.group_count() > 0 {
+                self.tell_routes(now);
+            }
             if now >= self.next_look && self.look(now)? {
                 return Ok(());
             }

@@ -254,6 +254,7 @@ pub struct Neighbours {
     /// Messages that wait, of all neighbours.
     waiting: usize,
     lost: u64,
+    changed: bool,
 }
 
 impl Neighbours {
@@ -270,13 +271,22 @@ impl Neighbours {
             heard: now,
             asked: None,
         };
-        match self.table.insert(address, known) {
+        let before = self.table.insert(address, known);
+        self.changed |=
+            !matches!(&before, Some(Neighbour::Known { station: old, .. }) if *old == station);
+        match before {
             Some(Neighbour::Unknown { waiting, .. }) => {
                 self.waiting -= waiting.len();
                 waiting
             }
             _ => VecDeque::new(),
         }
+    }
+
+    /// Whether a neighbour was learnt or has moved since this was asked last.
+    #[inline]
+    pub const fn take_changed(&mut self) -> bool {
+        std::mem::replace(&mut self.changed, false)
     }
 
     /// A datagram came from a neighbour. It says less than ARP: it does not move a neighbour that is known elsewhere.

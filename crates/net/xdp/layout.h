@@ -10,6 +10,10 @@
 #define OPERANDS 4    /* operands of one message */
 #define CELL 256      /* bytes of an operand */
 #define HEADER 56     /* bytes of a message's header */
+/* Bytes by which a frame can surely grow when its message is replaced: in front of it, where a driver leaves
+ * XDP_PACKET_HEADROOM, 256, less what the kernel keeps there of a frame on its way (struct xdp_frame).
+ */
+#define GROWTH 192
 #define BODY (OPERANDS * CELL)
 #define MESSAGE (HEADER + BODY)
 #define GROUPS 256
@@ -70,7 +74,8 @@ struct group {
 	__u8 operands[CHILDREN];
 	struct step step[INPUTS];
 	__u8 output[OPERANDS];  /* cells that go to the parent, in order */
-	__u8 pad[4];
+	__u8 least;             /* operands of the child that has fewest */
+	__u8 pad[3];
 };
 
 /* From which round on the program answers: later than all that the core has seen of the group. */

@@ -385,7 +385,7 @@ struct target {
 INLINE int write_frame(struct xdp_md *ctx, const struct group *g, const struct target *to, const __u8 *message,
 		       __u32 bytes)
 {
-	const int have = (int)(ctx->data_end - ctx->data);
+	const int more = (int)(BEFORE + bytes) - (int)(ctx->data_end - ctx->data);
 	void *data, *end;
 	struct ethhdr *eth;
 	struct iphdr *ip;
@@ -393,7 +393,8 @@ INLINE int write_frame(struct xdp_md *ctx, const struct group *g, const struct t
 
 	if (bytes < HEADER || bytes > MESSAGE)
 		return -1;
-	if (have != (int)(BEFORE + bytes) && bpf_xdp_adjust_tail(ctx, (int)(BEFORE + bytes) - have))
+	/* All of it is written anew, so that it may grow at either end; behind a frame there is seldom room. */
+	if (more && bpf_xdp_adjust_tail(ctx, more) && (more < 0 || bpf_xdp_adjust_head(ctx, -more)))
 		return -1;
 	if (bpf_xdp_store_bytes(ctx, BEFORE, (void *)message, bytes))
 		return -1;
@@ -768,6 +769,8 @@ INLINE int compute(struct xdp_md *ctx)
 			return XDP_PASS;
 		m.bytes = m.elements << shift;
 		if (m.bytes > CELL || m.bytes > g->segment_bytes)
+			return XDP_PASS;
+		if (m.ordered && g->outputs > g->least && (g->outputs - g->least) * m.bytes > GROWTH)
 			return XDP_PASS;
 	}
 	slot_at = bpf_ntohs(h->slot);

@@ -100,7 +100,8 @@ pub(super) struct Group {
     pub(super) operands: [u8; CHILDREN],
     pub(super) step: [Step; INPUTS],
     pub(super) output: [u8; OPERANDS],
-    pub(super) pad: [u8; 4],
+    pub(super) least: u8,
+    pub(super) pad: [u8; 3],
 }
 
 /// From which round on the program answers.

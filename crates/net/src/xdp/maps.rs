@@ -12,8 +12,7 @@ use aya::{
 use raddle_wire::MacAddress;
 
 use super::layout::{
-    CHILDREN, Count, Exit, ExitKey, GROUPS, Group, GroupKey, Slot, Start, StationKey, StationPlace,
-    Traffic,
+    CHILDREN, Count, Exit, ExitKey, Group, GroupKey, Slot, Start, StationKey, StationPlace, Traffic,
 };
 use crate::{bridge::Station, fast::FastPort};
 

@@ -91,7 +91,8 @@ pub(super) fn table(
         operands: [0; CHILDREN],
         step: [layout::Step::default(); INPUTS],
         output: [0; OPERANDS],
-        pad: [0; 4],
+        least: 0,
+        pad: [0; 3],
     };
     for (at, child) in plan.children.iter().enumerate() {
         group.ranks[at] = child.rank;
@@ -153,6 +154,11 @@ fn fill_program(plan: &GroupPlan, program: &Program, group: &mut layout::Group) 
     }
     group.steps = program.steps.len() as u8;
     group.outputs = program.outputs.len() as u8;
+    group.least = group.operands[..plan.children.len()]
+        .iter()
+        .copied()
+        .min()
+        .unwrap_or(0);
     group.ordered = 1;
 }
 

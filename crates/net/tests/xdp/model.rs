@@ -478,7 +478,14 @@ impl<'a> Run<'a> {
             };
             let of = shape_of(&header);
             let result = header.kind == Kind::Result.code();
-            let expected = !foreign && self.takes(of) && (!result || self.spec.parent);
+            let of_child = self.spec.ranks.iter().position(|rank| *rank == header.rank);
+            let operands = match of_child {
+                Some(child) if !result && header.ordered => self.spec.operands[child],
+                _ => 1,
+            };
+            let grows =
+                header.ordered && self.spec.growth(body.len() / usize::from(operands)) > 192;
+            let expected = !foreign && !grows && self.takes(of) && (!result || self.spec.parent);
             let action = self.exchange(&header, &body, forged);
             assert_eq!(
                 action != Action::Pass,

@@ -205,6 +205,16 @@ impl Spec {
         }
     }
 
+    /// By how many bytes what goes up is longer than the shortest message, with operands of so many bytes.
+    pub(crate) fn growth(&self, bytes: usize) -> usize {
+        let outputs = self
+            .program
+            .as_ref()
+            .map_or(1, |program| program.outputs.len());
+        let least = self.operands.iter().copied().min().unwrap_or(1);
+        outputs.saturating_sub(usize::from(least)) * bytes
+    }
+
     /// Whether the program has room for the group's ordered rounds.
     pub(crate) fn fits(&self) -> bool {
         let Some(program) = &self.program else {
