@@ -178,7 +178,8 @@ impl CnTnMap {
     ///
     /// Missing links may split a CN into pieces, as two of four links do where m = q = 2. Pieces without two L1 switches
     /// in one group are counted as one CN if its L0 are then no more than those of the largest CN and at most as many
-    /// links are missing as switches would be if they were two. Pieces that differ from this (m and q of 4 and more,
+    /// links are missing as switches would be if they were two. Of two such CNs below the same L2 nobody can say which
+    /// pieces belonged together: the order of node ids decides. Pieces that differ from this (m and q of 4 and more,
     /// with most links of the CN gone) count as a CN each, with the switches that these lack in [`Missing`]. So do the
     /// two parts of a block of CNs of which each lacks the L1 switches of the other's groups: k and the numbers of CNs
     /// are then too large, never a link in the wrong place.
