@@ -140,11 +140,12 @@ impl Daemon {
             if self.node.switch.poll_timeout().is_some_and(|at| at <= now) {
                 self.node.switch.handle_timeout(now);
             }
-            self.flush(now);
-            self.tell_stations(now);
+            // Before anybody is told that a group is there, so that the fast path sees its first rounds.
             while let Some(event) = self.node.switch.poll_event() {
                 self.handle_event(now, &event);
             }
+            self.flush(now);
+            self.tell_stations(now);
             // Until the places of all its members are known, a group's rounds wake this thread.
             if self.node.neighbours.take_changed() && self.node.switch.group_count() > 0 {
                 self.tell_routes(now);
