@@ -457,7 +457,7 @@ def multicast_full(_: Path) -> Outcome:
 
 @promise(
     "multicast, join and leave",
-    "multicast_benchmark churn (64 members, 10,000 groups, MGIDs allocated in layers; median of 5 runs)",
+    "multicast_benchmark churn (64 members, 10,000 groups, MGIDs in layers; median of 5 runs)",
     "p99 < 50 us",
 )
 def multicast_churn(_: Path) -> Outcome:

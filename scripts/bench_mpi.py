@@ -184,7 +184,10 @@ class Bench:
     pairs: int
 
     def allreduce(self, hosts: int, at_least: float) -> list[Comparison]:
-        """Small sizes against the default of Open MPI and its best forced algorithm."""
+        """Small sizes against the default of Open MPI, and beside it its best forced algorithm.
+
+        What users run is the default: the limit is for it. The other says what tuning would give.
+        """
         forced = self._best_algorithm(hosts)
         say(f"{hosts} hosts: the best forced algorithm is {forced}")
         legs = {
@@ -197,10 +200,13 @@ class Bench:
             return [
                 compare(
                     f"{hosts} hosts, {size} B, against {words}",
-                    at_least,
+                    limit,
                     [r[plain][size] / r["offload"][size] for r in rounds],
                 )
-                for plain, words in (("default", "default"), ("forced", f"algorithm {forced}"))
+                for plain, words, limit in (
+                    ("default", "default", at_least),
+                    ("forced", f"algorithm {forced}", None),
+                )
                 for size in SIZES
             ]
 
@@ -289,7 +295,7 @@ def alternate(what: str, pairs: int, start: Start, together: int, judge: Judge) 
         if len(rounds) < pairs:
             continue
         found = judge(rounds)
-        unclear = any(c.verdict is Verdict.NOT_MEASURED for c in found)
+        unclear = any(c.fails and c.verdict is Verdict.NOT_MEASURED for c in found)
         if not unclear or len(rounds) >= MOST_TIMES * pairs:
             return found
 
@@ -319,7 +325,11 @@ def main() -> int:
     parser.add_argument(
         "--hosts", default="4,9,16", help="comma-separated; limits are for 4, 9, 16"
     )
-    parser.add_argument("--pairs", type=int, default=FEWEST_PAIRS)
+    parser.add_argument(
+        "--pairs", type=int, default=FEWEST_PAIRS,
+        help=f"pairs of each comparison (%(default)s); up to {MOST_TIMES} times as many while an "
+        "interval is too wide, fewer than the default are never a pass",
+    )  # fmt: skip
     parser.add_argument("--offload", choices=("sockets", "xdp"), default="xdp")
     parser.add_argument(
         "--parts", default=",".join(PARTS), help=f"comma-separated, of {', '.join(PARTS)}"
@@ -364,7 +374,7 @@ def main() -> int:
         print(comparison.line())
     for note in notes:
         print(note)
-    good = all(c.verdict is Verdict.HOLDS for c in comparisons) and not notes
+    good = not any(c.fails for c in comparisons) and not notes
     document: dict[str, Any] = {
         "schema": 1,
         "holds": good,

@@ -22,6 +22,8 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     MISSED = "MISSED"
+    SHOWN = "shown"
+    """There is no limit."""
     NOT_MEASURED = "not measured"
 
 
@@ -30,7 +32,7 @@ class Comparison:
     """Ratios before / after of pairs, their median with its interval, beside the least allowed."""
 
     what: str
-    at_least: float
+    at_least: float | None
     pairs: int
     median: float
     low: float
@@ -57,10 +59,16 @@ class Comparison:
             measured = "–"
         else:
             measured = f"{self.median:.3f} [{self.low:.3f}, {self.high:.3f}]"
-        return f"{self.what:<44}{self.at_least:>7.2f}  {measured:<24}{self.verdict}"
+        least = "–" if self.at_least is None else f"{self.at_least:.2f}"
+        return f"{self.what:<44}{least:>7}  {measured:<24}{self.verdict}"
+
+    @property
+    def fails(self) -> bool:
+        """Whether there is a limit that was not seen to hold."""
+        return self.at_least is not None and self.verdict is not Verdict.HOLDS
 
 
-def compare(what: str, at_least: float, ratios: Sequence[float]) -> Comparison:
+def compare(what: str, at_least: float | None, ratios: Sequence[float]) -> Comparison:
     """Judge the ratios of pairs: at least `FEWEST_PAIRS`, median inside the limit, interval narrow.
 
     The interval is a bootstrap one of the median (percentile method, fixed seed).
@@ -81,6 +89,8 @@ def compare(what: str, at_least: float, ratios: Sequence[float]) -> Comparison:
     median, low, high = float(np.median(ratios)), float(found.low), float(found.high)
     if len(ratios) < FEWEST_PAIRS or high - low >= WIDEST * median:
         verdict = Verdict.NOT_MEASURED
+    elif at_least is None:
+        verdict = Verdict.SHOWN
     else:
         verdict = Verdict.HOLDS if median >= at_least else Verdict.MISSED
     return Comparison(what, at_least, len(ratios), median, low, high, verdict)

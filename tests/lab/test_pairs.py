@@ -35,6 +35,15 @@ def test_only_narrow_intervals_of_enough_pairs_are_judged(
     assert found.low <= found.median <= found.high
 
 
+def test_what_has_no_limit_is_shown_and_never_fails() -> None:
+    found = compare("x", None, ratios(1.1, 0.02))
+    assert found.verdict is Verdict.SHOWN
+    assert not found.fails
+    assert not compare("x", None, []).fails
+    assert compare("x", 1.8, []).fails
+    assert compare("x", 1.8, ratios(1.1, 0.02)).fails
+
+
 def test_the_interval_of_a_median_is_where_order_statistics_put_it() -> None:
     # Of 1..101 the median is 51; the exact 95 % interval by order statistics (binomial) is 41..61.
     found = compare("x", 1.0, [float(i) for i in range(1, 102)])
