@@ -1,5 +1,5 @@
-//! What the reader of route files promises about any input, used by the fuzz target: no panic, errors that fit on a
-//! screen and name their source, and groups that every engine routes or refuses. Not replayed by the tests yet.
+//! What the reader of route files promises about any input, used by the fuzz target and by a test: no panic, errors that
+//! fit on a screen and name their source, and groups that every engine routes or refuses.
 
 use raddle_files::MemoryFiles;
 use raddle_plan::Resolved;

@@ -263,8 +263,8 @@ int main(int argc, char **argv)
             MPI_Comm_size(comm, &members);
             for (int k = 0; k < kind_count; k++) {
                 const struct kind *kind = &kinds[k];
-                int most = largest / (int)kind->bytes;
-                const int counts[] = {1, 2, 3, 17, most < 1 ? 1 : most};
+                int whole = largest / (int)kind->bytes, most = whole < 1 ? 1 : whole;
+                const int counts[] = {1, 2, 3, 17, most};
                 /* The same on all ranks: number of elements and root. */
                 uint64_t choice = (uint64_t)(round * 31 + shape * 7 + k);
                 for (int o = 0; o < op_count; o++) {
