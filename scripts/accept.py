@@ -612,6 +612,25 @@ def offload_cleanup(_: Path) -> Outcome:
     return python_tests("tests/lab/test_cleanup.py", *ALL)
 
 
+@promise(
+    "offload, faster than plain MPI",
+    "scripts/bench_mpi.py",
+    "Allreduce >= 1.8, 2, 3x at 4, 9, 16 hosts, elsewhere >= 0.97; icoFoam >= 1.25, 1.8, 1.8x",
+    minutes=70,
+)
+def offload_speed(folder: Path) -> Outcome:
+    out = folder / "bench-mpi.json"
+    done = run(PYTHON, ROOT / "scripts" / "bench_mpi.py", "--out", out)
+    if not out.exists():
+        raise Broken(done.last_words)
+    document = json.loads(out.read_text())
+    limited = [one for one in document["comparisons"] if one["at_least"] is not None]
+    others = [one for one in limited if one["verdict"] != "holds"]
+    least = ", ".join(f"{one['what']} {one['median']} ({one['verdict']})" for one in others)
+    text = f"{len(limited) - len(others)} of {len(limited)} hold" + (f"; {least}" if least else "")
+    return judge(text, kept=document["holds"])
+
+
 # ---- what holds for all --------------------------------------------------------------------
 
 

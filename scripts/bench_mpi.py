@@ -6,7 +6,7 @@ same shape, and whoever begins alternates too. Allreduce programs run side by si
 about a second, asleep in between, so that the machine's moods hit both of a pair; all of them start
 anew several times. A comparison holds when the median of at least 20 ratios is inside the limit and
 its bootstrap 95 % interval is narrower than 10 %; a wider one is "not measured", never a pass.
-While an interval is too wide, pairs are added, up to three times as many: the width alone decides.
+While an interval is too wide, pairs are added, up to six times as many: the width alone decides.
 Needs root, Open MPI, and what `make build` builds. Leaves out/bench-mpi.json; exit status 1 if a
 ratio does not hold.
 """
@@ -67,8 +67,11 @@ OUT = ROOT / "out"
 RESIDUALS = re.compile(r"Time =|.*(Solving for|Courant|continuity errors)")
 """Lines of an icoFoam log that the solution decides, and not the clock."""
 
-MOST_TIMES = 3
+MOST_TIMES = 6
 """Most pairs, in multiples of what is asked for."""
+
+LONG_TIMES = 3
+"""Pairs of the size that offload leaves alone, likewise."""
 
 Times = dict[int, float]
 Judge = Callable[[list[dict[str, Times]]], list[Comparison]]
@@ -224,7 +227,7 @@ class Bench:
         what = f"{hosts} hosts, {LONG} B"
         judge = ratio_of(f"{what}, not to be slower", LEAST_ELSEWHERE, LONG)
         # The limit is near what two equal programs give: the median must be known well.
-        many = replace(self, pairs=MOST_TIMES * self.pairs)
+        many = replace(self, pairs=LONG_TIMES * self.pairs)
         return many._by_turns(what, legs, LONG_ITERATIONS[hosts], (LONG,), judge)
 
     def foam(self, hosts: int, case: Path, at_least: float) -> tuple[list[Comparison], bool]:

@@ -73,7 +73,7 @@ impl Placement {
     /// `per_node` ranks on node 0, as many on node 1, and so on (mpirun's placement by slot); `per_node` 0 counts as 1.
     ///
     /// # Errors
-    /// Never today; like [`Self::new`].
+    /// As [`Self::new`].
     pub fn blocks(ranks: u32, per_node: u32) -> Result<Self, SetError> {
         let nodes: Vec<u32> = (0..ranks).map(|rank| rank / per_node.max(1)).collect();
         Self::new(&nodes)
@@ -82,7 +82,7 @@ impl Placement {
     /// Rank r on node r mod `nodes` (mpirun's placement by node); `nodes` 0 counts as 1.
     ///
     /// # Errors
-    /// Never today; like [`Self::new`].
+    /// As [`Self::new`].
     pub fn in_turn(ranks: u32, nodes: u32) -> Result<Self, SetError> {
         let nodes: Vec<u32> = (0..ranks).map(|rank| rank % nodes.max(1)).collect();
         Self::new(&nodes)
