@@ -574,6 +574,9 @@ proptest! {
     #[test]
     fn the_order_is_a_bijection_with_pairs_adjacent(case in case(), settings in settings()) {
         let order = reorder(&case.set(), &settings.reorder);
+        let variant = Variant::Both;
+        let model = Model { case: &case, settings: Settings { variant, ..settings } };
+        prop_assert_eq!(&order, &model.line());
         let node = |rank| case.placement.node(rank);
         let message = |index: &u32| case.messages[*index as usize];
         let processes = |index: &u32| (message(index).source, message(index).target);
