@@ -41,7 +41,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("mpi4py")
     pip = (sys.executable, "-m", "pip", "-q")
     fetched = subprocess.run(
-        [*pip, "download", "--no-binary", "mpi4py", "--no-deps", "--no-build-isolation",
+        [*pip, "download", "--no-binary", "mpi4py", "--no-deps",
          "--dest", folder, f"mpi4py=={VERSION}"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
