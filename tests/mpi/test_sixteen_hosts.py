@@ -73,8 +73,8 @@ def test_fortran_programs_are_offloaded(
         tmp_path / "report", *words, RADDLE_OFFLOAD="always", RADDLE_SETUP_MS="20000",
         RADDLE_GIVE_UP_MS="10000", RADDLE_SOCKETS=SOCKETS[mode],
     )  # fmt: skip
-    # 200 rounds of nine calls; the first three are plain. Ranks of MPICH differ among themselves in which of two equal
-    # floats is the lesser: two calls of a round stay plain.
+    # 200 rounds of nine calls; the first three are plain. Ranks of MPICH differ among themselves in
+    # which of two equal floats is the lesser: two calls of a round stay plain.
     assert totals(report, "offloaded").total() > {"openmpi": 1500, "mpich": 1300}[mpi]
 
 
