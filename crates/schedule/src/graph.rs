@@ -5,7 +5,7 @@
 
 use raddle_units::Bytes;
 
-use crate::{groups::Groups, set::MessageSet};
+use crate::set::MessageSet;
 
 /// All that one vertex sends to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,29 +101,30 @@ pub struct Graphs {
 }
 
 impl Graphs {
-    /// The graphs of `set`, in O(M + P) for M messages of P ranks.
+    /// The graphs of `set`, in O(M log M + P) for M messages of P ranks.
     #[must_use]
     pub fn new(set: &MessageSet<'_>) -> Self {
-        let ranks = set.placement().ranks();
-        let source = |message| set.message(message).source as usize;
-        let target = |message| set.message(message).target as usize;
-        let by_target = Groups::new(set.indexes(), ranks, target).items;
-        let by_pair = Groups::new(by_target.iter().copied(), ranks, source).items;
-        drop(by_target);
+        let messages = set.messages();
+        // Keys stand beside indexes: looking them up while sorting misses caches where pairs are scattered.
+        let keys = messages
+            .iter()
+            .map(|message| key(message.source, message.target));
+        let mut keyed: Vec<(u64, u32)> = keys.zip(0..).collect();
+        keyed.sort_unstable();
 
-        let mut sequence = vec![0; by_pair.len()];
+        let mut sequence = vec![0; messages.len()];
         let (mut edges, mut ranges) = (Vec::new(), Vec::new());
-        let same_pair = |&a: &u32, &b: &u32| source(a) == source(b) && target(a) == target(b);
         let mut begin = 0_u32;
-        for pair in by_pair.chunk_by(same_pair) {
+        for pair in keyed.chunk_by(|a, b| a.0 == b.0) {
             let mut bytes = 0_u64;
-            for (number, &message) in pair.iter().enumerate() {
-                sequence[message as usize] = number as u32;
+            for (number, &(_, message)) in (0..).zip(pair) {
+                sequence[message as usize] = number;
                 bytes = bytes.saturating_add(set.message(message).bytes.0);
             }
             let end = begin + pair.len() as u32;
-            if !set.is_local(pair[0]) {
-                let message = set.message(pair[0]);
+            let (_, first) = pair[0];
+            if !set.is_local(first) {
+                let message = set.message(first);
                 edges.push(Edge {
                     from: message.source,
                     to: message.target,
@@ -133,10 +134,11 @@ impl Graphs {
             }
             begin = end;
         }
+        let by_pair = keyed.into_iter().map(|(_, message)| message).collect();
 
         let (node_edges, node_edge) = contract(set, &edges);
         Self {
-            processes: Graph::new(ranks, edges),
+            processes: Graph::new(set.placement().ranks(), edges),
             nodes: Graph::new(set.placement().nodes(), node_edges),
             by_pair,
             ranges,
@@ -157,26 +159,29 @@ impl Graphs {
     }
 }
 
+/// Sorts by `from`, then by `to`.
+fn key(from: u32, to: u32) -> u64 {
+    u64::from(from) << 32 | u64::from(to)
+}
+
 /// The edges of G' and, for each edge of G, which one it is part of.
 fn contract(set: &MessageSet<'_>, pairs: &[Edge]) -> (Vec<Edge>, Vec<u32>) {
-    let placement = set.placement();
-    let nodes = placement.nodes();
-    let from = |pair: u32| placement.node(pairs[pair as usize].from);
-    let to = |pair: u32| placement.node(pairs[pair as usize].to);
-    let all = 0..pairs.len() as u32;
-    let by_target = Groups::new(all, nodes, |pair| to(pair) as usize).items;
-    let sorted = Groups::new(by_target.iter().copied(), nodes, |pair| from(pair) as usize).items;
+    let node = |rank| set.placement().node(rank);
+    let keys = pairs.iter().map(|pair| key(node(pair.from), node(pair.to)));
+    let mut keyed: Vec<(u64, u32)> = keys.zip(0..).collect();
+    keyed.sort_unstable();
     let mut edges: Vec<Edge> = Vec::new();
     let mut node_edge = vec![0; pairs.len()];
-    for same in sorted.chunk_by(|&a, &b| from(a) == from(b) && to(a) == to(b)) {
+    for same in keyed.chunk_by(|a, b| a.0 == b.0) {
         let mut bytes = 0_u64;
-        for &pair in same {
+        for &(_, pair) in same {
             node_edge[pair as usize] = edges.len() as u32;
             bytes = bytes.saturating_add(pairs[pair as usize].bytes.0);
         }
+        let first = pairs[same[0].1 as usize];
         edges.push(Edge {
-            from: from(same[0]),
-            to: to(same[0]),
+            from: node(first.from),
+            to: node(first.to),
             bytes: Bytes(bytes),
         });
     }
