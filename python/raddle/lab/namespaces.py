@@ -48,10 +48,19 @@ umount -l "$state/sys"
 for kind in all default; do
     [ ! -e /proc/sys/net/ipv6 ] || echo 1 >/proc/sys/net/ipv6/conf/$kind/disable_ipv6
 done
+set_where_known() { [ -w "/proc/sys/net/$1" ] && echo "$2" >"/proc/sys/net/$1"; } 2>/dev/null
+set_where_known bridge/bridge-nf-call-iptables 0 || true
+tcp=ipv4/tcp_congestion_control
+set_where_known $tcp cubic || set_where_known $tcp reno || true
 echo ready
 exec sleep infinity >/dev/null 2>&1
 """
-"""What a holder does before it sleeps. A fresh /sys shows the links of the node's own network."""
+"""What a holder does before it sleeps. A fresh /sys shows the links of the node's own network.
+
+What the machine's own network was tuned for is not the lab's. Frames of a bridge do not go through
+a firewall, which they do where containers have loaded `br_netfilter`. TCP is Linux' default, CUBIC,
+or Reno where that is not allowed: both send short messages at once, BBR would pace them.
+"""
 
 GO_TO = 'cd "$1" 2>/dev/null || cd /; shift; exec "$@"'
 """Entering the mounts of a node leads to /; go back to where the user is."""
