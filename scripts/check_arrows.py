@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ORDER: tuple[tuple[str, ...], ...] = (
     ("units",),
     ("fabric",),
-    ("wire", "routing", "workload", "schedule"),
+    ("wire", "routing", "workload", "schedule", "trace"),
     ("transport",),
     ("offload",),
     ("switch",),
