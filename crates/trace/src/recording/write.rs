@@ -168,16 +168,30 @@ impl Recorder {
         received: impl IntoIterator<Item = (u32, Bytes)>,
     ) {
         let start = Interval::instant(at.start_ns);
+        let completions = self.start_neighbours(start, comm, sent, received);
+        self.wait(at, &completions);
+    }
+
+    /// A nonblocking neighbourhood collective, as [`Self::neighbours`]; what its completion is to hand to [`Self::wait`].
+    pub fn start_neighbours(
+        &mut self,
+        at: Interval,
+        comm: u32,
+        sent: impl IntoIterator<Item = (u32, Bytes)>,
+        received: impl IntoIterator<Item = (u32, Bytes)>,
+    ) -> Vec<Completion> {
+        let tag = NEIGHBOUR_TAG;
         let mut completions = Vec::new();
+        // The call's time belongs to the first of its messages.
+        let mut part = at;
         for (source, bytes) in received {
-            let tag = NEIGHBOUR_TAG;
             completions.push(Completion {
-                request: self.start_receive(start, comm, Wildcards::default()),
+                request: self.start_receive(part, comm, Wildcards::default()),
                 outcome: Outcome::Matched { source, tag, bytes },
             });
+            part = Interval::instant(at.end_ns);
         }
         for (peer, bytes) in sent {
-            let tag = NEIGHBOUR_TAG;
             let message = Message {
                 peer,
                 tag,
@@ -185,11 +199,12 @@ impl Recorder {
                 bytes,
             };
             completions.push(Completion {
-                request: self.start_send(start, &message),
+                request: self.start_send(part, &message),
                 outcome: Outcome::Done,
             });
+            part = Interval::instant(at.end_ns);
         }
-        self.wait(at, &completions);
+        completions
     }
 
     /// MPI_Finalize is called: the recording is complete. Nothing may follow.
