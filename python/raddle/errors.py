@@ -7,6 +7,7 @@ __all__ = [
     "ResultsError",
     "RunCancelled",
     "RunFailed",
+    "TraceError",
 ]
 
 
@@ -32,3 +33,7 @@ class RunFailed(RaddleError):
 
 class RunCancelled(RaddleError):
     """A simulation was asked to stop and left nothing half-written."""
+
+
+class TraceError(RaddleError):
+    """A program cannot be recorded, or a trace is broken; the message names file and cure."""
