@@ -13,6 +13,7 @@ from raddle.cli.config import config
 from raddle.cli.mgid import mgid
 from raddle.cli.options import AsJson, Quiet
 from raddle.cli.place import place
+from raddle.cli.record import record
 from raddle.cli.route import route
 from raddle.cli.talk import (
     EXIT_INTERRUPTED,
@@ -94,6 +95,15 @@ app.command(
         "raddle place jobs.toml --backfill --json | jq '.jobs[] | {name, state, reason}'",
     ),
 )(place)
+app.command(
+    name="record",
+    epilog=examples(
+        "raddle record --out melt.trace.parquet -- mpirun -np 8 lmp -in in.melt",
+        "raddle record -o my.trace.parquet -- ./job.sh     whatever starts the ranks",
+        "raddle lab mpirun --record my.trace.parquet -- ./solver     between hosts of a lab",
+    ),
+    context_settings={"allow_interspersed_args": False},
+)(record)
 app.command(
     name="config",
     epilog=examples(

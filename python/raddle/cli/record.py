@@ -1,0 +1,68 @@
+"""`raddle record`: run an MPI program and keep what it called as a trace."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raddle.cli.options import AsJson, Quiet
+from raddle.cli.talk import guarded, print_json, say
+
+__all__ = ["record", "say_recorded"]
+
+
+@guarded
+def record(
+    command: Annotated[
+        list[str], typer.Argument(help="mpirun and its words, or a script.", show_default=False)
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="NAME.trace.parquet", help="The trace.", show_default=False
+        ),
+    ],
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run an MPI program and record its messages, collectives and compute gaps.
+
+    The exit status is the command's. All hosts must see the folder of the trace.
+    """
+    from raddle.record import record as run_recorded
+
+    recorded = run_recorded(command, out, _run)
+    say_recorded(recorded.trace, out, quiet=quiet, as_json=as_json)
+    if recorded.status:
+        raise typer.Exit(recorded.status)
+
+
+def say_recorded(
+    trace: Mapping[str, Any] | None, out: Path, *, quiet: bool, as_json: bool = False
+) -> None:
+    """Tell what was recorded; None: a command that failed left no trace."""
+    if as_json:
+        print_json({"trace": None if trace is None else {"file": str(out), **trace}})
+    elif trace is None:
+        say("the command failed and left no trace")
+    elif not quiet:
+        from raddle.text import duration_s
+
+        say(
+            f"wrote {out}: {trace['ranks']} ranks on {trace['hosts']} hosts, "
+            f"{trace['messages']} messages of {trace['bytes']} bytes, "
+            f"{trace['collectives']} collectives in {duration_s(trace['time_ns'] / 1e9)}"
+        )
+
+
+def _run(words: Sequence[str], environment: Mapping[str, str]) -> int:
+    from raddle.errors import TraceError
+
+    try:
+        status = subprocess.run(list(words), env=dict(environment), check=False).returncode
+    except OSError as error:
+        msg = f"{words[0]}: {error.strerror}"
+        raise TraceError(msg) from error
+    return status if status >= 0 else 128 - status
