@@ -9,15 +9,33 @@ use std::{
     process::Command,
 };
 
+#[path = "build/fortran.rs"]
+mod fortran;
 #[path = "build/functions.rs"]
 mod functions;
+#[path = "build/record.rs"]
+mod record;
 #[path = "build/settings.rs"]
 mod settings;
+#[path = "build/table.rs"]
+mod table;
 
 /// Name in the file of the shim, and the compiler wrappers to try.
 const LIBRARIES: [(&str, &str, &[&str]); 2] = [
     ("openmpi", "OPEN_MPI", &["mpicc.openmpi", "mpicc"]),
     ("mpich", "MPICH_VERSION", &["mpicc.mpich", "mpicc"]),
+];
+
+/// Of a shim.
+const SOURCES: [&str; 8] = [
+    "shim",
+    "known",
+    "offload",
+    "types",
+    "plain",
+    "record",
+    "neighbours",
+    "fortran",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -30,10 +48,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    let table: functions::Table = toml::from_str(&fs::read_to_string("functions.toml")?)?;
-    fs::write(out.join("trampolines.rs"), functions::trampolines(&table))?;
-    fs::write(out.join("functions.h"), functions::header(&table))?;
-    fs::write(out.join("entries.c"), functions::entries(&table))?;
+    let functions = table::read(&fs::read_to_string("functions.toml")?)?;
+    fs::write(
+        out.join("trampolines.rs"),
+        functions::trampolines(&functions),
+    )?;
+    fs::write(out.join("functions.h"), functions::header(&functions))?;
+    fs::write(out.join("entries.c"), functions::entries(&functions))?;
+    fs::write(out.join("records.c"), functions::records(&functions))?;
     let table: settings::Table = toml::from_str(&fs::read_to_string("settings.toml")?)?;
     fs::write(out.join("settings.rs"), settings::rust(&table))?;
 
@@ -57,10 +79,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Whether this compiler wrapper exists and compiles for the MPI library whose mpi.h defines `macro_name`.
+/// Whether this compiler wrapper exists and compiles for the MPI library whose mpi.h defines `macro_name`, with Fortran
+/// integers that are C's.
 fn is_for(wrapper: &str, macro_name: &str, out: &Path) -> bool {
     let probe = out.join("probe.c");
-    let text = format!("#include <mpi.h>\n#ifndef {macro_name}\n#error other\n#endif\n");
+    let text = format!(
+        "#include <mpi.h>\n#ifndef {macro_name}\n#error other\n#endif\n\
+         _Static_assert(sizeof(MPI_Fint) == sizeof(int), \"\");\n"
+    );
     fs::write(&probe, text).is_ok()
         && Command::new(wrapper)
             .arg("-fsyntax-only")
@@ -83,8 +109,8 @@ fn build_shim(wrapper: &str, out: &Path, library: &Path) -> Result<(), Box<dyn E
         .args(["-Wall", "-Wextra", "-Wno-cast-function-type", "-pthread"])
         .args(["-Wl,-z,defs", "-Ishim", "-I"])
         .arg(out)
-        .args(["shim/shim.c", "shim/types.c", "shim/plain.c"])
-        .arg(out.join("entries.c"))
+        .args(SOURCES.map(|source| format!("shim/{source}.c")))
+        .args(["entries.c", "records.c"].map(|made| out.join(made)))
         .arg("-o")
         .arg(&new)
         .output()?;

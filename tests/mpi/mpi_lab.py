@@ -53,15 +53,15 @@ def build(folder: Path, *sources: str) -> None:
             subprocess.run(command, check=True)
 
 
-def build_fortran(folder: Path) -> None:
-    """Compile the Fortran program both ways: FOLDER/mpi-LIBRARY and FOLDER/mpi_f08-LIBRARY."""
+def build_fortran(folder: Path, source: str = "fortran") -> None:
+    """Compile a Fortran program both ways: FOLDER/mpi-LIBRARY and FOLDER/mpi_f08-LIBRARY."""
     for mpi in LIBRARIES:
         if missing(mpi) or not (shutil.which(f"mpif90.{mpi}") and shutil.which("gfortran")):
             continue
         for name, flags in {"mpi": ["-DUSE_MPI"], "mpi_f08": []}.items():
             command = [f"mpif90.{mpi}", "-cpp", *flags, "-o", str(folder / f"{name}-{mpi}")]
             # Modules and the like go to the folder that the compiler runs in.
-            command.append(str(HERE / "fortran.f90"))
+            command.append(str(HERE / f"{source}.f90"))
             subprocess.run(command, check=True, cwd=folder, stderr=subprocess.DEVNULL)
 
 

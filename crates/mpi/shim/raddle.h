@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RADDLE_ABI 2
+#define RADDLE_ABI 3
 
 /* Codes of raddle_wire::native::Collective. */
 enum raddle_collective {
@@ -90,12 +90,84 @@ struct raddle_core {
     void (*timed)(void *state);
     void (*initialised)(void);
     void (*finalize)(uintptr_t world, int rank, int size);
+    /* The MPI library's own function of this name; NULL if it has none. */
+    void (*(*own)(const char *symbol))(void);
 };
 
-/* A function of the shim that stands behind the symbol of this name. */
+/* Codes of raddle_trace::CollectiveKind. */
+enum raddle_kind {
+    RADDLE_KIND_BARRIER,
+    RADDLE_KIND_BCAST,
+    RADDLE_KIND_REDUCE,
+    RADDLE_KIND_ALLREDUCE,
+    RADDLE_KIND_GATHER,
+    RADDLE_KIND_ALLGATHER,
+    RADDLE_KIND_SCATTER,
+    RADDLE_KIND_REDUCE_SCATTER,
+    RADDLE_KIND_ALLTOALL,
+    RADDLE_KIND_SCAN,
+    RADDLE_KIND_EXSCAN
+};
+
+/* A message as one of its ends names it. */
+struct raddle_message {
+    uint64_t bytes;
+    int32_t comm;       /* its number */
+    int32_t peer;       /* rank in the communicator, in the remote group of an intercommunicator */
+    int32_t tag;
+    uint8_t any_source; /* the receiver left its source open */
+    uint8_t any_tag;
+};
+
+/* What a neighbourhood collective sends to a rank of the communicator, or gets from it. */
+struct raddle_share {
+    uint64_t bytes;
+    int32_t rank;
+};
+
+/* What a request did, by its status. */
+struct raddle_matched {
+    uint64_t bytes;
+    int32_t source, tag;
+    uint8_t cancelled;
+};
+
+/* What the recorder does for a shim. All but the first five note a call that has come back, and `begun` is what the clock
+ * said before it. A request is the bits of its handle; 0: the call blocked. */
+struct raddle_recorder {
+    uint64_t (*clock)(void); /* ns */
+    /* MPI runs; this is the rank in MPI_COMM_WORLD. */
+    void (*open)(int rank, int size);
+    /* The program is at MPI_Finalize (1), or ends in another way (0). */
+    void (*close)(int complete);
+    /* The number of a new communicator; MPI_COMM_WORLD is the first. Members are its ranks in MPI_COMM_WORLD; `remote` are
+     * those of an intercommunicator's other group, or NULL. Negative: it is not recorded. */
+    int32_t (*communicator)(const int32_t *members, size_t count, const int32_t *remote, size_t remote_count);
+    void (*persist)(const struct raddle_message *message, int receives, uintptr_t request);
+    void (*send)(uint64_t begun, const struct raddle_message *message, uintptr_t request);
+    void (*receive)(uint64_t begun, const struct raddle_message *message, uintptr_t request);
+    /* A send and a receive at once; NULL: with nobody. */
+    void (*exchange)(uint64_t begun, const struct raddle_message *sent, const struct raddle_message *received);
+    void (*collective)(uint64_t begun, int32_t comm, uint8_t kind, uint64_t bytes, int32_t root, uintptr_t request);
+    void (*neighbours)(uint64_t begun, int32_t comm, const struct raddle_share *sent, size_t sent_count,
+                       const struct raddle_share *received, size_t received_count, uintptr_t request);
+    /* Persistent requests were started. */
+    void (*start)(uint64_t begun, const uintptr_t *requests, size_t count);
+    /* Of requests[which[i]], statuses[i] says how it ended; without `which` of requests[i]. */
+    void (*complete)(uint64_t begun, const uintptr_t *requests, const int *which, const void *statuses, size_t count);
+    /* A message that a probe took became a request. */
+    void (*rename)(uint64_t begun, uintptr_t from, uintptr_t to);
+    void (*cancel)(uint64_t begun, uintptr_t request);
+    void (*release)(uint64_t begun, uintptr_t request);
+    /* Time in a call that is no event of a trace. */
+    void (*pass)(uint64_t begun);
+};
+
+/* What stands behind the symbol of this name in the lowest of our layers and in the one above; NULL: nothing. */
 struct raddle_entry {
     const char *symbol;
-    void (*function)(void);
+    void (*offload)(void);
+    void (*record)(void);
 };
 
 /* A shim once it is attached. */
@@ -106,10 +178,14 @@ struct raddle_shim {
     const struct raddle_entry *entries;
     size_t entry_count;
     struct raddle_plain plain;
+    void (*matched)(const void *status, struct raddle_matched *matched);
+    size_t status_bytes;
 };
 
-/* The only symbol of a shim: NULL and one line in `why` if it does not fit the MPI library that is loaded. */
+/* The only symbol of a shim: NULL and one line in `why` if it does not fit the MPI library that is loaded. Without a
+ * recorder nothing is recorded. */
 __attribute__((visibility("default")))
-const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uint32_t abi, char *why, size_t why_bytes);
+const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uint32_t abi, char *why, size_t why_bytes,
+                                             const struct raddle_recorder *recorder);
 
 #endif

@@ -3,6 +3,7 @@
 #define RADDLE_SHIM_H
 
 #include <mpi.h>
+#include <stdatomic.h>
 
 #include "raddle.h"
 
@@ -13,6 +14,39 @@
 #else
 #error "neither Open MPI nor MPICH"
 #endif
+
+/* MPI_Count in calls: the functions with _c. */
+#if defined(MPICH_VERSION) && MPI_VERSION >= 4
+#define RADDLE_LARGE
+#endif
+
+/* shim.c. No recorder: nothing is recorded. */
+extern const struct raddle_core *raddle_core;
+extern const struct raddle_recorder *raddle_recorder;
+
+/* known.c: what is known of a communicator. */
+struct known {
+    _Atomic(MPI_Comm) comm;
+    void *state;      /* of offload */
+    int32_t number;   /* at the recorder; negative: it is not recorded */
+    int rank, size, inter;
+    struct known *next_free;
+};
+extern _Atomic(struct known *) raddle_last;
+/* The entry if there is one. */
+struct known *raddle_known(MPI_Comm comm);
+/* The slow way: by the attribute, which is made if it is not there. NULL: the call is none of ours. */
+struct known *raddle_look_up(MPI_Comm comm);
+/* MPI ends. */
+void raddle_forget_all(void);
+
+static inline struct known *raddle_find(MPI_Comm comm)
+{
+    struct known *entry = atomic_load_explicit(&raddle_last, memory_order_acquire);
+    if (entry != NULL && atomic_load_explicit(&entry->comm, memory_order_relaxed) == comm)
+        return entry;
+    return raddle_look_up(comm);
+}
 
 /* types.c: codes of a predefined type or operation. */
 struct raddle_type {

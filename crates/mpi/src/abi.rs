@@ -3,6 +3,7 @@
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     process, slice,
     sync::{
@@ -18,14 +19,21 @@ use crate::{
     communicator::{Call, Communicator, Verdict, View},
     floats, job, log,
     reason::Reason,
+    record::abi::{RaddleMatched, RaddleRecorder},
+    resolve,
 };
 
 /// RADDLE_ABI.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// `raddle_shim_attach`.
-pub(crate) type Attach =
-    unsafe extern "C" fn(*const RaddleCore, u32, *mut c_char, usize) -> *const Shim;
+pub(crate) type Attach = unsafe extern "C" fn(
+    *const RaddleCore,
+    u32,
+    *mut c_char,
+    usize,
+    *const RaddleRecorder,
+) -> *const Shim;
 
 #[repr(C)]
 pub(crate) struct RaddleCall {
@@ -96,12 +104,14 @@ pub(crate) struct RaddleCore {
     timed: unsafe extern "C" fn(*mut c_void),
     initialised: unsafe extern "C" fn(),
     finalize: unsafe extern "C" fn(usize, c_int, c_int),
+    own: unsafe extern "C" fn(*const c_char) -> *const (),
 }
 
 #[repr(C)]
 struct RaddleEntry {
     symbol: *const c_char,
-    function: *const (),
+    offload: *const (),
+    record: *const (),
 }
 
 /// A shim once it is attached.
@@ -113,6 +123,8 @@ pub(crate) struct Shim {
     entries: *const RaddleEntry,
     entry_count: usize,
     plain: RaddlePlain,
+    matched: unsafe extern "C" fn(*const c_void, *mut RaddleMatched),
+    status_bytes: usize,
 }
 
 // SAFETY: a shim is static data that nobody changes after it was attached.
@@ -127,6 +139,16 @@ pub(crate) enum Library {
     Mpich([i32; 3]),
 }
 
+impl fmt::Display for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, [major, minor, patch]) = match self {
+            Self::OpenMpi(version) => ("Open MPI", version),
+            Self::Mpich(version) => ("MPICH", version),
+        };
+        write!(f, "{name} {major}.{minor}.{patch}")
+    }
+}
+
 static SHIM: OnceLock<&'static Shim> = OnceLock::new();
 
 pub(crate) fn attached(shim: &'static Shim) {
@@ -135,15 +157,22 @@ pub(crate) fn attached(shim: &'static Shim) {
 }
 
 impl Shim {
-    /// What stands behind a symbol, `None`: the MPI library's own function.
-    pub(crate) fn function(&self, symbol: &CStr) -> Option<*const ()> {
+    /// What stands behind a symbol in the highest layer that is wanted, `None`: the MPI library's own function.
+    pub(crate) fn function(&self, symbol: &CStr, recording: bool) -> Option<*const ()> {
         // SAFETY: the shim gives the address and length of a static array of names that end with a zero byte.
         let entries = unsafe { slice::from_raw_parts(self.entries, self.entry_count) };
         entries
             .iter()
             // SAFETY: as above.
             .find(|entry| unsafe { CStr::from_ptr(entry.symbol) } == symbol)
-            .map(|entry| entry.function)
+            .map(|entry| {
+                if recording {
+                    entry.record
+                } else {
+                    entry.offload
+                }
+            })
+            .filter(|function| !function.is_null())
     }
 }
 
@@ -157,6 +186,7 @@ pub(crate) static CORE: RaddleCore = RaddleCore {
     timed,
     initialised,
     finalize,
+    own,
 };
 
 /// An MPI call of ours failed; its error handler has been called. The call goes the plain way.
@@ -386,6 +416,22 @@ pub(crate) fn progress() {
     }
 }
 
+/// What the `index`-th of an array of statuses says of its request.
+///
+/// # Safety
+/// `statuses` is what a shim passed, and has more than `index` of them.
+pub(crate) unsafe fn matched(statuses: *const c_void, index: usize) -> RaddleMatched {
+    let mut matched = RaddleMatched::default();
+    if let Some(shim) = SHIM.get() {
+        // SAFETY: as the caller says; the record is ours.
+        unsafe {
+            let status = statuses.byte_add(index * shim.status_bytes);
+            (shim.matched)(status, &raw mut matched);
+        }
+    }
+    matched
+}
+
 /// The library that runs.
 pub(crate) fn library() -> Option<Library> {
     SHIM.get().and_then(|shim| match shim.library {
@@ -406,7 +452,7 @@ fn check(error: c_int) -> Result<(), PlainFailed> {
 /// Set by a panic: nothing is begun any more. A bug of ours must not become one of the program.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
-fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
+pub(crate) fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     if BROKEN.load(Ordering::Relaxed) {
         return fallback;
     }
@@ -509,6 +555,13 @@ unsafe extern "C" fn finalize(world: usize, rank: c_int, size: c_int) {
         };
         job::finish(Plain { handle: world }, rank, size);
     });
+}
+
+unsafe extern "C" fn own(symbol: *const c_char) -> *const () {
+    guarded(std::ptr::null(), || {
+        // SAFETY: the shim passes a name that ends with a zero byte.
+        resolve::own(unsafe { CStr::from_ptr(symbol) }).unwrap_or(std::ptr::null())
+    })
 }
 
 fn convert(call: &RaddleCall) -> Call {

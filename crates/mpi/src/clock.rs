@@ -1,4 +1,4 @@
-//! The cores' time: picoseconds since the process began to use it.
+//! The cores' time: picoseconds since the process began to use it; the recorder's are nanoseconds.
 
 use std::{
     sync::OnceLock,
@@ -7,15 +7,15 @@ use std::{
 
 use raddle_units::{Span, Time};
 
-pub(crate) fn now() -> Time {
+pub(crate) fn nanoseconds() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
-    let nanoseconds = START.get_or_init(Instant::now).elapsed().as_nanos();
+    let elapsed = START.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn now() -> Time {
     // Wraps after 213 days of 64-bit picoseconds; no collective waits as long.
-    Time(
-        u64::try_from(nanoseconds)
-            .unwrap_or(u64::MAX)
-            .wrapping_mul(1000),
-    )
+    Time(nanoseconds().wrapping_mul(1000))
 }
 
 pub(crate) fn span(duration: Duration) -> Span {

@@ -142,11 +142,7 @@ fn whole(texts: &[String], size: usize, seconds: f64) -> Value {
         }
     }
     let settings = settings::get();
-    let (library, version) = match abi::library() {
-        Some(Library::OpenMpi(version)) => ("Open MPI", version),
-        Some(Library::Mpich(version)) => ("MPICH", version),
-        None => ("", [0; 3]),
-    };
+    let library = abi::library().map_or_else(String::new, |library| library.to_string());
     let total = |key: &str| -> u64 {
         communicators
             .iter()
@@ -157,7 +153,7 @@ fn whole(texts: &[String], size: usize, seconds: f64) -> Value {
     json!({
         "schema": 1,
         "raddle": env!("CARGO_PKG_VERSION"),
-        "mpi": format!("{library} {}.{}.{}", version[0], version[1], version[2]),
+        "mpi": library,
         "job": settings.job.as_ref().map(|(job, _)| job),
         "ranks": size,
         "seconds": seconds,

@@ -9,6 +9,8 @@
 //! - the core, which knows no MPI: `communicator` decides about each call, `group` has the rounds of one communicator,
 //!   `service` keeps groups alive and answers other ranks while the program computes.
 //!
+//! `record` is a layer above: it notes calls, offloaded or not, in `raddle-trace`'s format.
+//!
 //! Around these: `settings` (the environment), `job` (the process from start to end), `report`, [`reason`], `layout`
 //! (C's layout of values and the wire's), `adapt` (is it faster?), `patience` (how to wait), `floats` (no traps).
 
@@ -33,6 +35,7 @@ mod log;
 mod orders;
 mod patience;
 mod places;
+mod record;
 mod report;
 mod resolve;
 mod service;

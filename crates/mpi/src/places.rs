@@ -119,6 +119,12 @@ fn node(settings: &Settings) -> u64 {
     settings::fold(host_name().into_iter().chain(boot.trim().bytes()))
 }
 
+/// What this node is called: by `RADDLE_NODE`, or its host name.
+pub(crate) fn name() -> String {
+    let given = settings::get().node.clone();
+    given.unwrap_or_else(|| String::from_utf8_lossy(&host_name()).into_owned())
+}
+
 fn host_name() -> Vec<u8> {
     let mut name = vec![0_u8; 256];
     // SAFETY: the buffer is as long as said; one byte stays zero.

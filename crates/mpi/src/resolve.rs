@@ -10,7 +10,7 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::{abi, log, settings, trampolines};
+use crate::{abi, log, record, settings, trampolines};
 
 /// A library that this process has loaded, by what its file's name begins with, and the file of its shim.
 const KNOWN: [(&str, &str); 2] = [
@@ -23,6 +23,8 @@ struct Route {
     /// The MPI library's files that are loaded, for symbols that a look-up over the whole process does not find.
     objects: Vec<PathBuf>,
     shim: Option<&'static abi::Shim>,
+    /// Whether the recorder's layer is wanted.
+    recording: bool,
 }
 
 static ROUTE: OnceLock<Route> = OnceLock::new();
@@ -31,7 +33,7 @@ static ROUTE: OnceLock<Route> = OnceLock::new();
 pub(crate) fn target(symbol: &CStr) -> *const () {
     let route = ROUTE.get_or_init(Route::find);
     if let Some(shim) = route.shim
-        && let Some(function) = shim.function(symbol)
+        && let Some(function) = shim.function(symbol, route.recording)
     {
         return function;
     }
@@ -49,15 +51,26 @@ pub(crate) fn target(symbol: &CStr) -> *const () {
     })
 }
 
+/// The MPI library's own function of this name.
+pub(crate) fn own(symbol: &CStr) -> Option<*const ()> {
+    ROUTE.get_or_init(Route::find).own(symbol)
+}
+
 impl Route {
     fn find() -> Self {
         let objects = loaded_objects();
-        let shim = if settings::get().disabled {
+        let settings = settings::get();
+        let recording = settings.record.is_some();
+        let shim = if settings.disabled {
             None
         } else {
-            attach(&objects)
+            attach(&objects, recording)
         };
-        Self { objects, shim }
+        Self {
+            objects,
+            shim,
+            recording,
+        }
     }
 
     /// The MPI library's own function.
@@ -118,7 +131,7 @@ fn file_name(path: &Path) -> &str {
 }
 
 /// Loads the shim of the only MPI library that is there. None: nothing is wrapped.
-fn attach(objects: &[PathBuf]) -> Option<&'static abi::Shim> {
+fn attach(objects: &[PathBuf], recording: bool) -> Option<&'static abi::Shim> {
     let mut known = KNOWN.iter().filter(|(library, _)| {
         objects
             .iter()
@@ -137,7 +150,7 @@ fn attach(objects: &[PathBuf]) -> Option<&'static abi::Shim> {
         return None;
     }
     let path = own_folder()?.join(shim);
-    match load(&path) {
+    match load(&path, recording) {
         Ok(shim) => {
             log::info(format_args!(
                 "version {}, {library}",
@@ -173,7 +186,7 @@ fn own_folder() -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-fn load(path: &Path) -> Result<&'static abi::Shim, String> {
+fn load(path: &Path, recording: bool) -> Result<&'static abi::Shim, String> {
     let missing = || format!("{} is not there or does not load", path.display());
     let file = CString::new(path.as_os_str().as_bytes()).map_err(|_| missing())?;
     // SAFETY: a shim has no constructors; what it needs, the MPI library, is loaded already.
@@ -190,8 +203,16 @@ fn load(path: &Path) -> Result<&'static abi::Shim, String> {
     // SAFETY: the function of this name has this type; `abi::VERSION` guards what it means.
     let attach: abi::Attach = unsafe { std::mem::transmute(attach) };
     let mut why: [c_char; 200] = [0; 200];
-    // SAFETY: the table of the core is static, and `why` has the length that is passed.
-    let shim = unsafe { attach(&abi::CORE, abi::VERSION, why.as_mut_ptr(), why.len()).as_ref() };
+    let recorder = if recording {
+        &raw const record::abi::RECORDER
+    } else {
+        ptr::null()
+    };
+    // SAFETY: the tables of the core are static, and `why` has the length that is passed.
+    let shim = unsafe {
+        let (why, room) = (why.as_mut_ptr(), why.len());
+        attach(&abi::CORE, abi::VERSION, why, room, recorder).as_ref()
+    };
     let Some(shim) = shim else {
         why[why.len() - 1] = 0;
         // SAFETY: the last byte is zero.

@@ -50,6 +50,7 @@ pub(crate) struct Settings {
     pub(crate) give_up: Duration,
     pub(crate) log: bool,
     pub(crate) report: Option<PathBuf>,
+    pub(crate) record: Option<PathBuf>,
 }
 
 /// The settings of this process.
@@ -118,6 +119,7 @@ impl Settings {
             give_up: reader.time("RADDLE_GIVE_UP_MS", 10, 3_600_000, Duration::from_millis),
             log: reader.choice("RADDLE_LOG", &[("off", false), ("info", true)]),
             report: reader.text("RADDLE_REPORT").map(PathBuf::from),
+            record: reader.text("RADDLE_RECORD").map(PathBuf::from),
         }
     }
 

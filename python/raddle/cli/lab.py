@@ -5,7 +5,8 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +21,10 @@ from raddle.cli.talk import (
     say,
     terminate_like_interrupt,
 )
+
+if TYPE_CHECKING:
+    from raddle.lab import Lab
+    from raddle.lab.mpi import MpiRun
 
 __all__ = ["app"]
 
@@ -210,6 +215,15 @@ def mpirun(
         str,
         typer.Option("--mpi-args", metavar="WORDS", help="More words for mpirun, as one string."),
     ] = "",
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="NAME.trace.parquet",
+            help="Record the program: a trace with the lab as its fabric.",
+            show_default=False,
+        ),
+    ] = None,
     name: Name = "lab",
 ) -> None:
     """Run an MPI program on hosts of a lab; its exit status is ours."""
@@ -233,9 +247,26 @@ def mpirun(
         mpi_args=more,
     )
     terminate_like_interrupt()
-    status = execute(lab, run)
+    status = execute(lab, run) if record is None else _record(lab, run, record)
     if status:
         raise typer.Exit(status)
+
+
+def _record(lab: "Lab", run: "MpiRun", out: Path) -> int:
+    """Run a program of a lab, leave its trace in `out`."""
+    from dataclasses import replace
+
+    from raddle.cli.record import say_recorded
+    from raddle.lab.mpi import execute
+    from raddle.record import assembled
+
+    recorded = assembled(
+        out,
+        lambda folder: execute(lab, replace(run, recordings=folder)),
+        fabric=lab.topology.spec.fabric(),
+    )
+    say_recorded(recorded.trace, out, quiet=False)
+    return recorded.status
 
 
 @app.command(epilog=examples("raddle lab status", "raddle lab status --json | jq .switches"))

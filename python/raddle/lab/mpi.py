@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from raddle.errors import LabError
 from raddle.lab.jobs import job_key
@@ -55,12 +56,16 @@ class MpiRun:
     mode: Mode | None = None
     mpi: Mpi = Mpi.OPENMPI
     mpi_args: tuple[str, ...] = ()
+    recordings: Path | None = None
+    """Folder where ranks record what they call."""
 
     def settings(self, lab: Lab, job: int) -> dict[str, str]:
         """What Raddle's library is told, by environment; nothing if the program runs without."""
+        recorder = {} if self.recordings is None else {"RADDLE_RECORD": str(self.recordings)}
         if self.backend is Backend.OFF:
-            return {}
-        settings = {"RADDLE_JOB": str(job), "RADDLE_JOB_KEY": job_key(lab.state.secret, job)}
+            return recorder
+        key = job_key(lab.state.secret, job)
+        settings = {"RADDLE_JOB": str(job), "RADDLE_JOB_KEY": key, **recorder}
         if self.mode is not None:
             settings["RADDLE_MODE"] = self.mode.value
         return settings
@@ -69,7 +74,8 @@ class MpiRun:
         """The words of mpirun. Only the program itself gets the library under it."""
         places = ",".join(f"{h.name}:{n}" for h, n in zip(self.hosts, self.ppn, strict=True))
         ranks = str(sum(self.ppn))
-        library = None if self.backend is Backend.OFF else mpi_library()
+        plain = self.backend is Backend.OFF and self.recordings is None
+        library = None if plain else mpi_library()
         if self.mpi is Mpi.OPENMPI:
             words = ["-H", places, "-np", ranks]
             preload = ["-x", f"LD_PRELOAD={library}"]

@@ -14,6 +14,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 RATE = re.compile(r"(\d+(?:\.\d+)?)(k|M|G)?bps")
 SCALE = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9}
 SLOWEST_BPS, FASTEST_BPS = 10**5, 10**12
+UNSHAPED_BPS = 10**10
+"""What a link without a rate counts as in the simulator."""
 
 TOR, SPINE = 1, 2
 """Tiers of switches."""
@@ -79,6 +81,27 @@ class LabSpec:
                 "  hint: --rates takes one rate per rail, as in --rails 2 --rates 400Mbps,100Mbps"
             )
             raise LabError(msg)
+
+    def fabric(self) -> str:
+        """Give rail 0 as a fabric of the simulator, host i as its i-th; the last TOR is full.
+
+        Examples
+        --------
+        >>> print(LabSpec(hosts=6, rates=(400_000_000,)).fabric())
+        [fabric]
+        kind = "leaf-spine"
+        leaves = 2
+        spines = 1
+        hosts_per_leaf = 4
+        host_rate = "400000000bps"
+        fabric_rate = "10000000000bps"
+        """
+        host_rate = self.rates[0] if self.rates else UNSHAPED_BPS
+        return (
+            f'[fabric]\nkind = "leaf-spine"\nleaves = {-(-self.hosts // self.hosts_per_tor)}\n'
+            f"spines = 1\nhosts_per_leaf = {min(self.hosts, self.hosts_per_tor)}\n"
+            f'host_rate = "{host_rate}bps"\nfabric_rate = "{UNSHAPED_BPS}bps"'
+        )
 
 
 def check_name(name: str) -> None:

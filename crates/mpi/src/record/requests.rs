@@ -1,0 +1,166 @@
+//! What the handles of requests stand for. MPI uses handles again, and libraries give one handle to all sends that were
+//! complete at once: then the first that was started is the first to be complete.
+
+use std::{
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    hash::{BuildHasherDefault, Hasher},
+    mem,
+};
+
+use raddle_trace::Completion;
+
+use super::abi::RaddleMessage;
+
+/// A call that was started and is not complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Started {
+    /// The recorder's number.
+    pub(super) number: u32,
+    /// Of a receive, its communicator.
+    pub(super) receives_on: Option<u32>,
+    /// The program asked to cancel it.
+    pub(super) cancels: bool,
+}
+
+impl Started {
+    /// A send or a collective.
+    pub(super) const fn new(number: u32) -> Self {
+        Self {
+            number,
+            receives_on: None,
+            cancels: false,
+        }
+    }
+
+    pub(super) const fn receive(number: u32, comm: u32) -> Self {
+        Self {
+            receives_on: Some(comm),
+            ..Self::new(number)
+        }
+    }
+}
+
+/// Behind a handle.
+#[derive(Debug)]
+pub(super) enum Held {
+    Started(Started),
+    /// All messages of a neighbourhood collective.
+    Neighbours(Box<[Completion]>),
+    Persistent {
+        message: RaddleMessage,
+        receives: bool,
+        started: Option<Started>,
+    },
+}
+
+/// What is complete.
+#[derive(Debug)]
+pub(super) enum Finished {
+    One(Started),
+    Several(Box<[Completion]>),
+}
+
+/// All handles of requests that are known: the first call behind each, and the ones after it.
+#[derive(Debug, Default)]
+pub(super) struct Requests(HashMap<usize, (Held, VecDeque<Held>), BuildHasherDefault<Mix>>);
+
+impl Requests {
+    /// A handle that may stand for other calls too.
+    pub(super) fn add(&mut self, handle: usize, held: Held) {
+        match self.0.entry(handle) {
+            Entry::Occupied(mut known) => known.get_mut().1.push_back(held),
+            Entry::Vacant(free) => {
+                free.insert((held, VecDeque::new()));
+            }
+        }
+    }
+
+    /// A handle that stands for this only: if it is known, the end of what it was has been missed.
+    pub(super) fn replace(&mut self, handle: usize, held: Held) {
+        self.0.insert(handle, (held, VecDeque::new()));
+    }
+
+    /// The call behind the handle is complete; `None`: it is none of ours, or a persistent one that was not started.
+    pub(super) fn finish(&mut self, handle: usize) -> Option<Finished> {
+        let Entry::Occupied(mut known) = self.0.entry(handle) else {
+            return None;
+        };
+        let (first, others) = known.get_mut();
+        if let Held::Persistent { started, .. } = first {
+            return started.take().map(Finished::One);
+        }
+        let held = match others.pop_front() {
+            Some(next) => mem::replace(first, next),
+            None => known.remove().0,
+        };
+        match held {
+            Held::Started(started) => Some(Finished::One(started)),
+            Held::Neighbours(all) => Some(Finished::Several(all)),
+            Held::Persistent { .. } => None,
+        }
+    }
+
+    /// The message of a persistent request, and whether it is received.
+    pub(super) fn persistent(&self, handle: usize) -> Option<(RaddleMessage, bool)> {
+        match self.0.get(&handle) {
+            Some((
+                Held::Persistent {
+                    message, receives, ..
+                },
+                _,
+            )) => Some((*message, *receives)),
+            _ => None,
+        }
+    }
+
+    /// A persistent request began.
+    pub(super) fn start(&mut self, handle: usize, begun: Started) {
+        if let Some((Held::Persistent { started, .. }, _)) = self.0.get_mut(&handle) {
+            *started = Some(begun);
+        }
+    }
+
+    pub(super) fn cancel(&mut self, handle: usize) {
+        if let Some((
+            Held::Started(started)
+            | Held::Persistent {
+                started: Some(started),
+                ..
+            },
+            _,
+        )) = self.0.get_mut(&handle)
+        {
+            started.cancels = true;
+        }
+    }
+
+    /// The handle means nothing any more.
+    pub(super) fn release(&mut self, handle: usize) {
+        if self.persistent(handle).is_some() {
+            self.0.remove(&handle);
+        } else {
+            self.finish(handle);
+        }
+    }
+}
+
+/// Handles are addresses or small numbers: their low bits differ little.
+#[derive(Debug, Default)]
+pub(super) struct Mix(u64);
+
+impl Hasher for Mix {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_usize(usize::from(byte));
+        }
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        let mixed = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Measure what recording costs: nanoseconds per call, and its share of the time of real programs.
+
+Runs with and without the recorder alternate, and whoever begins alternates too. A program's time is
+what it says of itself, without the start of MPI. The limit holds when the median of at least 20
+ratios (without / with) is inside it and its bootstrap 95 % interval is narrower than 10 %. Needs an
+MPI library and what `make build` builds; programs that are not installed are left out by name.
+Leaves out/bench-record.json; exit status 1 if a ratio does not hold.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from bench_mpi import FOAM_ENVIRONMENT, prepare
+from pairs import FEWEST_PAIRS, Comparison, compare
+
+from raddle.files import write_json
+from raddle.lab.tools import mpi_library
+from raddle.record import Launcher, with_recorder
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "out"
+SOURCE = ROOT / "benches" / "mpi" / "messages.c"
+LEAST = 1 / 1.03
+"""Time without / time with: recording costs less than 3 %."""
+
+LAUNCHERS = {
+    Launcher.OPENMPI: ("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"),
+    Launcher.MPICH: ("mpiexec.mpich",),
+}
+CAVITY = Path("/usr/share/doc/openfoam-examples/examples/incompressible/icoFoam/cavity/cavity")
+MELT = """units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 20 0 20 0 20
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 3.0 87287
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify every 20 delay 0 check no
+fix 1 all nve
+run 250
+"""
+"""The melt example of LAMMPS, with 32,000 atoms."""
+
+Time = Callable[[str], float]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is run, and how its time is read from what it prints."""
+
+    name: str
+    words: tuple[str, ...]
+    launcher: Launcher
+    time: Time
+
+
+def ran(program: Program, ranks: int, *, recorded: bool) -> float:
+    """Run it once; its time in seconds."""
+    command: Sequence[str] = [*LAUNCHERS[program.launcher], "-np", str(ranks), *program.words]
+    variables: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(dir=OUT) as folder:
+        if recorded:
+            command, variables = with_recorder(
+                command, program.launcher, mpi_library(), Path(folder)
+            )
+        done = subprocess.run(
+            command, env={**os.environ, **FOAM_ENVIRONMENT, **variables}, cwd=folder,
+            capture_output=True, text=True, timeout=600, check=True,
+        )  # fmt: skip
+        if recorded and len([*Path(folder).glob("rank-*.rec")]) != ranks:
+            msg = f"{program.name}: not all ranks were recorded\n{done.stderr[-1000:]}"
+            raise RuntimeError(msg)
+    return program.time(done.stdout)
+
+
+def paired(program: Program, ranks: int, pairs: int) -> list[tuple[float, float]]:
+    """Times without and with the recorder."""
+    times = []
+    for number in range(pairs):
+        order = (False, True) if number % 2 == 0 else (True, False)
+        found = {recorded: ran(program, ranks, recorded=recorded) for recorded in order}
+        times.append((found[False], found[True]))
+        print(f"{program.name}: {number + 1}: {found[False]:.4g} s, recorded {found[True]:.4g} s",
+              file=sys.stderr, flush=True)  # fmt: skip
+    return times
+
+
+def last(pattern: str) -> Time:
+    """Read the last number that follows a pattern."""
+    return lambda text: float(re.findall(pattern + r"\s*=?\s*([0-9.]+)", text)[-1])
+
+
+def real_programs(ranks: int) -> list[Program]:
+    """Programs that are installed here."""
+    programs = []
+    if shutil.which("icoFoam") and CAVITY.is_dir():
+        case = OUT / f"cavity-record-{ranks}"
+        # The cavity of 20 x 20 cells is over in a second: four times as many, a finer step.
+        prepare(CAVITY, case, ranks)
+        words = ("icoFoam", "-parallel", "-case", str(case))
+        programs.append(Program("icoFoam cavity", words, Launcher.OPENMPI, last("ExecutionTime")))
+    if shutil.which("lmp"):
+        melt = OUT / "in.melt"
+        melt.write_text(MELT)
+        words = ("lmp", "-in", str(melt), "-log", "none")
+        programs.append(Program("LAMMPS melt", words, Launcher.OPENMPI, last("Loop time of")))
+    return programs
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--ranks", type=int, default=4, help="of real programs (%(default)s)")
+    parser.add_argument("--pairs", type=int, default=FEWEST_PAIRS, help="(%(default)s)")
+    parser.add_argument("--rounds", type=int, default=100_000, help="of short messages")
+    parser.add_argument("--out", type=Path, default=OUT / "bench-record.json")
+    options = parser.parse_args()
+    OUT.mkdir(exist_ok=True)
+    costs: dict[str, float] = {}
+    for launcher in Launcher:
+        program = OUT / f"messages-{launcher}"
+        if shutil.which(f"mpicc.{launcher}") is None:
+            continue
+        subprocess.run([f"mpicc.{launcher}", "-O2", "-o", program, SOURCE], check=True)
+        words = (str(program), str(options.rounds))
+        times = paired(
+            Program(f"messages, {launcher}", words, launcher, last("seconds")), 2, options.pairs
+        )
+        calls = options.rounds * 17
+        costs[launcher] = median(1e9 * (after - before) / calls for before, after in times)
+        plain = median(1e9 * before / calls for before, _ in times)
+        print(f"{launcher}: {costs[launcher]:.0f} ns per call, which takes {plain:.0f} ns without")
+    comparisons: list[Comparison] = []
+    for program in real_programs(options.ranks):
+        times = paired(program, options.ranks, options.pairs)
+        comparisons.append(
+            compare(program.name, LEAST, [before / after for before, after in times])
+        )
+        print(comparisons[-1].line(), flush=True)
+    good = bool(comparisons) and not any(c.fails for c in comparisons)
+    write_json(
+        options.out,
+        {
+            "schema": 1,
+            "holds": good,
+            "machine": {"kernel": platform.release(), "cores": os.cpu_count()},
+            "command": " ".join(sys.argv),
+            "cost_per_call_ns": {str(k): round(v, 1) for k, v in costs.items()},
+            "comparisons": [c.as_json() for c in comparisons],
+        },
+    )
+    print(json.dumps({"holds": good, "out": str(options.out)}), file=sys.stderr)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
