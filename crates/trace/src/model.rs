@@ -98,6 +98,9 @@ pub struct Message {
 /// Tag of the messages of neighbourhood collectives, which are recorded as sends, receives and a wait.
 pub const NEIGHBOUR_TAG: i32 = -1;
 
+/// Messages with this tag and smaller ones belong to collectives that were told as messages; each operation has its own tag.
+pub const COLLECTIVE_TAG: i32 = -2;
+
 /// What a receive left open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Wildcards {
@@ -234,6 +237,14 @@ impl Interval {
     #[must_use]
     pub const fn length_ns(self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
+    }
+}
+
+impl Message {
+    /// Whether it belongs to a collective that was told as messages.
+    #[must_use]
+    pub const fn is_collective(&self) -> bool {
+        self.tag <= COLLECTIVE_TAG
     }
 }
 
