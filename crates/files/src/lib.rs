@@ -11,6 +11,7 @@
 //! - [`fabric`]: the map that a `[fabric]` table describes or names.
 //! - [`schema`]: the JSON Schema that is published of a file.
 //! - [`table`], [`disk`]: results.
+//! - [`trace`]: traces of MPI programs.
 
 pub mod disk;
 pub mod document;
@@ -20,6 +21,7 @@ pub mod files;
 pub mod read;
 pub mod schema;
 pub mod table;
+pub mod trace;
 
 pub use disk::{DiskError, replace_file};
 pub use error::{InputError, Place, Problem};
