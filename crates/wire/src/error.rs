@@ -43,6 +43,18 @@ pub enum Layer {
     ChildEntry,
     /// A step of a program.
     StepEntry,
+    /// What begins every packet of messages over rails.
+    RailHead,
+    /// The body of a hello between nodes.
+    RailHello,
+    /// What stands before a segment of a message.
+    RailSegment,
+    /// What begins an acknowledgement on a rail.
+    RailAck,
+    /// An older range of an acknowledgement.
+    RailRange,
+    /// What a port takes.
+    RailGrant,
 }
 
 impl Layer {
@@ -68,6 +80,12 @@ impl Layer {
             Self::Program => "Raddle program",
             Self::ChildEntry => "Raddle child entry",
             Self::StepEntry => "Raddle step entry",
+            Self::RailHead => "rails header",
+            Self::RailHello => "rails hello",
+            Self::RailSegment => "rails segment",
+            Self::RailAck => "rails acknowledgement",
+            Self::RailRange => "rails range",
+            Self::RailGrant => "rails grant",
         }
     }
 }

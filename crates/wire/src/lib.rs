@@ -9,6 +9,7 @@
 //! - [`Datagram`], [`RocePacket`]: from a frame to the payload; [`Path`]: the way back.
 //! - [`compat`]: the 22-byte MPI header and the 56-byte control payload of the published system.
 //! - [`native`]: our own protocol, with a key per job.
+//! - [`rails`]: packets of messages over several rails, with the same key.
 //! - [`Edit`]: changes in place, as a switch makes them.
 //! - [`DataType`], [`Operation`]: what is reduced and how, with the codes of the wire.
 //! - [`classify`]: what a frame is to a switch.
@@ -41,6 +42,7 @@ mod roce;
 
 pub mod compat;
 pub mod native;
+pub mod rails;
 
 pub use data::{DataType, Element, Operation, elements, write_elements};
 pub use edit::Edit;

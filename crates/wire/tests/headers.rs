@@ -5,6 +5,7 @@ use raddle_wire::{
     Aeth, Bth, Deth, Ethernet, Field, Ipv4, Order, Problem, Udp, Vlan,
     compat::{Control, Head, UcpTag, UcpTagBytes},
     native::{ChildEntry, Header, PathEntry, ProgramHead, StepEntry, Terms},
+    rails,
 };
 
 macro_rules! for_every_header {
@@ -25,7 +26,13 @@ macro_rules! for_every_header {
             PathEntry,
             ProgramHead,
             ChildEntry,
-            StepEntry
+            StepEntry,
+            rails::Head,
+            rails::Hello,
+            rails::Segment,
+            rails::AckHead,
+            rails::AckRange,
+            rails::Grant
         )
     };
 }

@@ -85,7 +85,7 @@ impl JobKey {
     }
 
     /// The tag of a message: SipHash-2-4 over its header up to the tag, then its body.
-    fn tag(&self, before: &[u8], body: &[u8]) -> u64 {
+    pub(crate) fn tag(&self, before: &[u8], body: &[u8]) -> u64 {
         let mut hash = SipHasher24::new_with_key(&self.0);
         hash.write(before);
         hash.write(body);

@@ -4,6 +4,7 @@ use raddle_wire::{
     Aeth, Bth, DataType, Deth, Ethernet, Field, Ipv4, Operation, Order, Udp, Vlan,
     compat::{Control, Head, UcpTagBytes},
     native::{ChildEntry, Header, PathEntry, ProgramHead, Reason, StepEntry, Terms, type_bit},
+    rails,
 };
 
 /// Name and text of every table.
@@ -30,7 +31,13 @@ pub(crate) fn all() -> Vec<(String, String)> {
         PathEntry,
         ProgramHead,
         ChildEntry,
-        StepEntry
+        StepEntry,
+        rails::Head,
+        rails::Hello,
+        rails::Segment,
+        rails::AckHead,
+        rails::AckRange,
+        rails::Grant
     );
     let mut reasons = "| code | reason |\n|---:|---|\n".to_owned();
     for reason in Reason::ALL {

@@ -1,0 +1,139 @@
+//! Which rails a message takes: the paper's three policies ([MNC, section 3]).
+
+use super::split::MAX_RAILS;
+
+/// A set of rails, bit = rail.
+pub type RailSet = u8;
+
+/// Which rails a message may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Policy {
+    /// Each source port has a rail: its number modulo that of the rails. If that rail does not work, the next that does.
+    Static,
+    /// Some rails only send, the others only receive; among those that send as [`Self::Dynamic`]. If none of them works, any.
+    Unidirectional {
+        /// Rails on which this node sends. The other node's are the rest, as a rule.
+        send: RailSet,
+    },
+    /// The rails that are FREE at both ends; if none is, one of the busy ones, in turn.
+    #[default]
+    Dynamic,
+}
+
+/// How a message is cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Segmentation {
+    /// One equal piece for each chosen rail, bound to it ([MNC, section 3]).
+    Equal,
+    /// Each segment when a rail can take it, by [`water_fill`](super::split::water_fill): by latency, bandwidth and backlog.
+    #[default]
+    WaterFill,
+}
+
+/// What is known of the rails when a message is to choose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Choice {
+    /// Rails of the connection, 1..=8.
+    pub(super) count: usize,
+    /// Those that work.
+    pub(super) working: RailSet,
+    /// Those busy at either end.
+    pub(super) busy: RailSet,
+}
+
+impl Policy {
+    /// Rails on which data may be sent at all; empty where none works.
+    pub(super) fn candidates(self, working: RailSet) -> RailSet {
+        match self {
+            Self::Unidirectional { send } if working & send != 0 => working & send,
+            _ => working,
+        }
+    }
+
+    /// The rails among which a message of `source_port` is cut. `turn` is the rail used last where one is chosen in turn;
+    /// it moves on. Empty where no rail works.
+    pub(super) fn choose(self, choice: Choice, source_port: u16, turn: &mut usize) -> RailSet {
+        let candidates = self.candidates(choice.working);
+        if let Self::Static = self {
+            let own = usize::from(source_port) % choice.count;
+            return next_of(candidates, own);
+        }
+        let free = candidates & !choice.busy;
+        if free != 0 {
+            free
+        } else {
+            one_in_turn(candidates, turn)
+        }
+    }
+}
+
+/// One rail of `set`, the next after `turn`; `turn` becomes it. Empty for an empty set.
+pub(super) fn one_in_turn(set: RailSet, turn: &mut usize) -> RailSet {
+    let one = next_of(set, (*turn + 1) % MAX_RAILS);
+    if one != 0 {
+        *turn = one.trailing_zeros() as usize;
+    }
+    one
+}
+
+/// The first rail of `set` from `from` on, around; empty for an empty set.
+fn next_of(set: RailSet, from: usize) -> RailSet {
+    let ahead = set & (u8::MAX << from);
+    let from = if ahead != 0 { ahead } else { set };
+    from & from.wrapping_neg()
+}
+
+/// The rails of a set, ascending.
+pub(super) fn rails_of(set: RailSet) -> impl Iterator<Item = usize> {
+    (0..MAX_RAILS).filter(move |rail| set >> rail & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(working: RailSet, busy: RailSet) -> Choice {
+        Choice {
+            count: 4,
+            working,
+            busy,
+        }
+    }
+
+    #[test]
+    fn dynamic_takes_all_that_are_free_and_else_one_busy_rail_in_turn() {
+        let mut turn = 0;
+        let mut choose = |working, busy| Policy::Dynamic.choose(all(working, busy), 9, &mut turn);
+        assert_eq!(choose(0b1111, 0b0101), 0b1010);
+        assert_eq!(choose(0b0111, 0b1000), 0b0111);
+        let taken: Vec<_> = (0..5).map(|_| choose(0b1101, 0b1111)).collect();
+        assert_eq!(taken, [0b0100, 0b1000, 0b0001, 0b0100, 0b1000]);
+        assert_eq!(choose(0, 0), 0);
+    }
+
+    #[test]
+    fn a_static_port_keeps_its_rail_while_it_works() {
+        let mut turn = 0;
+        let mut choose = |port, working| Policy::Static.choose(all(working, 0), port, &mut turn);
+        let rails: Vec<_> = (0..5).map(|port| choose(port, 0b1111)).collect();
+        assert_eq!(rails, [1, 2, 4, 8, 1]);
+        assert_eq!(choose(2, 0b1011), 0b1000);
+        assert_eq!(choose(3, 0b0011), 0b0001);
+        assert_eq!(choose(3, 0), 0);
+    }
+
+    #[test]
+    fn one_way_rails_send_only_there_until_none_of_them_works() {
+        let policy = Policy::Unidirectional { send: 0b0011 };
+        let mut turn = 0;
+        assert_eq!(policy.choose(all(0b1111, 0b0001), 0, &mut turn), 0b0010);
+        assert_eq!(policy.choose(all(0b1111, 0b0011), 0, &mut turn), 0b0010);
+        assert_eq!(policy.choose(all(0b1111, 0b0011), 0, &mut turn), 0b0001);
+        assert_eq!(policy.choose(all(0b1100, 0), 0, &mut turn), 0b1100);
+    }
+
+    #[test]
+    fn sets_name_their_rails() {
+        assert_eq!(rails_of(0b1000_0101).collect::<Vec<_>>(), [0, 2, 7]);
+    }
+}

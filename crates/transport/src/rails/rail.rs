@@ -1,0 +1,488 @@
+//! One rail of a connection: its numbers, its congestion control, whether it works.
+
+use std::collections::VecDeque;
+
+use raddle_units::{BitRate, Bytes, Span, Time};
+use raddle_wire::rails::Ack;
+
+use super::{
+    config::Config,
+    received::{Arrival, Received},
+    rtt::Rtt,
+    sent::{Content, NeverSent, Piece, Sent},
+    split::Path,
+};
+use crate::{
+    cc::{Ack as Signal, FlowControl, FlowLimits, SchemeParameters, Timers},
+    telemetry::Echo,
+};
+
+/// A rail is down when it was silent for so many heartbeats.
+const HEARTBEATS: u64 = 3;
+/// Slowest pace that congestion control may ask for, as a part of the rail's rate.
+const SLOWEST: u64 = 10_000;
+/// Doublings of the patience with a silent rail.
+const BACK_OFF: u32 = 6;
+
+/// Whether a rail works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RailStatus {
+    /// No: nothing was acknowledged yet, or for three heartbeats. It gets probes.
+    #[default]
+    Down,
+    /// Yes.
+    Up,
+    /// An acknowledgement is overdue: it gets probes, and no data until one is answered.
+    Suspect,
+}
+
+/// Congestion control of a rail, with the parameters that its round-trip time gave.
+#[derive(Debug)]
+struct Control {
+    flow: FlowControl,
+    parameters: SchemeParameters,
+    limits: FlowLimits,
+    timers: Timers,
+}
+
+impl Control {
+    fn new(config: &Config, rail: usize, least_rtt: Span) -> Self {
+        let rate = config.rails[rail].0;
+        let limits = FlowLimits {
+            line_rate: rate,
+            min_rate: (rate / SLOWEST).max(1),
+        };
+        let parameters = config
+            .parameters(rail, least_rtt)
+            .expect("the scheme was checked");
+        Self {
+            flow: FlowControl::new(&parameters, &limits),
+            parameters,
+            limits,
+            timers: Timers::default(),
+        }
+    }
+
+    /// Bytes that may be in flight.
+    fn window(&self) -> u64 {
+        match self.flow.window(&self.parameters, &self.limits) {
+            0 => u64::MAX,
+            window => window,
+        }
+    }
+
+    fn on_loss(&mut self, now: Time) {
+        self.flow.on_loss(now, &self.parameters, &self.limits);
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.flow.on_timeout(now, &self.parameters, &self.limits);
+    }
+
+    fn due(&self) -> Time {
+        (0..Timers::SLOTS)
+            .map(|slot| self.timers.due(slot))
+            .min()
+            .unwrap_or(Time::NEVER)
+    }
+
+    fn on_timers(&mut self, now: Time) {
+        for slot in 0..Timers::SLOTS {
+            if self.timers.due(slot) <= now {
+                self.timers.cancel(slot);
+                let Self {
+                    flow,
+                    parameters,
+                    limits,
+                    timers,
+                } = self;
+                flow.on_timer(now, slot, parameters, limits, timers);
+            }
+        }
+    }
+}
+
+/// What happened to a rail's standing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    None,
+    Rose,
+    Fell,
+}
+
+/// A numbered packet that came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbered {
+    pub(super) number: u64,
+    pub(super) arrival: Arrival,
+    pub(super) urgent: bool,
+    /// It carries a congestion mark.
+    pub(super) marked: bool,
+    pub(super) has_segment: bool,
+}
+
+/// One rail.
+#[derive(Debug)]
+pub(super) struct Rail {
+    index: usize,
+    status: RailStatus,
+    sent: Sent,
+    received: Received,
+    rtt: Rtt,
+    control: Option<Control>,
+    /// When the next data packet may leave.
+    pace_at: Time,
+    /// Pieces bound to this rail.
+    pub(super) assigned: VecDeque<Piece>,
+    /// A hello is to be sent.
+    pub(super) hello: bool,
+    /// A probe is to be sent.
+    pub(super) probe: bool,
+    /// When an acknowledgement is due ([`Time::NEVER`]: nothing to acknowledge).
+    ack_at: Time,
+    unacknowledged: u32,
+    largest_at: Time,
+    marked: bool,
+    echoed_at: Option<Time>,
+    segment_at: Option<Time>,
+    /// When a packet was acknowledged last, or the rail was begun: both directions worked.
+    proved: Time,
+    heartbeat_at: Time,
+    timeouts: u32,
+}
+
+impl Rail {
+    pub(super) fn new(index: usize, now: Time) -> Self {
+        Self {
+            index,
+            status: RailStatus::Down,
+            sent: Sent::default(),
+            received: Received::default(),
+            rtt: Rtt::default(),
+            control: None,
+            pace_at: now,
+            assigned: VecDeque::new(),
+            hello: true,
+            probe: false,
+            ack_at: Time::NEVER,
+            unacknowledged: 0,
+            largest_at: now,
+            marked: false,
+            echoed_at: None,
+            segment_at: None,
+            proved: now,
+            heartbeat_at: Time::NEVER,
+            timeouts: 0,
+        }
+    }
+
+    pub(super) const fn status(&self) -> RailStatus {
+        self.status
+    }
+
+    pub(super) const fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+
+    pub(super) const fn in_flight(&self) -> u64 {
+        self.sent.in_flight()
+    }
+
+    pub(super) const fn bytes_sent(&self) -> u64 {
+        self.sent.total()
+    }
+
+    /// Both nodes know each other: it is tried out.
+    pub(super) fn begin(&mut self, now: Time, config: &Config) {
+        self.probe = true;
+        self.heartbeat_at = now + config.heartbeat;
+    }
+
+    // Sending.
+
+    /// Notes a numbered packet of `bytes` bytes; gives its number. Data moves the pace.
+    pub(super) fn send(
+        &mut self,
+        now: Time,
+        config: &Config,
+        bytes: usize,
+        content: Content,
+    ) -> u64 {
+        if let (Content::Piece(_), Some(control)) = (content, &self.control) {
+            let earliest = Time(now.0.saturating_sub(config.burst.0));
+            let rate = BitRate(control.flow.rate().max(1));
+            self.pace_at = self.pace_at.max(earliest) + rate.transmission_time(Bytes(bytes as u64));
+        }
+        self.sent.send(now, bytes as u32, content)
+    }
+
+    /// Whether congestion control lets a packet of `bytes` bytes leave, pace apart.
+    fn has_room(&self, bytes: usize) -> bool {
+        let Some(control) = &self.control else {
+            return false;
+        };
+        let after = self.sent.in_flight() + bytes as u64;
+        self.status == RailStatus::Up && (self.sent.in_flight() == 0 || after <= control.window())
+    }
+
+    /// Whether a data packet of `bytes` bytes may leave at `now`.
+    pub(super) fn may_send(&self, now: Time, bytes: usize) -> bool {
+        self.pace_at <= now && self.has_room(bytes)
+    }
+
+    /// When a data packet may leave that only the pace holds back at `now`.
+    pub(super) fn paced_until(&self, now: Time, bytes: usize) -> Option<Time> {
+        (self.pace_at > now && self.has_room(bytes)).then_some(self.pace_at)
+    }
+
+    /// The rail as the split sees it. What is in flight beyond the bandwidth-delay product stands in a queue.
+    pub(super) fn path(&self) -> Path {
+        let rate = BitRate(self.rate());
+        let on_the_way = rate.bytes_in(self.rtt.least()).0;
+        Path {
+            latency: Span(self.rtt.least().0 / 2),
+            rate,
+            backlog: Bytes(self.sent.in_flight().saturating_sub(on_the_way)),
+        }
+    }
+
+    /// Bit/s that congestion control allows: its rate, and its window once per round trip.
+    pub(super) fn rate(&self) -> u64 {
+        let Some(control) = &self.control else {
+            return 0;
+        };
+        let rate = control.flow.rate();
+        match control.window() {
+            u64::MAX => rate,
+            window => {
+                let bits_ps = u128::from(window) * 8_000_000_000_000;
+                let per_rtt = bits_ps / u128::from(self.rtt.smoothed().0.max(1));
+                u64::try_from(per_rtt).unwrap_or(u64::MAX).min(rate).max(1)
+            }
+        }
+    }
+
+    // Receiving.
+
+    pub(super) fn judge(&self, number: u64) -> Arrival {
+        self.received.judge(number)
+    }
+
+    /// A numbered packet was taken: it is to be acknowledged.
+    pub(super) fn take(&mut self, now: Time, packet: &Numbered, config: &Config) {
+        let newest = self.received.newest_first().next();
+        self.received.insert(packet.number);
+        if newest.is_none_or(|newest| packet.number > newest.last) {
+            self.largest_at = now;
+        }
+        self.unacknowledged += 1;
+        self.marked |= packet.marked;
+        if packet.has_segment {
+            self.segment_at = Some(now);
+        }
+        let at_once = packet.urgent
+            || packet.arrival != Arrival::Next
+            || self.unacknowledged >= config.ack_every;
+        let due = if at_once { now } else { now + config.ack_delay };
+        self.ack_at = self.ack_at.min(due);
+    }
+
+    /// The acknowledgement that is due at `now`.
+    pub(super) fn take_ack(&mut self, now: Time) -> Option<Ack> {
+        if self.ack_at > now {
+            return None;
+        }
+        self.ack_at = Time::NEVER;
+        self.unacknowledged = 0;
+        let delay = u32::try_from(now.since(self.largest_at).as_ns()).unwrap_or(u32::MAX);
+        let echo = self.echo(now);
+        Ack::new(delay, echo, self.received.newest_first())
+    }
+
+    /// Whether marks are to be told, at most as often as the scheme wants.
+    fn echo(&mut self, now: Time) -> bool {
+        let interval = self.control.as_ref().map_or(Span::ZERO, |control| {
+            control.parameters.signals().echo_interval
+        });
+        let may = self
+            .echoed_at
+            .is_none_or(|last| now.since(last) >= interval);
+        if !self.marked || !may {
+            return false;
+        }
+        self.marked = false;
+        self.echoed_at = Some(now);
+        true
+    }
+
+    /// Whether it moves data: packets are in flight or assigned, or a segment came within a round trip.
+    pub(super) fn is_busy(&self, now: Time) -> bool {
+        let receives = self
+            .segment_at
+            .is_some_and(|at| now.since(at) <= self.rtt.smoothed());
+        self.sent.in_flight() > 0 || !self.assigned.is_empty() || receives
+    }
+
+    // Acknowledgements, losses and silence.
+
+    /// An acknowledgement: contents that arrived and those that are lost go to the two lists.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        config: &Config,
+        arrived: &mut Vec<Content>,
+        lost: &mut Vec<Content>,
+    ) -> Result<Change, NeverSent> {
+        let told = self.sent.acknowledge(ack, arrived)?;
+        let Some(newest) = told.newest else {
+            return Ok(Change::None);
+        };
+        // RFC 9002, section 5.1; a first sample that is too long is better than none.
+        if told.is_largest || !self.rtt.is_known() {
+            self.rtt
+                .sample(now, newest.at, Span::from_ns(ack.delay_ns.into()));
+        }
+        let change = self.prove(now, config);
+        if let Some(control) = &mut self.control {
+            let signal = Signal {
+                seq: newest.end,
+                next: self.sent.total(),
+                newly_acked: told.bytes,
+                marked: ack.marked,
+                rtt: self.rtt.latest(),
+                echo: Echo::None,
+                complete: false,
+                random: 0,
+            };
+            let Control {
+                flow,
+                parameters,
+                limits,
+                timers,
+            } = control;
+            flow.on_ack(now, &signal, parameters, limits, timers);
+        }
+        self.find_lost(now, lost);
+        Ok(change)
+    }
+
+    /// Something was acknowledged: the rail works in both directions.
+    fn prove(&mut self, now: Time, config: &Config) -> Change {
+        self.proved = now;
+        self.timeouts = 0;
+        self.heartbeat_at = now + config.heartbeat;
+        let before = std::mem::replace(&mut self.status, RailStatus::Up);
+        if before != RailStatus::Down {
+            return Change::None;
+        }
+        self.control = Some(Control::new(config, self.index, self.rtt.least()));
+        self.pace_at = now;
+        Change::Rose
+    }
+
+    fn find_lost(&mut self, now: Time, lost: &mut Vec<Content>) {
+        let counts = self.sent.find_lost(now, self.rtt.reordering(), lost);
+        if let Some(control) = self.control.as_mut().filter(|_| counts) {
+            control.on_loss(now);
+        }
+    }
+
+    /// When [`Self::on_timeout`] has something to do.
+    pub(super) fn due(&self, config: &Config) -> Time {
+        let control = self.control.as_ref().map_or(Time::NEVER, Control::due);
+        let times = [
+            self.ack_at,
+            self.heartbeat_at,
+            self.sent.loss_at(),
+            self.falls_at(config),
+            self.overdue_at(config),
+            control,
+        ];
+        times.into_iter().min().unwrap_or(Time::NEVER)
+    }
+
+    /// When it is down unless something is acknowledged.
+    fn falls_at(&self, config: &Config) -> Time {
+        match self.status {
+            RailStatus::Down => Time::NEVER,
+            _ => self.proved + config.heartbeat * HEARTBEATS,
+        }
+    }
+
+    /// When silence is to be asked about: never while nothing is in flight, and not on a rail that is down, whose heartbeats
+    /// ask.
+    fn overdue_at(&self, config: &Config) -> Time {
+        if self.status == RailStatus::Down || self.sent.in_flight() == 0 || self.probe {
+            return Time::NEVER;
+        }
+        let patience = self.rtt.patience(config.ack_delay, config.patience);
+        let patience = Span(patience.0 << self.timeouts.min(BACK_OFF)).min(config.heartbeat);
+        self.sent.last() + patience
+    }
+
+    /// Time has passed. `alone`: no other rail is up, so that what is in flight may still be acknowledged sooner than any other
+    /// rail could carry it.
+    pub(super) fn on_timeout(
+        &mut self,
+        now: Time,
+        config: &Config,
+        alone: bool,
+        lost: &mut Vec<Content>,
+    ) -> Change {
+        if self.heartbeat_at <= now {
+            self.probe = true;
+            self.heartbeat_at = now + config.heartbeat;
+        }
+        if let Some(control) = &mut self.control {
+            control.on_timers(now);
+        }
+        if self.status == RailStatus::Down {
+            let old = config.heartbeat * HEARTBEATS;
+            if now >= Time::ZERO + old {
+                self.sent.give_up(now - old, lost);
+            }
+            return Change::None;
+        }
+        if self.falls_at(config) <= now {
+            self.fall(now, lost);
+            return Change::Fell;
+        }
+        if self.sent.loss_at() <= now {
+            self.find_lost(now, lost);
+        }
+        if self.overdue_at(config) <= now {
+            self.suspect(now, alone, lost);
+        }
+        Change::None
+    }
+
+    /// An acknowledgement is overdue.
+    fn suspect(&mut self, now: Time, alone: bool, lost: &mut Vec<Content>) {
+        self.status = RailStatus::Suspect;
+        self.timeouts += 1;
+        self.probe = true;
+        self.release(lost);
+        if (!alone || self.timeouts > 1)
+            && self.sent.give_up(now, lost)
+            && let Some(control) = &mut self.control
+        {
+            control.on_timeout(now);
+        }
+    }
+
+    /// The rail is down: everything it had goes to the others.
+    fn fall(&mut self, now: Time, lost: &mut Vec<Content>) {
+        self.status = RailStatus::Down;
+        self.control = None;
+        self.rtt = Rtt::default();
+        self.timeouts = 0;
+        self.release(lost);
+        self.sent.give_up(now, lost);
+    }
+
+    /// Gives back the pieces that were bound to it.
+    fn release(&mut self, lost: &mut Vec<Content>) {
+        lost.extend(self.assigned.drain(..).map(Content::Piece));
+    }
+}
