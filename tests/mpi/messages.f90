@@ -59,7 +59,7 @@ program messages
          if (index < 1 .or. index > 4) wrong = wrong + 1
       end do
       call MPI_Waitany(4, requests, index, status, error)
-      if (index /= MPI_UNDEFINED) wrong = wrong + 1
+      if (index > 0) wrong = wrong + 1 ! MPICH 4.0 adds one to MPI_UNDEFINED
       call start_two(6)
       total = 0
       do while (total < 4)
