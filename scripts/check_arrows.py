@@ -22,7 +22,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("units",),
     ("fabric",),
     ("wire", "routing", "workload", "schedule", "trace"),
-    ("transport",),
+    ("transport", "matching"),
     ("offload",),
     ("switch",),
     ("files",),

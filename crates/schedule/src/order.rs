@@ -27,7 +27,9 @@ impl std::fmt::Debug for Distance<'_> {
 }
 
 impl Distance<'_> {
-    fn between(&self, from: u32, to: u32) -> u32 {
+    /// From the numbers of sending and receiving node.
+    #[must_use]
+    pub fn between(&self, from: u32, to: u32) -> u32 {
         match self {
             Self::NodeNumbers => from.abs_diff(to),
             Self::Metric(metric) => metric(from, to),

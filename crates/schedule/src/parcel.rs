@@ -142,6 +142,21 @@ impl<'a> ParcelWriter<'a> {
         })
     }
 
+    /// Goes on with a parcel that was begun at the start of `buffer` and has this length and so many parts, as
+    /// [`Self::length`] and [`Self::parts`] said; so that the buffer can grow in between.
+    ///
+    /// # Panics
+    /// If the buffer is too short for that.
+    #[must_use]
+    pub fn resume(buffer: &'a mut [u8], length: usize, parts: u32) -> Self {
+        assert!((HEAD_BYTES..=buffer.len()).contains(&length));
+        Self {
+            buffer,
+            length,
+            parts,
+        }
+    }
+
     /// Appends a part of `bytes` bytes and gives the room for them, e.g. for MPI_Pack. The room holds what the buffer held.
     ///
     /// # Errors

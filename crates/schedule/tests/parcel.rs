@@ -127,6 +127,22 @@ proptest! {
         prop_assert_eq!(read, parts);
     }
 
+    /// A writer that goes on in a buffer that grows writes the same.
+    #[test]
+    fn a_parcel_can_be_written_in_turns(parts in vec(part(), 1..12)) {
+        let (mut buffer, mut count) = (vec![0; HEAD_BYTES], 0);
+        for (head, bytes) in &parts {
+            let length = buffer.len();
+            buffer.resize(length + PART_BYTES + bytes.len(), 0);
+            let mut writer = ParcelWriter::resume(&mut buffer, length, count);
+            writer.push(head, bytes).unwrap();
+            count = writer.parts();
+        }
+        let length = buffer.len();
+        prop_assert_eq!(ParcelWriter::resume(&mut buffer, length, count).finish(), length);
+        prop_assert_eq!(buffer, written(&parts));
+    }
+
     #[test]
     fn no_part_of_a_parcel_is_a_parcel(parts in vec(part(), 1..6), more in vec(any::<u8>(), 1..30)) {
         let bytes = written(&parts);

@@ -1,0 +1,148 @@
+//! What goes into a [`Matcher`](crate::Matcher) and what comes out.
+
+use thiserror::Error;
+
+use crate::{queues::Envelope, slab::Place};
+
+/// What a [`Matcher`](crate::Matcher) lets its driver do, at once or as soon as the call is over; the matcher is never
+/// called from inside.
+pub trait Actions {
+    /// Send a parcel to a rank on the shadow channel, which keeps the order of what is sent to one rank. The buffer comes
+    /// back by [`Matcher::recycle`](crate::Matcher::recycle) when it was sent.
+    fn send(&mut self, to: u32, parcel: Vec<u8>);
+    /// This receive is complete: `bytes` are those that fit into it. It is truncated if `message` has more.
+    fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]);
+    /// This receive has a message that is with its sender: get it into the receive's buffer, where there is room for
+    /// `capacity` bytes. What is fetched and set aside of one source and key is received in the order of these calls.
+    fn fetch(&mut self, receive: u64, capacity: u64, message: &Envelope, from: Fetch);
+    /// Get a message that nobody has asked for yet into memory of the driver's, under the number `aside`: its sender uses
+    /// its key again.
+    fn set_aside(&mut self, aside: u64, message: &Envelope, key: u32);
+}
+
+/// Where a message by reference is fetched from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fetch {
+    /// From its source, by its key on the shadow channel.
+    Key(u32),
+    /// From what [`Actions::set_aside`] got under this number.
+    Aside(u64),
+}
+
+/// A message that the program sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Receiving process, by its rank in the placement; may be the sender.
+    pub to: u32,
+    /// Communicator, by the number that its ranks agreed on.
+    pub context: u32,
+    /// MPI's tag, at least 0.
+    pub tag: i32,
+    /// Length.
+    pub bytes: u64,
+    /// MPI's mode.
+    pub mode: Mode,
+}
+
+/// MPI's modes, as far as they make a difference here: a buffered or ready send is a standard one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// May be complete before a receive was found.
+    #[default]
+    Standard,
+    /// Is complete when it was matched.
+    Synchronous,
+}
+
+/// How a message is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// It was copied: the send is complete.
+    Copied,
+    /// The driver sends it from the program's buffer on the shadow channel, under `key`, now.
+    ByReference {
+        /// From 1 to [`Settings::keys`](crate::Settings::keys).
+        key: u32,
+        /// Not before the receiver asks for it.
+        synchronous: bool,
+    },
+}
+
+/// Names a receive that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ticket(pub(crate) Place);
+
+/// Names a claimed message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Claim(pub(crate) Place);
+
+/// What became of a receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Posted {
+    /// It has its message: [`Actions::deliver`] or [`Actions::fetch`] was called.
+    Matched,
+    /// It waits.
+    Waiting(Ticket),
+}
+
+/// Messages of one context at one process since its start. A context is quiet when sent minus received adds up to 0 over
+/// its ranks and no receive waits at any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Sent by this process.
+    pub sent: u64,
+    /// Received by this process: matched, or claimed and then received.
+    pub received: u64,
+    /// Receives that wait now.
+    pub waiting: u64,
+}
+
+/// What a process did so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// Messages that were copied into parcels, or kept for the process itself.
+    pub copied: u64,
+    /// Messages by reference.
+    pub by_reference: u64,
+    /// Of these, such as were small enough to be copied, but the receiver had no room.
+    pub without_room: u64,
+    /// Parcels of messages and envelopes that were sent.
+    pub parcels: u64,
+    /// Their parts, without what was handed on.
+    pub parts: u64,
+    /// Grants that were sent, each a parcel of its own.
+    pub grants: u64,
+    /// Parts that were handed on to other ranks of the node.
+    pub handed_on: u64,
+    /// Messages that came before their receive.
+    pub unexpected: u64,
+    /// Messages that were set aside.
+    pub set_aside: u64,
+    /// Bytes of window that messages nobody has asked for yet take now.
+    pub kept_bytes: u64,
+    /// The most that it ever was.
+    pub most_kept_bytes: u64,
+}
+
+/// A call that MPI does not allow, or a number that was not agreed on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// There is no such rank.
+    #[error("rank {rank} does not exist: there are {ranks}")]
+    Rank {
+        /// The rank given.
+        rank: u32,
+        /// How many there are.
+        ranks: usize,
+    },
+    /// There is no such context.
+    #[error("context {0} is not below 65536")]
+    Context(u32),
+    /// Tags are not negative.
+    #[error("tag {0} is negative")]
+    Tag(i32),
+    /// The message was received before.
+    #[error("a claimed message was received twice")]
+    Claim,
+}

@@ -1,0 +1,150 @@
+//! Whether a parcel may be used: everything about it is checked before anything of it is.
+
+use raddle_schedule::parcel::{ParcelError, ParcelView, PartHead};
+use thiserror::Error;
+
+use crate::{
+    matcher::Matcher,
+    part::{self, Content, Part},
+    store::cost,
+};
+
+/// Why a parcel was refused. It changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The bytes are no parcel.
+    #[error(transparent)]
+    Parcel(#[from] ParcelError),
+    /// A part says what its sender could not say.
+    #[error("part {part} of a parcel: {field} is {found}; right is {right}")]
+    Part {
+        /// Which part, from 0.
+        part: u32,
+        /// What is wrong.
+        field: &'static str,
+        /// What it is.
+        found: u64,
+        /// What it may be.
+        right: &'static str,
+    },
+}
+
+impl Refused {
+    #[cold]
+    pub(crate) const fn part(
+        part: u32,
+        field: &'static str,
+        found: u64,
+        right: &'static str,
+    ) -> Self {
+        Self::Part {
+            part,
+            field,
+            found,
+            right,
+        }
+    }
+}
+
+/// What earlier parts of the same parcel take.
+#[derive(Debug, Clone, Copy)]
+struct Stream {
+    source: u32,
+    /// The least number that the next part for us may have.
+    next: u32,
+    /// What its source may still send into our room.
+    room: u64,
+}
+
+/// Checks all parts of a parcel that came from `from`.
+pub(crate) fn parcel(matcher: &Matcher, from: u32, view: &ParcelView<'_>) -> Result<(), Refused> {
+    let ranks = matcher.lines.ranks();
+    if from as usize >= ranks || from == matcher.rank {
+        let right = "another rank of the job";
+        return Err(Refused::part(0, "sender", u64::from(from), right));
+    }
+    let mut stream = None;
+    for (number, (head, bytes)) in (0..).zip(view.parts()) {
+        let fail =
+            |field, found: u32, right| Err(Refused::part(number, field, u64::from(found), right));
+        if head.source as usize >= ranks || !may_send(matcher, from, head.source) {
+            return fail("source", head.source, "the sender, or of another node");
+        }
+        if head.target as usize >= ranks || !may_receive(matcher, from, &head) {
+            return fail("target", head.target, "the receiver, or a rank of its node");
+        }
+        match part::read(number, &head, bytes)? {
+            Part::Grant { freed } => {
+                let peer = &matcher.peers[from as usize];
+                let alone = view.count() == 1 && head.source == from && head.target == matcher.rank;
+                if !alone || !peer.plausible(freed, matcher.window) {
+                    let right = "alone, and what was received";
+                    return Err(Refused::part(number, "grant", freed, right));
+                }
+            }
+            Part::Message { content, .. } => {
+                let peer = &matcher.peers[head.source as usize];
+                let stream = stream.get_or_insert_with(|| Stream {
+                    source: head.source,
+                    next: peer.expected,
+                    room: peer.left(matcher.window),
+                });
+                if head.source != stream.source {
+                    return fail("source", head.source, "that of the parts before");
+                }
+                if head.target == matcher.rank {
+                    message(matcher, number, &head, content, stream)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks a message for this process.
+fn message(
+    matcher: &Matcher,
+    number: u32,
+    head: &PartHead,
+    content: Content<'_>,
+    stream: &mut Stream,
+) -> Result<(), Refused> {
+    let fail = |field, found: u64, right| Err(Refused::part(number, field, found, right));
+    let sequence = head.sequence;
+    let gap = sequence.wrapping_sub(stream.next);
+    let late = gap > u32::MAX / 2 || matcher.ahead.contains_key(&(head.source, sequence));
+    // Without leaders all messages of a pair take one way, so that none can be missing.
+    if late || (gap != 0 && matcher.lines.leader().is_none()) {
+        return fail("sequence", u64::from(sequence), "the next of its pair");
+    }
+    stream.next = sequence.wrapping_add(1);
+    match content {
+        Content::Bytes(bytes) => {
+            let cost = cost(bytes.len() as u64);
+            if cost > stream.room {
+                return fail("bytes", bytes.len() as u64, "within the sender's room");
+            }
+            stream.room -= cost;
+        }
+        Content::Reference { key, .. } => {
+            if key == 0 || key > matcher.keys {
+                return fail("key", u64::from(key), "from 1 to the number of keys");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether parts of `source` can come from `from`: its own, or handed on by our leader.
+fn may_send(matcher: &Matcher, from: u32, source: u32) -> bool {
+    source == from || (matcher.lines.leader() == Some(from) && !matcher.lines.is_inside(source))
+}
+
+/// Whether this process gets the part, or hands it on.
+fn may_receive(matcher: &Matcher, from: u32, head: &PartHead) -> bool {
+    head.target == matcher.rank
+        || (matcher.lines.leader() == Some(matcher.rank)
+            && !matcher.lines.is_inside(from)
+            && matcher.lines.is_inside(head.target))
+}

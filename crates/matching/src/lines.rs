@@ -1,0 +1,268 @@
+//! What is on its way out: an open parcel per target or node, joined by the growing window (`Peng`, section 4).
+
+use raddle_schedule::{
+    Distance, Join, Place, Placement, Scope, Window,
+    parcel::{HEAD_BYTES, PART_BYTES, ParcelWriter, PartHead},
+};
+use raddle_units::Bytes;
+
+use crate::{
+    calls::{Actions, Statistics},
+    degrees::Degrees,
+    part::{GRANT_BYTES, REFERENCE_BYTES, grant_head},
+};
+
+/// Parcels are never longer: MPI's counts are ints.
+const LONGEST: Bytes = Bytes(1 << 30);
+/// Buffers that are kept for later use.
+const MOST_BUFFERS: usize = 256;
+
+/// Parcels to one target, or to the leader of one node.
+#[derive(Debug, Default)]
+struct Line {
+    parcel: Vec<u8>,
+    parts: u32,
+    /// Target of the first part.
+    target: u32,
+    /// Parts have different targets, so that the leader takes it apart.
+    mixed: bool,
+    /// In this superstep.
+    window: Option<Window>,
+}
+
+/// All lines of a process. A line has the number of its target, or of its target's leader.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    lines: Vec<Line>,
+    placement: Placement,
+    node: u32,
+    rank: u32,
+    join: Join,
+    /// Place of each node in the order of Algorithm 1, seen from ours.
+    order: Vec<u32>,
+    /// Lines of this superstep: place of their node, when they began, number.
+    used: Vec<(u32, u32, u32)>,
+    /// Lines inside the node that have parts of others.
+    relayed: Vec<u32>,
+    degrees: Degrees,
+    buffers: Vec<Vec<u8>>,
+}
+
+impl Lines {
+    pub(crate) fn new(
+        rank: u32,
+        placement: &Placement,
+        distance: &Distance<'_>,
+        join: &Join,
+    ) -> Self {
+        let node = placement.node(rank);
+        let nodes = placement.nodes();
+        let number = |node| placement.number(node);
+        let mut near: Vec<(u32, u32)> = (0..nodes as u32)
+            .map(|other| (distance.between(number(node), number(other)), other))
+            .collect();
+        near.sort_unstable();
+        let mut order = vec![0; nodes];
+        for (place, &(_, other)) in (0..).zip(&near) {
+            order[other as usize] = place;
+        }
+        let mut lines = Vec::new();
+        lines.resize_with(placement.ranks(), Line::default);
+        Self {
+            lines,
+            placement: placement.clone(),
+            node,
+            rank,
+            join: Join {
+                cap: join.cap.min(LONGEST),
+                ..*join
+            },
+            order,
+            used: Vec::new(),
+            relayed: Vec::new(),
+            degrees: Degrees::new(nodes),
+            buffers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn ranks(&self) -> usize {
+        self.lines.len()
+    }
+
+    pub(crate) fn is_inside(&self, rank: u32) -> bool {
+        self.placement.node(rank) == self.node
+    }
+
+    /// The rank of our node that takes parcels for several of its ranks apart; `None`: none does.
+    pub(crate) fn leader(&self) -> Option<u32> {
+        (self.join.scope == Scope::Process).then(|| self.placement.leader(self.node))
+    }
+
+    /// The longest parcel that is made: receivers provide for it.
+    pub(crate) fn longest(&self) -> usize {
+        let control = HEAD_BYTES + PART_BYTES + REFERENCE_BYTES.max(GRANT_BYTES);
+        usize::try_from(self.join.limit().0).map_or(usize::MAX, |limit| limit.max(control))
+    }
+
+    /// Whether a message of this size may be copied into a parcel.
+    pub(crate) fn takes(&self, bytes: u64) -> bool {
+        let alone = bytes.saturating_add((HEAD_BYTES + PART_BYTES) as u64);
+        bytes < self.join.alone.0 && alone <= self.join.limit().0 && u32::try_from(alone).is_ok()
+    }
+
+    /// Appends a part for another process. It leaves at once if it is the first to its line in this superstep, or stays
+    /// inside the node.
+    pub(crate) fn push(
+        &mut self,
+        head: &PartHead,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]),
+        statistics: &mut Statistics,
+        out: &mut impl Actions,
+    ) {
+        statistics.parts += 1;
+        let node = self.placement.node(head.target);
+        if node == self.node {
+            self.append(head.target, head, bytes, fill);
+            self.issue(head.target, statistics, out);
+            return;
+        }
+        let number = match self.join.scope {
+            Scope::Process => self.placement.leader(node),
+            Scope::Pair | Scope::Node => head.target,
+        };
+        let size = Bytes(bytes as u64);
+        let line = &mut self.lines[number as usize];
+        let first = line.window.is_none();
+        let [sent, heard] = self.degrees.estimate();
+        let window = line
+            .window
+            .get_or_insert_with(|| Window::new(&self.join, sent, heard));
+        let place = window.place(size);
+        if first {
+            let began = self.used.len() as u32;
+            self.used.push((self.order[node as usize], began, number));
+            self.degrees.sent_to(node);
+        } else if place == Place::New {
+            self.issue(number, statistics, out);
+        }
+        self.append(number, head, bytes, fill);
+        if first {
+            self.issue(number, statistics, out);
+        }
+    }
+
+    /// Appends a part of another node's process for a rank of ours; [`Self::issue_relayed`] sends it on.
+    pub(crate) fn relay(&mut self, head: &PartHead, bytes: &[u8]) {
+        if self.lines[head.target as usize].parts == 0 {
+            self.relayed.push(head.target);
+        }
+        let fill = |room: &mut [u8]| room.copy_from_slice(bytes);
+        self.append(head.target, head, bytes.len(), fill);
+    }
+
+    pub(crate) fn issue_relayed(&mut self, statistics: &mut Statistics, out: &mut impl Actions) {
+        while let Some(number) = self.relayed.pop() {
+            self.issue(number, statistics, out);
+        }
+    }
+
+    /// Tells a peer what we have received of it.
+    pub(crate) fn grant(
+        &mut self,
+        to: u32,
+        freed: u64,
+        statistics: &mut Statistics,
+        out: &mut impl Actions,
+    ) {
+        let mut parcel = self.buffers.pop().unwrap_or_default();
+        let fill = |room: &mut [u8]| room.copy_from_slice(&freed.to_be_bytes());
+        append(
+            &mut parcel,
+            0,
+            &grant_head(self.rank, to),
+            GRANT_BYTES,
+            fill,
+        );
+        finish(&mut parcel, 1);
+        statistics.grants += 1;
+        out.send(to, parcel);
+    }
+
+    /// Ends the superstep: everything leaves, near nodes first.
+    pub(crate) fn flush(&mut self, statistics: &mut Statistics, out: &mut impl Actions) {
+        if self.used.is_empty() {
+            return;
+        }
+        self.used.sort_unstable();
+        for index in 0..self.used.len() {
+            let (_, _, number) = self.used[index];
+            self.issue(number, statistics, out);
+            self.lines[number as usize].window = None;
+        }
+        self.used.clear();
+        self.degrees.turn();
+    }
+
+    pub(crate) fn heard_of(&mut self, rank: u32) {
+        let node = self.placement.node(rank);
+        if node != self.node {
+            self.degrees.heard_of(node);
+        }
+    }
+
+    /// A buffer that was sent.
+    pub(crate) fn recycle(&mut self, mut parcel: Vec<u8>) {
+        if self.buffers.len() < MOST_BUFFERS {
+            parcel.clear();
+            self.buffers.push(parcel);
+        }
+    }
+
+    fn append(&mut self, number: u32, head: &PartHead, bytes: usize, fill: impl FnOnce(&mut [u8])) {
+        let line = &mut self.lines[number as usize];
+        if line.parts == 0 {
+            line.parcel = self.buffers.pop().unwrap_or_default();
+            line.target = head.target;
+            line.mixed = false;
+        }
+        line.mixed |= head.target != line.target;
+        append(&mut line.parcel, line.parts, head, bytes, fill);
+        line.parts += 1;
+    }
+
+    fn issue(&mut self, number: u32, statistics: &mut Statistics, out: &mut impl Actions) {
+        let line = &mut self.lines[number as usize];
+        let parts = std::mem::take(&mut line.parts);
+        if parts == 0 {
+            return;
+        }
+        let mut parcel = std::mem::take(&mut line.parcel);
+        finish(&mut parcel, parts);
+        statistics.parcels += 1;
+        out.send(if line.mixed { number } else { line.target }, parcel);
+    }
+}
+
+/// Appends a part to a parcel that has `parts`.
+fn append(
+    parcel: &mut Vec<u8>,
+    parts: u32,
+    head: &PartHead,
+    bytes: usize,
+    fill: impl FnOnce(&mut [u8]),
+) {
+    let length = parcel.len().max(HEAD_BYTES);
+    parcel.resize(length + PART_BYTES + bytes, 0);
+    let mut writer = ParcelWriter::resume(parcel, length, parts);
+    fill(
+        writer
+            .part(head, bytes)
+            .expect("room was made, within the limits of a parcel"),
+    );
+}
+
+fn finish(parcel: &mut [u8], parts: u32) {
+    let length = parcel.len();
+    ParcelWriter::resume(parcel, length, parts).finish();
+}

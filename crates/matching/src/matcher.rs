@@ -1,0 +1,465 @@
+//! The state machine of one process.
+
+use raddle_schedule::{
+    Distance, Placement,
+    parcel::{ParcelView, PartHead},
+};
+use rustc_hash::FxHashMap;
+
+use crate::{
+    calls::{
+        Actions, CallError, Claim, Counts, Fetch, Mode, Outgoing, Posted, Sent, Statistics, Ticket,
+    },
+    check::{self, Refused},
+    lines::Lines,
+    part::{self, Content, MOST_CONTEXTS, Part, REFERENCE_BYTES, reference_head, write_reference},
+    peer::Peer,
+    queues::{Body, Envelope, Message, Queues, Receive, Wanted},
+    settings::{SetUpError, Settings},
+    slab::Place,
+    store::{Store, cost},
+};
+
+/// One process: its sends, its receives, and what it keeps for them.
+///
+/// Call [`Self::flush`] before the program waits for anything, and [`Self::handle_parcel`] for each parcel in the order
+/// in which the shadow channel brings those of a sender.
+#[derive(Debug)]
+pub struct Matcher {
+    pub(crate) rank: u32,
+    pub(crate) keys: u32,
+    pub(crate) window: u64,
+    pub(crate) lines: Lines,
+    pub(crate) peers: Vec<Peer>,
+    /// Messages that came before others of their pair, by source and sequence.
+    pub(crate) ahead: FxHashMap<(u32, u32), Message>,
+    queues: Queues,
+    store: Store,
+    /// Unmatched messages by reference, by source and key: who has a key last.
+    references: FxHashMap<(u32, u32), Place>,
+    counts: Vec<Counts>,
+    statistics: Statistics,
+}
+
+impl Matcher {
+    /// For `rank` of `placement`, which are all processes of the shadow channel. All of them need the same settings.
+    ///
+    /// # Errors
+    /// If there is no such rank, or for [`raddle_schedule::Scope::Node`].
+    pub fn new(
+        rank: u32,
+        placement: &Placement,
+        distance: &Distance<'_>,
+        settings: &Settings,
+    ) -> Result<Self, SetUpError> {
+        SetUpError::check(rank, placement, &settings.join)?;
+        let window = settings.window(placement.ranks());
+        Ok(Self {
+            rank,
+            keys: settings.keys.max(1),
+            window,
+            lines: Lines::new(rank, placement, distance, &settings.join),
+            peers: vec![Peer::new(window); placement.ranks()],
+            ahead: FxHashMap::default(),
+            queues: Queues::new(),
+            store: Store::new(),
+            references: FxHashMap::default(),
+            counts: Vec::new(),
+            statistics: Statistics::default(),
+        })
+    }
+
+    /// Sends a message. If it is copied, `fill` is called with room for its bytes, once.
+    ///
+    /// # Errors
+    /// When a number is out of range; nothing is sent.
+    pub fn send(
+        &mut self,
+        message: &Outgoing,
+        fill: impl FnOnce(&mut [u8]),
+        out: &mut impl Actions,
+    ) -> Result<Sent, CallError> {
+        let &Outgoing {
+            to,
+            context,
+            tag,
+            bytes,
+            mode,
+        } = message;
+        self.check(context, Some(to), Some(tag))?;
+        self.counts(context).sent += 1;
+        let peer = &mut self.peers[to as usize];
+        let small = mode == Mode::Standard && self.lines.takes(bytes);
+        let head = PartHead {
+            source: self.rank,
+            target: to,
+            context,
+            tag,
+            sequence: peer.number(),
+        };
+        if small && peer.take_room(bytes) {
+            self.statistics.copied += 1;
+            if to == self.rank {
+                self.copy_to_self(envelope(&head, bytes), fill, out);
+            } else {
+                self.lines
+                    .push(&head, bytes as usize, fill, &mut self.statistics, out);
+            }
+            return Ok(Sent::Copied);
+        }
+        let key = peer.key(self.keys);
+        self.statistics.by_reference += 1;
+        self.statistics.without_room += u64::from(small);
+        if to == self.rank {
+            let message = Message {
+                envelope: envelope(&head, bytes),
+                body: Body::Reference { key, aside: None },
+            };
+            self.release(message, out);
+        } else {
+            self.lines.push(
+                &reference_head(&head),
+                REFERENCE_BYTES,
+                |room| write_reference(room, bytes, key),
+                &mut self.statistics,
+                out,
+            );
+        }
+        Ok(Sent::ByReference {
+            key,
+            synchronous: small || mode == Mode::Synchronous,
+        })
+    }
+
+    /// Posts a receive with room for `capacity` bytes; `id` is the driver's name for it.
+    ///
+    /// # Errors
+    /// When a number is out of range; nothing is posted.
+    pub fn receive(
+        &mut self,
+        wanted: &Wanted,
+        capacity: u64,
+        id: u64,
+        out: &mut impl Actions,
+    ) -> Result<Posted, CallError> {
+        self.check(wanted.context, wanted.source, wanted.tag)?;
+        let receive = Receive { id, capacity };
+        if let Some(message) = self.queues.take_message(wanted) {
+            self.complete(receive, message, out);
+            return Ok(Posted::Matched);
+        }
+        self.counts(wanted.context).waiting += 1;
+        Ok(Posted::Waiting(Ticket(self.queues.post(wanted, receive))))
+    }
+
+    /// The message that a receive would get now, if there is one.
+    ///
+    /// # Errors
+    /// When a number is out of range.
+    pub fn probe(&mut self, wanted: &Wanted) -> Result<Option<Envelope>, CallError> {
+        self.check(wanted.context, wanted.source, wanted.tag)?;
+        let found = self.queues.find(wanted);
+        Ok(found.map(|message| message.envelope))
+    }
+
+    /// As [`Self::probe`], and reserves the message for [`Self::receive_claimed`] (MPI_Mprobe).
+    ///
+    /// # Errors
+    /// When a number is out of range.
+    pub fn claim(&mut self, wanted: &Wanted) -> Result<Option<(Claim, Envelope)>, CallError> {
+        self.check(wanted.context, wanted.source, wanted.tag)?;
+        let claimed = self.queues.claim(wanted);
+        Ok(claimed.map(|(place, envelope)| (Claim(place), envelope)))
+    }
+
+    /// Receives a claimed message (MPI_Mrecv).
+    ///
+    /// # Errors
+    /// If it was received before.
+    pub fn receive_claimed(
+        &mut self,
+        claim: Claim,
+        capacity: u64,
+        id: u64,
+        out: &mut impl Actions,
+    ) -> Result<(), CallError> {
+        let message = self.queues.take_claimed(claim.0).ok_or(CallError::Claim)?;
+        self.complete(Receive { id, capacity }, message, out);
+        Ok(())
+    }
+
+    /// Takes a receive back. False: it has a message, or was taken back before.
+    pub fn cancel(&mut self, ticket: Ticket) -> bool {
+        let Some(wanted) = self.queues.cancel(ticket.0) else {
+            return false;
+        };
+        self.counts(wanted.context).waiting -= 1;
+        true
+    }
+
+    /// Ends the superstep: what is joined leaves, to near nodes first.
+    pub fn flush(&mut self, out: &mut impl Actions) {
+        self.lines.flush(&mut self.statistics, out);
+    }
+
+    /// Takes a parcel of another rank apart.
+    ///
+    /// # Errors
+    /// If it is none, or says what its sender could not say. Then nothing has changed.
+    pub fn handle_parcel(
+        &mut self,
+        from: u32,
+        bytes: &[u8],
+        out: &mut impl Actions,
+    ) -> Result<(), Refused> {
+        let view = ParcelView::parse(bytes)?;
+        check::parcel(self, from, &view)?;
+        for (number, (head, bytes)) in (0..).zip(view.parts()) {
+            if head.target != self.rank {
+                self.statistics.handed_on += 1;
+                self.lines.relay(&head, bytes);
+                continue;
+            }
+            match part::read(number, &head, bytes)? {
+                Part::Grant { freed } => self.peers[from as usize].granted(freed, self.window),
+                Part::Message { context, content } => {
+                    self.lines.heard_of(head.source);
+                    self.arrive(&PartHead { context, ..head }, content, out);
+                }
+            }
+        }
+        self.lines.issue_relayed(&mut self.statistics, out);
+        Ok(())
+    }
+
+    /// Gives the buffer of a parcel back that was sent.
+    pub fn recycle(&mut self, parcel: Vec<u8>) {
+        self.lines.recycle(parcel);
+    }
+
+    /// The longest parcel that any rank makes, in bytes.
+    #[must_use]
+    pub fn longest_parcel(&self) -> usize {
+        self.lines.longest()
+    }
+
+    /// What a rank keeps for each other at most, in bytes of window: a message counts 128 B and its length, rounded up to
+    /// a power of two of at least 32.
+    #[must_use]
+    pub const fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// How much of its window a rank has left for us, as far as we know; 0 for one that does not exist.
+    #[must_use]
+    pub fn room(&self, to: u32) -> u64 {
+        self.peers.get(to as usize).map_or(0, Peer::room)
+    }
+
+    /// Counts of a context.
+    #[must_use]
+    pub fn context_counts(&self, context: u32) -> Counts {
+        let counts = self.counts.get(context as usize);
+        counts.copied().unwrap_or_default()
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    fn check(&self, context: u32, rank: Option<u32>, tag: Option<i32>) -> Result<(), CallError> {
+        let ranks = self.peers.len();
+        if let Some(rank) = rank.filter(|&rank| rank as usize >= ranks) {
+            return Err(CallError::Rank { rank, ranks });
+        }
+        if context >= MOST_CONTEXTS {
+            return Err(CallError::Context(context));
+        }
+        tag.filter(|&tag| tag < 0)
+            .map_or(Ok(()), |tag| Err(CallError::Tag(tag)))
+    }
+
+    fn counts(&mut self, context: u32) -> &mut Counts {
+        let index = context as usize;
+        if self.counts.len() <= index {
+            self.counts.resize(index + 1, Counts::default());
+        }
+        &mut self.counts[index]
+    }
+
+    /// Keeps a copy of a message of the process to itself, or hands it over.
+    fn copy_to_self(
+        &mut self,
+        envelope: Envelope,
+        fill: impl FnOnce(&mut [u8]),
+        out: &mut impl Actions,
+    ) {
+        let mut block = self.store.block(envelope.bytes as usize);
+        fill(block.bytes_mut());
+        self.take_room(self.rank, envelope.bytes);
+        let body = Body::Stored(block);
+        self.release(Message { envelope, body }, out);
+    }
+
+    /// A message came, perhaps before others of its pair.
+    fn arrive(&mut self, head: &PartHead, content: Content<'_>, out: &mut impl Actions) {
+        let source = head.source;
+        if let Content::Bytes(bytes) = content {
+            self.take_room(source, bytes.len() as u64);
+        }
+        let mut next = self.peers[source as usize].expected;
+        if head.sequence != next {
+            let message = self.stored(head, content);
+            self.ahead.insert((source, head.sequence), message);
+            return;
+        }
+        self.pass(head, content, out);
+        loop {
+            next = next.wrapping_add(1);
+            let Some(message) = self.ahead.remove(&(source, next)) else {
+                break;
+            };
+            self.release(message, out);
+        }
+        self.peers[source as usize].expected = next;
+    }
+
+    /// Releases a message; its bytes are copied only if no receive waits for it.
+    fn pass(&mut self, head: &PartHead, content: Content<'_>, out: &mut impl Actions) {
+        if let Content::Bytes(bytes) = content {
+            let envelope = envelope(head, bytes.len() as u64);
+            match self.waiting_receive(&envelope) {
+                Some(receive) => self.deliver(receive, &envelope, bytes, out),
+                None => {
+                    let body = Body::Stored(self.store.copy(bytes));
+                    self.keep(Message { envelope, body });
+                }
+            }
+        } else {
+            let message = self.stored(head, content);
+            self.release(message, out);
+        }
+    }
+
+    /// Releases a message to the queues.
+    fn release(&mut self, message: Message, out: &mut impl Actions) {
+        let envelope = message.envelope;
+        if let Body::Reference { key, .. } = message.body
+            && let Some(old) = self.references.remove(&(envelope.source, key))
+        {
+            self.set_aside(old, key, out);
+        }
+        match self.waiting_receive(&envelope) {
+            Some(receive) => self.complete(receive, message, out),
+            None => self.keep(message),
+        }
+    }
+
+    fn waiting_receive(&mut self, envelope: &Envelope) -> Option<Receive> {
+        let receive = self.queues.take_receive(envelope)?;
+        self.counts(envelope.context).waiting -= 1;
+        Some(receive)
+    }
+
+    fn keep(&mut self, message: Message) {
+        self.statistics.unexpected += 1;
+        let source = message.envelope.source;
+        let reference = match message.body {
+            Body::Reference { key, .. } => Some((source, key)),
+            Body::Stored(_) => None,
+        };
+        let place = self.queues.keep(message);
+        if let Some(reference) = reference {
+            self.references.insert(reference, place);
+        }
+    }
+
+    /// Another message of the same source has the key now.
+    fn set_aside(&mut self, old: Place, key: u32, out: &mut impl Actions) {
+        if let Some(message) = self.queues.kept_mut(old) {
+            let number = self.statistics.set_aside;
+            self.statistics.set_aside += 1;
+            message.body = Body::Reference {
+                key,
+                aside: Some(number),
+            };
+            out.set_aside(number, &message.envelope, key);
+        }
+    }
+
+    /// A receive gets a message that was kept.
+    fn complete(&mut self, receive: Receive, message: Message, out: &mut impl Actions) {
+        let envelope = message.envelope;
+        match message.body {
+            Body::Stored(block) => {
+                self.deliver(receive, &envelope, block.bytes(), out);
+                self.store.give_back(block);
+            }
+            Body::Reference { key, aside } => {
+                self.counts(envelope.context).received += 1;
+                let from = aside.map_or(Fetch::Key(key), Fetch::Aside);
+                if aside.is_none() {
+                    self.references.remove(&(envelope.source, key));
+                }
+                out.fetch(receive.id, receive.capacity, &envelope, from);
+            }
+        }
+    }
+
+    /// A receive gets the bytes of a message, which leaves its source's room.
+    fn deliver(
+        &mut self,
+        receive: Receive,
+        envelope: &Envelope,
+        bytes: &[u8],
+        out: &mut impl Actions,
+    ) {
+        self.counts(envelope.context).received += 1;
+        let fits = usize::try_from(receive.capacity).unwrap_or(usize::MAX);
+        out.deliver(receive.id, envelope, &bytes[..bytes.len().min(fits)]);
+
+        let source = envelope.source;
+        self.statistics.kept_bytes -= cost(envelope.bytes);
+        let peer = &mut self.peers[source as usize];
+        let Some(freed) = peer.free(envelope.bytes, self.window) else {
+            return;
+        };
+        if source == self.rank {
+            peer.granted(freed, self.window);
+        } else {
+            self.lines.grant(source, freed, &mut self.statistics, out);
+        }
+    }
+
+    fn take_room(&mut self, source: u32, bytes: u64) {
+        self.peers[source as usize].keep(bytes);
+        let statistics = &mut self.statistics;
+        statistics.kept_bytes += cost(bytes);
+        statistics.most_kept_bytes = statistics.most_kept_bytes.max(statistics.kept_bytes);
+    }
+
+    /// A message that can wait.
+    fn stored(&mut self, head: &PartHead, content: Content<'_>) -> Message {
+        match content {
+            Content::Bytes(bytes) => Message {
+                envelope: envelope(head, bytes.len() as u64),
+                body: Body::Stored(self.store.copy(bytes)),
+            },
+            Content::Reference { bytes, key } => Message {
+                envelope: envelope(head, bytes),
+                body: Body::Reference { key, aside: None },
+            },
+        }
+    }
+}
+
+const fn envelope(head: &PartHead, bytes: u64) -> Envelope {
+    Envelope {
+        context: head.context,
+        source: head.source,
+        tag: head.tag,
+        bytes,
+    }
+}

@@ -1,0 +1,71 @@
+//! What cannot be reached from outside in reasonable time.
+
+use raddle_schedule::{Distance, Join, Placement, Scope};
+
+use crate::{Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Settings, Wanted};
+
+#[derive(Default)]
+struct Wire {
+    parcels: Vec<Vec<u8>>,
+    received: Vec<u8>,
+}
+
+impl Actions for Wire {
+    fn send(&mut self, _to: u32, parcel: Vec<u8>) {
+        self.parcels.push(parcel);
+    }
+    fn deliver(&mut self, _receive: u64, _message: &Envelope, bytes: &[u8]) {
+        self.received.extend(bytes);
+    }
+    fn fetch(&mut self, _receive: u64, _capacity: u64, _message: &Envelope, _from: Fetch) {}
+    fn set_aside(&mut self, _aside: u64, _message: &Envelope, _key: u32) {}
+}
+
+/// After 2^32 messages of a pair their numbers begin anew, whichever comes first.
+#[test]
+fn numbers_of_a_pair_begin_anew() {
+    for scope in [Scope::Pair, Scope::Process] {
+        let placement = Placement::blocks(2, 1).unwrap();
+        let settings = Settings {
+            join: Join {
+                scope,
+                most_parts: 1,
+                ..Join::default()
+            },
+            ..Settings::default()
+        };
+        let new = |rank| Matcher::new(rank, &placement, &Distance::default(), &settings).unwrap();
+        let (mut zero, mut one, mut wire) = (new(0), new(1), Wire::default());
+        zero.peers[1].begin_at(u32::MAX - 1);
+        one.peers[0].begin_at(u32::MAX - 1);
+        for byte in 0..4 {
+            let message = Outgoing {
+                to: 1,
+                context: 0,
+                tag: 0,
+                bytes: 1,
+                mode: Mode::Standard,
+            };
+            zero.send(&message, |room| room[0] = byte, &mut wire)
+                .unwrap();
+        }
+        zero.flush(&mut wire);
+        let mut parcels = std::mem::take(&mut wire.parcels);
+        assert_eq!(parcels.len(), 4);
+        if scope == Scope::Process {
+            parcels.reverse();
+        }
+        for parcel in parcels {
+            one.handle_parcel(0, &parcel, &mut wire).unwrap();
+        }
+        let wanted = Wanted {
+            context: 0,
+            source: Some(0),
+            tag: Some(0),
+        };
+        for id in 0..4 {
+            one.receive(&wanted, 1, id, &mut wire).unwrap();
+        }
+        assert_eq!(wire.received, [0, 1, 2, 3]);
+    }
+}

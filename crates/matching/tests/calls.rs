@@ -1,0 +1,403 @@
+//! Single calls: what leaves when, what has no room, what is refused.
+
+use raddle_matching::{
+    Actions, CallError, Envelope, Fetch, Matcher, Mode, Outgoing, Posted, Refused, Sent,
+    SetUpError, Settings, Wanted,
+};
+use raddle_schedule::{
+    Distance, Join, Placement, Scope,
+    parcel::{ParcelView, ParcelWriter, PartHead},
+};
+use raddle_units::Bytes;
+
+#[derive(Debug, Default)]
+struct Log {
+    parcels: Vec<(u32, Vec<u8>)>,
+    delivered: Vec<(u64, Envelope, Vec<u8>)>,
+    fetched: Vec<(u64, u64, Envelope, Fetch)>,
+    aside: Vec<(u64, u32)>,
+}
+
+impl Actions for Log {
+    fn send(&mut self, to: u32, parcel: Vec<u8>) {
+        self.parcels.push((to, parcel));
+    }
+    fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]) {
+        self.delivered.push((receive, *message, bytes.to_vec()));
+    }
+    fn fetch(&mut self, receive: u64, capacity: u64, message: &Envelope, from: Fetch) {
+        self.fetched.push((receive, capacity, *message, from));
+    }
+    fn set_aside(&mut self, aside: u64, _message: &Envelope, key: u32) {
+        self.aside.push((aside, key));
+    }
+}
+
+impl Log {
+    /// Receivers of the parcels so far, and how many parts each has.
+    fn sent(&mut self) -> Vec<(u32, u32)> {
+        let parcels = std::mem::take(&mut self.parcels).into_iter();
+        let count = |parcel: &[u8]| ParcelView::parse(parcel).unwrap().count();
+        parcels.map(|(to, parcel)| (to, count(&parcel))).collect()
+    }
+}
+
+fn matcher(rank: u32, placement: &Placement, settings: &Settings) -> Matcher {
+    Matcher::new(rank, placement, &Distance::default(), settings).unwrap()
+}
+
+/// Ranks 0 to n-1, each on a node of its own.
+fn apart(ranks: u32) -> Placement {
+    Placement::blocks(ranks, 1).unwrap()
+}
+
+const fn message(to: u32, bytes: u64) -> Outgoing {
+    Outgoing {
+        to,
+        context: 0,
+        tag: 0,
+        bytes,
+        mode: Mode::Standard,
+    }
+}
+
+const ANY: Wanted = Wanted {
+    context: 0,
+    source: None,
+    tag: None,
+};
+
+fn send(matcher: &mut Matcher, message: Outgoing, log: &mut Log) -> Sent {
+    matcher.send(&message, |room| room.fill(1), log).unwrap()
+}
+
+fn bring(from: u32, to: &mut Matcher, log: &mut Log) {
+    for (_, parcel) in std::mem::take(&mut log.parcels) {
+        to.handle_parcel(from, &parcel, log).unwrap();
+    }
+}
+
+/// 256 B and a head of 24 B: 4096 B have room for a parcel's head and 14 parts, alpha is 1.5: 6144 B, 21 parts.
+#[test]
+fn parcels_grow_and_leave_when_they_are_full() {
+    let (mut zero, mut log) = (matcher(0, &apart(2), &Settings::default()), Log::default());
+    for _ in 0..32 {
+        send(&mut zero, message(1, 256), &mut log);
+    }
+    assert_eq!(log.sent(), [(1, 1), (1, 14)]);
+    zero.flush(&mut log);
+    assert_eq!(log.sent(), [(1, 17)]);
+    zero.flush(&mut log);
+    assert!(log.parcels.is_empty());
+    let statistics = zero.statistics();
+    assert_eq!((statistics.parcels, statistics.parts), (3, 32));
+    // The window begins anew.
+    send(&mut zero, message(1, 256), &mut log);
+    assert_eq!(log.sent(), [(1, 1)]);
+}
+
+#[test]
+fn near_nodes_are_flushed_first_and_those_inside_at_once() {
+    let placement = Placement::new(&[7, 0, 7, 9, 6, 20]).unwrap();
+    let (mut zero, mut log) = (matcher(0, &placement, &Settings::default()), Log::default());
+    for to in [5, 1, 3, 4, 2, 5, 1, 2, 3, 4] {
+        send(&mut zero, message(to, 8), &mut log);
+    }
+    let first: Vec<u32> = log.sent().iter().map(|&(to, _)| to).collect();
+    assert_eq!(first, [5, 1, 3, 4, 2, 2]);
+    zero.flush(&mut log);
+    assert_eq!(log.sent(), [(4, 1), (3, 1), (1, 1), (5, 1)]);
+}
+
+#[test]
+fn a_leader_takes_apart_what_is_for_several_ranks_of_its_node() {
+    let settings = Settings {
+        join: Join {
+            scope: Scope::Process,
+            ..Join::default()
+        },
+        ..Settings::default()
+    };
+    let placement = Placement::blocks(4, 2).unwrap();
+    let [mut zero, mut two, mut three] = [0, 2, 3].map(|rank| matcher(rank, &placement, &settings));
+    let mut log = Log::default();
+    for to in [3, 3, 2, 3] {
+        send(&mut zero, message(to, 8), &mut log);
+    }
+    zero.flush(&mut log);
+    // The first alone to its target; the others to the leader.
+    let mut parcels = std::mem::take(&mut log.parcels);
+    assert_eq!(
+        parcels.iter().map(|&(to, _)| to).collect::<Vec<_>>(),
+        [3, 2]
+    );
+    two.handle_parcel(0, &parcels.pop().unwrap().1, &mut log)
+        .unwrap();
+    assert_eq!(two.probe(&ANY).unwrap().unwrap().source, 0);
+    assert_eq!(two.statistics().handed_on, 2);
+    // What was handed on comes before the first one, and waits for it.
+    let (to, handed) = log.parcels.pop().unwrap();
+    assert_eq!(to, 3);
+    three.handle_parcel(2, &handed, &mut log).unwrap();
+    assert_eq!(three.probe(&ANY).unwrap(), None);
+    three
+        .handle_parcel(0, &parcels.pop().unwrap().1, &mut log)
+        .unwrap();
+    for id in 0..3 {
+        assert_eq!(
+            three.receive(&ANY, 8, id, &mut log).unwrap(),
+            Posted::Matched
+        );
+    }
+    assert_eq!(log.delivered.len(), 3);
+}
+
+/// 4096 B of window are 25 messages of 8 B, at 160 B each.
+#[test]
+fn without_room_messages_go_by_reference_until_it_is_granted() {
+    let settings = Settings {
+        memory: Bytes(0),
+        ..Settings::default()
+    };
+    let placement = apart(2);
+    let [mut zero, mut one] = [0, 1].map(|rank| matcher(rank, &placement, &settings));
+    let mut log = Log::default();
+    assert_eq!(one.window(), 4096);
+    for _ in 0..25 {
+        assert_eq!(send(&mut zero, message(1, 8), &mut log), Sent::Copied);
+    }
+    let sent = send(&mut zero, message(1, 8), &mut log);
+    let by_reference = Sent::ByReference {
+        key: 1,
+        synchronous: true,
+    };
+    assert_eq!(sent, by_reference);
+    assert_eq!((zero.room(1), zero.statistics().without_room), (96, 1));
+    zero.flush(&mut log);
+    bring(0, &mut one, &mut log);
+    assert_eq!(one.statistics().kept_bytes, 4000);
+    for id in 0..26 {
+        one.receive(&ANY, 8, id, &mut log).unwrap();
+    }
+    assert_eq!((log.delivered.len(), log.fetched.len()), (25, 1));
+    assert_eq!(log.fetched[0].3, Fetch::Key(1));
+    // Half a window is 13 messages.
+    assert_eq!(one.statistics().grants, 1);
+    bring(1, &mut zero, &mut log);
+    assert_eq!(zero.room(1), 96 + 13 * 160);
+    assert_eq!(send(&mut zero, message(1, 8), &mut log), Sent::Copied);
+}
+
+#[test]
+fn large_and_synchronous_messages_go_by_reference() {
+    let (mut zero, mut log) = (matcher(0, &apart(2), &Settings::default()), Log::default());
+    let large = message(1, 16 << 20);
+    let synchronous = Outgoing {
+        mode: Mode::Synchronous,
+        ..message(1, 0)
+    };
+    for (outgoing, key, synchronous) in
+        [(large, 1, false), (synchronous, 2, true), (large, 3, false)]
+    {
+        let sent = zero.send(&outgoing, |_| panic!("nothing to copy"), &mut log);
+        assert_eq!(sent.unwrap(), Sent::ByReference { key, synchronous });
+    }
+}
+
+#[test]
+fn a_long_message_is_cut_to_its_receive() {
+    let placement = apart(1);
+    let (mut zero, mut log) = (matcher(0, &placement, &Settings::default()), Log::default());
+    zero.receive(&ANY, 2, 5, &mut log).unwrap();
+    let envelope = Envelope {
+        context: 0,
+        source: 0,
+        tag: 0,
+        bytes: 3,
+    };
+    send(&mut zero, message(0, 3), &mut log);
+    send(&mut zero, message(0, 1 << 20), &mut log);
+    zero.receive(&ANY, 2, 6, &mut log).unwrap();
+    assert_eq!(log.delivered, [(5, envelope, vec![1, 1])]);
+    let envelope = Envelope {
+        bytes: 1 << 20,
+        ..envelope
+    };
+    assert_eq!(log.fetched, [(6, 2, envelope, Fetch::Key(1))]);
+    assert!(log.parcels.is_empty());
+}
+
+/// A message whose key is used again is fetched first, and then found where it was put.
+#[test]
+fn a_key_is_not_mistaken() {
+    let settings = Settings {
+        keys: 2,
+        ..Settings::default()
+    };
+    let (mut zero, mut log) = (matcher(0, &apart(1), &settings), Log::default());
+    for tag in 0..3 {
+        let outgoing = Outgoing {
+            tag,
+            ..message(0, 1 << 20)
+        };
+        send(&mut zero, outgoing, &mut log);
+    }
+    assert_eq!(log.aside, [(0, 1)]);
+    for tag in [2, 1, 0] {
+        let wanted = Wanted {
+            tag: Some(tag),
+            ..ANY
+        };
+        zero.receive(&wanted, 8, tag as u64, &mut log).unwrap();
+    }
+    let from: Vec<Fetch> = log.fetched.iter().map(|fetch| fetch.3).collect();
+    assert_eq!(from, [Fetch::Key(1), Fetch::Key(2), Fetch::Aside(0)]);
+}
+
+#[test]
+fn calls_with_wrong_numbers_change_nothing() {
+    let (mut zero, mut log) = (matcher(0, &apart(2), &Settings::default()), Log::default());
+    let wrong = [
+        (2, 0, 0, CallError::Rank { rank: 2, ranks: 2 }),
+        (0, 1 << 16, 0, CallError::Context(1 << 16)),
+        (0, 0, -3, CallError::Tag(-3)),
+    ];
+    for (to, context, tag, error) in wrong {
+        let outgoing = Outgoing {
+            to,
+            context,
+            tag,
+            ..message(0, 1)
+        };
+        let sent = zero.send(&outgoing, |_| (), &mut log);
+        assert_eq!(sent, Err(error.clone()));
+        let wanted = Wanted {
+            context,
+            source: Some(to),
+            tag: Some(tag),
+        };
+        assert_eq!(zero.receive(&wanted, 1, 1, &mut log), Err(error.clone()));
+        assert_eq!(zero.probe(&wanted), Err(error.clone()));
+        assert_eq!(zero.claim(&wanted), Err(error));
+    }
+    assert_eq!(*zero.statistics(), Default::default());
+    let placement = apart(2);
+    let set_up = |rank, settings| Matcher::new(rank, &placement, &Distance::default(), &settings);
+    let error = set_up(2, Settings::default()).unwrap_err();
+    assert_eq!(error, SetUpError::Rank { rank: 2, ranks: 2 });
+    let mut settings = Settings::default();
+    settings.join.scope = Scope::Node;
+    assert_eq!(set_up(0, settings).unwrap_err(), SetUpError::Scope);
+}
+
+fn parcel(parts: &[(PartHead, &[u8])]) -> Vec<u8> {
+    let mut buffer = vec![0; 10_000];
+    let mut writer = ParcelWriter::new(&mut buffer).unwrap();
+    for (head, bytes) in parts {
+        writer.push(head, bytes).unwrap();
+    }
+    let length = writer.finish();
+    buffer.truncate(length);
+    buffer
+}
+
+/// Ranks 0 and 1 on one node, 2 and 3 on another; each line is a parcel to rank 0.
+#[test]
+fn parcels_that_say_what_their_sender_could_not_are_refused() {
+    let head = PartHead {
+        source: 2,
+        target: 0,
+        context: 0,
+        tag: 0,
+        sequence: 0,
+    };
+    let envelope = [0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1];
+    let reference = PartHead {
+        context: 1 << 31,
+        ..head
+    };
+    let grant = PartHead {
+        context: u32::MAX,
+        ..head
+    };
+    let from = |source| PartHead { source, ..head };
+    let to = |target| PartHead { target, ..head };
+    let number = |sequence| PartHead { sequence, ..head };
+    let context = PartHead {
+        context: 1 << 16,
+        ..head
+    };
+    let tag = PartHead { tag: -1, ..head };
+    type Line<'a> = (Scope, &'static str, &'a [(PartHead, &'a [u8])]);
+    let lines: [Line<'_>; 18] = [
+        (Scope::Pair, "source", &[(from(3), b"")]),
+        (Scope::Pair, "source", &[(from(9), b"")]),
+        (Scope::Process, "source", &[(from(3), b"")]),
+        (Scope::Pair, "target", &[(to(1), b"")]),
+        (Scope::Pair, "target", &[(to(9), b"")]),
+        (Scope::Process, "target", &[(to(3), b"")]),
+        (Scope::Pair, "context", &[(context, b"")]),
+        (Scope::Pair, "tag", &[(tag, b"")]),
+        (Scope::Pair, "sequence", &[(number(1), b"")]),
+        (Scope::Pair, "sequence", &[(head, b""), (head, b"")]),
+        (
+            Scope::Process,
+            "sequence",
+            &[(number(2), b""), (number(1), b"")],
+        ),
+        (Scope::Process, "sequence", &[(number(u32::MAX), b"")]),
+        (Scope::Pair, "bytes", &[(head, &[0; 4000])]),
+        (
+            Scope::Pair,
+            "bytes of an envelope",
+            &[(reference, &envelope[..11])],
+        ),
+        (Scope::Pair, "bytes of an envelope", &[(reference, b"")]),
+        (Scope::Pair, "key", &[(reference, &[0; 12])]),
+        (Scope::Pair, "bytes of a grant", &[(grant, b"")]),
+        (Scope::Pair, "grant", &[(grant, &[0, 0, 0, 0, 0, 0, 0, 1])]),
+    ];
+    let placement = Placement::blocks(4, 2).unwrap();
+    let settings = |scope| Settings {
+        join: Join {
+            scope,
+            ..Join::default()
+        },
+        memory: Bytes(0),
+        ..Settings::default()
+    };
+    let mut log = Log::default();
+    for (scope, wrong, parts) in lines {
+        let mut zero = matcher(0, &placement, &settings(scope));
+        match zero.handle_parcel(2, &parcel(parts), &mut log) {
+            Err(Refused::Part { field, .. }) => assert_eq!(field, wrong),
+            other => panic!("{wrong}: {other:?}"),
+        }
+        // As if it had never come.
+        zero.handle_parcel(2, &parcel(&[(head, b"x"), (number(1), b"")]), &mut log)
+            .unwrap();
+    }
+    let mut zero = matcher(0, &placement, &settings(Scope::Pair));
+    for from in [0, 4] {
+        let refused = zero.handle_parcel(from, &parcel(&[(head, b"")]), &mut log);
+        assert!(refused.unwrap_err().to_string().contains("sender"));
+    }
+    let refused = zero.handle_parcel(2, b"RP", &mut log).unwrap_err();
+    assert!(matches!(refused, Refused::Parcel(_)));
+}
+
+#[test]
+fn what_waits_can_be_taken_back_once() {
+    let (mut zero, mut log) = (matcher(0, &apart(1), &Settings::default()), Log::default());
+    let Posted::Waiting(ticket) = zero.receive(&ANY, 1, 1, &mut log).unwrap() else {
+        panic!("there is no message");
+    };
+    assert_eq!(zero.context_counts(0).waiting, 1);
+    assert!(zero.cancel(ticket));
+    assert!(!zero.cancel(ticket));
+    // Another receive has its place.
+    zero.receive(&ANY, 1, 2, &mut log).unwrap();
+    assert!(!zero.cancel(ticket));
+    send(&mut zero, message(0, 1), &mut log);
+    assert_eq!(log.delivered[0].0, 2);
+}

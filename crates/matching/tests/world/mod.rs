@@ -1,0 +1,481 @@
+//! Processes on a shadow channel that delays as it likes, beside a model of MPI's matching written from section 3.5.
+
+pub(crate) mod model;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proptest::{collection::vec, prelude::*};
+use raddle_matching::{
+    Actions, Claim, Envelope, Fetch, Matcher, Mode, Outgoing, Posted, Sent, Settings, Ticket,
+    Wanted,
+};
+use raddle_schedule::{Distance, Join, Placement, Scope, parcel::ParcelView};
+use raddle_units::Bytes;
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
+
+use model::{Model, Record};
+
+/// What a program does. Numbers that name something are taken modulo what there is.
+#[derive(Debug, Clone)]
+pub(crate) enum Op {
+    Send(Outgoing),
+    Receive(Wanted, u64),
+    Probe(Wanted),
+    Claim(Wanted),
+    ReceiveClaimed(usize, u64),
+    Cancel(usize),
+    Flush,
+}
+
+/// Programs of all ranks, where they run, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    pub(crate) placement: Placement,
+    pub(crate) settings: Settings,
+    pub(crate) programs: Vec<Vec<Op>>,
+    pub(crate) seed: u64,
+}
+
+/// Which ops there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// All.
+    Any,
+    /// Sends and receives without wildcards.
+    Determined,
+}
+
+pub(crate) fn cases(kind: Kind) -> impl Strategy<Value = Case> {
+    let nodes = vec(0_u32..3, 1..6);
+    (nodes, settings(), any::<u64>()).prop_flat_map(move |(nodes, settings, seed)| {
+        let ranks = nodes.len() as u32;
+        let placement = Placement::new(&nodes).unwrap();
+        let programs = vec(vec(op(kind, ranks), 0..120), nodes.len());
+        programs.prop_map(move |programs| Case {
+            placement: placement.clone(),
+            settings,
+            programs,
+            seed,
+        })
+    })
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let scope = prop::sample::select(vec![Scope::Pair, Scope::Process]);
+    let limit = prop::sample::select(vec![10_u64, 300, 5000, 64 << 10, u64::MAX]);
+    let memory = prop::sample::select(vec![0_u64, 30_000, 64 << 20]);
+    let keys = prop::sample::select(vec![0_u32, 2, 1 << 20]);
+    (scope, limit, memory, keys, 1_u32..40).prop_map(|(scope, limit, memory, keys, most_parts)| {
+        let join = Join {
+            scope,
+            eager_limit: Bytes(limit),
+            alone: Bytes(3000),
+            cap: Bytes(u64::MAX),
+            most_parts,
+            ..Join::default()
+        };
+        Settings {
+            join,
+            memory: Bytes(memory),
+            keys,
+        }
+    })
+}
+
+fn op(kind: Kind, ranks: u32) -> impl Strategy<Value = Op> {
+    let bytes = prop_oneof![
+        1 => Just(0_u64),
+        5 => 1_u64..64,
+        4 => 64_u64..2999,
+        2 => 2999_u64..20_000,
+        1 => Just(16 << 20),
+    ];
+    let mode = prop_oneof![6 => Just(Mode::Standard), 1 => Just(Mode::Synchronous)];
+    let send =
+        (0..ranks, 0_u32..2, 0_i32..3, bytes, mode).prop_map(|(to, context, tag, bytes, mode)| {
+            Op::Send(Outgoing {
+                to,
+                context,
+                tag,
+                bytes,
+                mode,
+            })
+        });
+    let wild = if kind == Kind::Any { 3 } else { 0 };
+    let wanted = move || {
+        let numbers = (0_u32..2, 0..ranks, 0_i32..3);
+        (numbers, 0_u32..10, 0_u32..10).prop_map(move |((context, source, tag), one, two)| Wanted {
+            context,
+            source: (one >= wild).then_some(source),
+            tag: (two >= wild).then_some(tag),
+        })
+    };
+    let capacity = || prop_oneof![4 => Just(u64::MAX), 1 => 0_u64..3000];
+    let receive = (wanted(), capacity()).prop_map(|(wanted, room)| Op::Receive(wanted, room));
+    let plain = prop_oneof![5 => send, 5 => receive, 1 => Just(Op::Flush)].boxed();
+    if kind == Kind::Determined {
+        return plain;
+    }
+    prop_oneof![
+        12 => plain,
+        1 => wanted().prop_map(Op::Probe),
+        1 => wanted().prop_map(Op::Claim),
+        1 => (any::<usize>(), capacity()).prop_map(|(at, room)| Op::ReceiveClaimed(at, room)),
+        1 => any::<usize>().prop_map(Op::Cancel),
+    ]
+    .boxed()
+}
+
+/// A message of the world.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sending {
+    pub(crate) envelope: Envelope,
+    pub(crate) target: u32,
+}
+
+/// The bytes of a message.
+fn content(message: usize, length: u64) -> Vec<u8> {
+    let byte = |at: u64| (at.wrapping_mul(31).wrapping_add(message as u64 * 7)) as u8;
+    (0..length).map(byte).collect()
+}
+
+/// Puts aside what a matcher wants done.
+#[derive(Debug, Default)]
+struct Wishes {
+    parcels: Vec<(u32, Vec<u8>)>,
+    delivered: Vec<(u64, Envelope, Vec<u8>)>,
+    plain: Vec<Plain>,
+}
+
+/// A plain receive that a driver posts, in this order.
+#[derive(Debug)]
+enum Plain {
+    Fetch(u64, u64, Envelope, Fetch),
+    Aside(u64, Envelope, u32),
+}
+
+impl Actions for Wishes {
+    fn send(&mut self, to: u32, parcel: Vec<u8>) {
+        self.parcels.push((to, parcel));
+    }
+
+    fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]) {
+        self.delivered.push((receive, *message, bytes.to_vec()));
+    }
+
+    fn fetch(&mut self, receive: u64, capacity: u64, message: &Envelope, from: Fetch) {
+        let fetch = Plain::Fetch(receive, capacity, *message, from);
+        self.plain.push(fetch);
+    }
+
+    fn set_aside(&mut self, aside: u64, message: &Envelope, key: u32) {
+        self.plain.push(Plain::Aside(aside, *message, key));
+    }
+}
+
+struct Process {
+    matcher: Matcher,
+    program: VecDeque<Op>,
+    model: Model,
+    tickets: Vec<(u64, Ticket)>,
+    claims: VecDeque<(Claim, usize)>,
+    /// Set aside: number, message.
+    aside: BTreeMap<u64, usize>,
+    /// Capacity of each receive.
+    capacities: Vec<u64>,
+}
+
+/// All processes.
+pub(crate) struct World {
+    processes: Vec<Process>,
+    /// By (from, to).
+    channel: BTreeMap<(u32, u32), VecDeque<Vec<u8>>>,
+    /// Plain messages by (from, to, key).
+    plain: BTreeMap<(u32, u32, u32), VecDeque<usize>>,
+    pub(crate) messages: Vec<Sending>,
+    /// Messages of a pair of processes, in program order.
+    pairs: BTreeMap<(u32, u32), Vec<usize>>,
+    most_kept: u64,
+    longest: usize,
+    limit: u64,
+    chance: ChaCha8Rng,
+}
+
+impl World {
+    pub(crate) fn new(case: &Case) -> Self {
+        let ranks = case.placement.ranks();
+        let processes: Vec<Process> = (0..ranks as u32)
+            .zip(&case.programs)
+            .map(|(rank, program)| Process {
+                matcher: Matcher::new(rank, &case.placement, &Distance::default(), &case.settings)
+                    .unwrap(),
+                program: program.iter().cloned().collect(),
+                model: Model::default(),
+                tickets: Vec::new(),
+                claims: VecDeque::new(),
+                aside: BTreeMap::new(),
+                capacities: Vec::new(),
+            })
+            .collect();
+        Self {
+            most_kept: ranks as u64 * processes[0].matcher.window(),
+            longest: processes[0].matcher.longest_parcel(),
+            limit: case.settings.join.limit().0,
+            processes,
+            channel: BTreeMap::new(),
+            plain: BTreeMap::new(),
+            messages: Vec::new(),
+            pairs: BTreeMap::new(),
+            chance: ChaCha8Rng::seed_from_u64(case.seed),
+        }
+    }
+
+    /// Runs all programs to their ends, in an order that the seed decides, then receives all that is left.
+    pub(crate) fn run(&mut self) {
+        loop {
+            let ready: Vec<u32> = (0..self.processes.len() as u32)
+                .filter(|&rank| !self.processes[rank as usize].program.is_empty())
+                .collect();
+            let ways: Vec<(u32, u32)> = self.channel.keys().copied().collect();
+            if ready.is_empty() && ways.is_empty() {
+                break;
+            }
+            let at = self.chance.next_u32() as usize % (ready.len() + ways.len());
+            match ready.get(at) {
+                Some(&rank) => self.step(rank),
+                None => self.bring(ways[at - ready.len()]),
+            }
+        }
+        for rank in 0..self.processes.len() as u32 {
+            self.act(rank, &Op::Flush);
+        }
+        self.bring_all();
+        self.drain();
+    }
+
+    /// What every receive got, by rank.
+    pub(crate) fn records(&self) -> Vec<&[Record]> {
+        let records = self.processes.iter();
+        records.map(|process| process.model.records()).collect()
+    }
+
+    fn step(&mut self, rank: u32) {
+        if let Some(op) = self.processes[rank as usize].program.pop_front() {
+            self.act(rank, &op);
+        }
+    }
+
+    fn bring_all(&mut self) {
+        while let Some(&way) = self.channel.keys().next() {
+            self.bring(way);
+        }
+    }
+
+    /// Receives everything that nobody has asked for.
+    fn drain(&mut self) {
+        for rank in 0..self.processes.len() as u32 {
+            for (_, ticket) in std::mem::take(&mut self.processes[rank as usize].tickets) {
+                self.processes[rank as usize].matcher.cancel(ticket);
+            }
+            self.processes[rank as usize].model.cancel_all();
+            while !self.processes[rank as usize].claims.is_empty() {
+                self.act(rank, &Op::ReceiveClaimed(0, u64::MAX));
+            }
+            for context in 0..2 {
+                let wanted = Wanted {
+                    context,
+                    source: None,
+                    tag: None,
+                };
+                while self.processes[rank as usize]
+                    .matcher
+                    .probe(&wanted)
+                    .unwrap()
+                    .is_some()
+                {
+                    self.act(rank, &Op::Receive(wanted, u64::MAX));
+                }
+            }
+        }
+        self.bring_all();
+        let mut counts = [(0, 0); 2];
+        for process in &self.processes {
+            assert_eq!(process.matcher.statistics().kept_bytes, 0);
+            assert_eq!(process.model.unexpected(), 0);
+            for (context, (sent, received)) in (0..).zip(&mut counts) {
+                let own = process.matcher.context_counts(context);
+                assert_eq!(own.waiting, 0);
+                *sent += own.sent;
+                *received += own.received;
+            }
+        }
+        let all: u64 = counts.iter().map(|&(sent, _)| sent).sum();
+        assert_eq!(all, self.messages.len() as u64);
+        assert!(counts.iter().all(|(sent, received)| sent == received));
+        assert!(self.plain.values().all(VecDeque::is_empty));
+    }
+
+    fn act(&mut self, rank: u32, op: &Op) {
+        let mut wishes = Wishes::default();
+        let process = &mut self.processes[rank as usize];
+        match op {
+            Op::Send(message) => self.send(rank, message, &mut wishes),
+            &Op::Receive(wanted, capacity) => {
+                let id = process.capacities.len() as u64;
+                process.capacities.push(capacity);
+                let expected = process.model.post(&wanted, id, &self.messages);
+                let posted = process.matcher.receive(&wanted, capacity, id, &mut wishes);
+                match posted.unwrap() {
+                    Posted::Matched => assert!(expected.is_some()),
+                    Posted::Waiting(ticket) => {
+                        assert!(expected.is_none());
+                        process.tickets.push((id, ticket));
+                    }
+                }
+            }
+            Op::Probe(wanted) => {
+                let found = process.matcher.probe(wanted).unwrap();
+                let right = process.model.find(wanted, &self.messages);
+                assert_eq!(found, right.map(|message| self.messages[message].envelope));
+            }
+            Op::Claim(wanted) => {
+                let claimed = process.matcher.claim(wanted).unwrap();
+                let right = process.model.claim(wanted, &self.messages);
+                let envelope = right.map(|message| self.messages[message].envelope);
+                assert_eq!(claimed.map(|(_, envelope)| envelope), envelope);
+                if let (Some((claim, _)), Some(message)) = (claimed, right) {
+                    process.claims.push_back((claim, message));
+                }
+            }
+            &Op::ReceiveClaimed(at, capacity) => {
+                let at = at % process.claims.len().max(1);
+                if let Some((claim, message)) = process.claims.remove(at) {
+                    let id = process.capacities.len() as u64;
+                    process.capacities.push(capacity);
+                    process.model.receive_claimed(id, message);
+                    let matcher = &mut process.matcher;
+                    matcher
+                        .receive_claimed(claim, capacity, id, &mut wishes)
+                        .unwrap();
+                    let twice = matcher.receive_claimed(claim, capacity, id, &mut wishes);
+                    assert!(twice.is_err());
+                }
+            }
+            &Op::Cancel(at) => {
+                let at = at % process.tickets.len().max(1);
+                if let Some(&(id, ticket)) = process.tickets.get(at) {
+                    assert_eq!(process.matcher.cancel(ticket), process.model.cancel(id));
+                    assert!(!process.matcher.cancel(ticket));
+                }
+            }
+            Op::Flush => process.matcher.flush(&mut wishes),
+        }
+        self.carry_out(rank, wishes);
+    }
+
+    fn send(&mut self, rank: u32, message: &Outgoing, wishes: &mut Wishes) {
+        let number = self.messages.len();
+        let envelope = Envelope {
+            context: message.context,
+            source: rank,
+            tag: message.tag,
+            bytes: message.bytes,
+        };
+        self.messages.push(Sending {
+            envelope,
+            target: message.to,
+        });
+        self.pairs
+            .entry((rank, message.to))
+            .or_default()
+            .push(number);
+        let process = &mut self.processes[rank as usize];
+        if message.to == rank {
+            process.model.arrive(number, &self.messages);
+        }
+        let fill = |room: &mut [u8]| room.copy_from_slice(&content(number, message.bytes));
+        match process.matcher.send(message, fill, wishes).unwrap() {
+            Sent::Copied => assert!(message.mode == Mode::Standard && message.bytes < 3000),
+            Sent::ByReference { key, synchronous } => {
+                let small = message.bytes < 3000 && message.bytes + 36 <= self.limit;
+                assert_eq!(synchronous, small || message.mode == Mode::Synchronous);
+                let way = (rank, message.to, key);
+                self.plain.entry(way).or_default().push_back(number);
+            }
+        }
+    }
+
+    /// The next parcel from one rank to another arrives.
+    fn bring(&mut self, way: (u32, u32)) {
+        let (from, to) = way;
+        let Some(parcels) = self.channel.get_mut(&way) else {
+            return;
+        };
+        let parcel = parcels.pop_front().unwrap();
+        if parcels.is_empty() {
+            self.channel.remove(&way);
+        }
+        let process = &mut self.processes[to as usize];
+        for (head, _) in ParcelView::parse(&parcel).unwrap().parts() {
+            if head.target == to && head.context != u32::MAX {
+                let pair = &self.pairs[&(head.source, to)];
+                process
+                    .model
+                    .bring(head.source, head.sequence, pair, &self.messages);
+            }
+        }
+        let mut wishes = Wishes::default();
+        process
+            .matcher
+            .handle_parcel(from, &parcel, &mut wishes)
+            .unwrap();
+        self.processes[from as usize].matcher.recycle(parcel);
+        self.carry_out(to, wishes);
+    }
+
+    fn carry_out(&mut self, rank: u32, wishes: Wishes) {
+        for (to, parcel) in wishes.parcels {
+            assert!(parcel.len() <= self.longest && to != rank);
+            self.channel
+                .entry((rank, to))
+                .or_default()
+                .push_back(parcel);
+        }
+        let process = &mut self.processes[rank as usize];
+        let kept = process.matcher.statistics().most_kept_bytes;
+        assert!(kept <= self.most_kept, "{kept} B are kept");
+        for (receive, envelope, bytes) in wishes.delivered {
+            let message = process.model.got(receive);
+            assert_eq!(envelope, self.messages[message].envelope);
+            let fits = envelope.bytes.min(process.capacities[receive as usize]);
+            let right = content(message, envelope.bytes);
+            assert_eq!(bytes, right[..fits as usize]);
+        }
+        let mut first = |source, key| {
+            let sent = self.plain.get_mut(&(source, rank, key));
+            sent.and_then(VecDeque::pop_front).expect("was sent")
+        };
+        for plain in wishes.plain {
+            match plain {
+                Plain::Aside(number, envelope, key) => {
+                    let message = first(envelope.source, key);
+                    assert_eq!(self.messages[message].envelope, envelope);
+                    process.aside.insert(number, message);
+                }
+                Plain::Fetch(receive, capacity, envelope, from) => {
+                    let message = process.model.got(receive);
+                    assert_eq!(capacity, process.capacities[receive as usize]);
+                    assert_eq!(envelope, self.messages[message].envelope);
+                    let fetched = match from {
+                        Fetch::Key(key) => first(envelope.source, key),
+                        Fetch::Aside(number) => process.aside.remove(&number).unwrap(),
+                    };
+                    assert_eq!(fetched, message, "another message has its key");
+                }
+            }
+        }
+    }
+}
