@@ -33,6 +33,8 @@ pub const VERSION: u8 = 1;
 pub const MAX_RAILS: usize = 8;
 /// Bytes of a data packet before its payload.
 pub const DATA_OVERHEAD: usize = Head::SIZE + Segment::SIZE;
+/// Bytes of the longest packet without payload.
+pub const MAX_CONTROL: usize = Head::SIZE + AckHead::SIZE + AckRange::SIZE * (MAX_RANGES - 1);
 
 /// Byte of the head where the tag begins.
 const TAG_AT: usize = 40;

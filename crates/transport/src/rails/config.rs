@@ -3,7 +3,7 @@
 use raddle_units::{BitRate, Bytes, Span};
 use raddle_wire::{
     native::JobKey,
-    rails::{DATA_OVERHEAD, MAX_RAILS},
+    rails::{DATA_OVERHEAD, MAX_CONTROL, MAX_RAILS},
 };
 use thiserror::Error;
 
@@ -109,18 +109,20 @@ impl Config {
     /// Bytes of the longest datagram.
     #[must_use]
     pub fn datagram(&self) -> usize {
-        DATA_OVERHEAD + usize::from(self.segment)
+        (DATA_OVERHEAD + usize::from(self.segment)).max(MAX_CONTROL)
     }
 
-    /// The fabric as a rail's congestion control sees it, with the least round-trip time found on it. The bandwidth-delay
-    /// product is doubled and no less than 16 packets: what keeps a rail busy that is polled now and then.
+    /// The fabric as a rail's congestion control sees it, with the least round-trip time found on it. That was a probe's; a full
+    /// packet takes its own time beside. The bandwidth-delay product is doubled and no less than 16 packets: what keeps a rail
+    /// busy that is polled now and then.
     pub(super) fn environment(&self, rail: usize, least_rtt: Span) -> Environment {
         let rate = self.rails[rail];
         let packet = self.datagram() as u64;
+        let base_rtt = least_rtt.max(Span::from_us(1)) + rate.transmission_time(Bytes(packet));
         Environment {
             line_rate: rate,
-            base_rtt: least_rtt.max(Span::from_us(1)),
-            bdp: Bytes((2 * rate.bytes_in(least_rtt).0).max(16 * packet)),
+            base_rtt,
+            bdp: Bytes((2 * rate.bytes_in(base_rtt).0).max(16 * packet)),
             mtu: Bytes(packet),
             max_switch_hops: 0,
             link_rates: vec![rate],

@@ -518,6 +518,8 @@ impl Connection {
         self.counters.segment_bytes += piece.bytes();
         let body = Body::Data(described.segment);
         let mut transmit = self.numbered(index, body, Content::Piece(piece), described.is_last);
+        // A sender that must wait now would wait for the receiver's patience as well.
+        transmit.packet.urgent |= !self.rails[index].has_room(self.config.datagram());
         transmit.payload = Payload {
             token: described.token,
             offset: piece.offset,

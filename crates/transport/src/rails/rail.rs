@@ -217,7 +217,7 @@ impl Rail {
     }
 
     /// Whether congestion control lets a packet of `bytes` bytes leave, pace apart.
-    fn has_room(&self, bytes: usize) -> bool {
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
         let Some(control) = &self.control else {
             return false;
         };

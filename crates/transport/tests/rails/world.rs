@@ -8,7 +8,7 @@ use std::{
 
 use raddle_transport::rails::{Config, Connection, Dropped, Event, Failure, Transmit};
 use raddle_units::{BitRate, Bytes, Span, Time};
-use raddle_wire::{native::JobKey, rails::DATA_OVERHEAD};
+use raddle_wire::native::JobKey;
 
 use crate::chance::Chance;
 
@@ -296,9 +296,7 @@ impl World {
             .packet
             .write(&mut bytes, &contents, &self.key)
             .unwrap();
-        assert!(
-            length <= DATA_OVERHEAD + usize::from(self.nodes[node].connection.config().segment)
-        );
+        assert!(length <= self.nodes[node].connection.config().datagram());
         self.carry(node, transmit.rail, bytes);
     }
 
