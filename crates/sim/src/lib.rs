@@ -15,6 +15,7 @@ mod offload;
 mod packet;
 mod paths;
 pub mod record;
+pub mod replay;
 pub mod results;
 pub mod semantics;
 mod setup;

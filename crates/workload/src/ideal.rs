@@ -48,7 +48,12 @@ pub fn drive_ideal(
             workload.on_delivered(at, tag);
             continue;
         }
-        let Some(message) = workload.pop() else { break };
+        let Some(message) = workload.pop() else {
+            if workload.next_start().is_none() && under_way.is_empty() {
+                break;
+            }
+            continue;
+        };
         let delivered = network.delivery(&message);
         each(&message, delivered);
         if reports {

@@ -96,7 +96,8 @@ pub trait Workload: Send {
     /// Start of the earliest message that waits for nothing but a time. Without side effects.
     fn next_start(&self) -> Option<Time>;
 
-    /// That message. Equal times come in the order of the file or of creation.
+    /// That message. Equal times come in the order of the file or of creation. `None`: nothing starts at that time after
+    /// all, and [`next_start`](Self::next_start) has moved on (or there is nothing left).
     fn pop(&mut self) -> Option<Message>;
 
     /// The receiver of message `tag` has all its bytes at `now` (of a group: the last member). May make new messages

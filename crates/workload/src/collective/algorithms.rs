@@ -88,7 +88,7 @@ pub fn allreduce_offloaded(
 }
 
 /// Reduce to the first rank of `part`.
-fn reduce(script: &mut Script, part: Range<u32>, bytes: u64) {
+pub(super) fn reduce(script: &mut Script, part: Range<u32>, bytes: u64) {
     let count = part.end - part.start;
     if count < LINEAR_BELOW {
         // The root takes them from the last rank on (`ompi_coll_base_reduce_intra_basic_linear`).
@@ -206,6 +206,38 @@ mod tests {
                     contributions(&script).iter().all(|have| *have == all),
                     "{hosts} hosts of {per_host} ranks, {leaders} leaders"
                 );
+            }
+        }
+    }
+
+    /// What ranks know at the end follows from what the collective is.
+    #[test]
+    fn every_rank_ends_with_what_its_collective_gives() {
+        use crate::collective::{
+            allgather_ring, allreduce_ring, alltoall_pairwise, bcast_binomial, gather_linear,
+            reduce as reduce_all, scan_linear, scatter_linear,
+        };
+        for ranks in 1..=20 {
+            let all: Vec<u32> = (0..ranks).collect();
+            for script in [
+                allgather_ring(ranks, 8),
+                alltoall_pairwise(ranks, 8),
+                allreduce_ring(ranks, 80_000),
+            ] {
+                assert!(contributions(&script).iter().all(|have| *have == all));
+            }
+            for script in [gather_linear(ranks, 8), reduce_all(ranks, 8)] {
+                assert_eq!(contributions(&script)[0], all);
+            }
+            for script in [bcast_binomial(ranks, 8), scatter_linear(ranks, 8)] {
+                let have = contributions(&script);
+                assert!(have.iter().all(|have| have.contains(&0)), "{ranks}");
+                let sends = (0..ranks).flat_map(|rank| script.rank(rank));
+                let sends = sends.filter(|action| matches!(action, Action::Send { .. }));
+                assert_eq!(sends.count() as u32, ranks - 1);
+            }
+            for (rank, have) in (0..).zip(contributions(&scan_linear(ranks, 8))) {
+                assert_eq!(have, (0..=rank).collect::<Vec<u32>>());
             }
         }
     }

@@ -6,9 +6,14 @@
 
 mod algorithms;
 mod hosts;
+mod linear;
 
 pub use algorithms::{allreduce_offloaded, allreduce_recursive_doubling, barrier_dissemination};
 pub use hosts::{CollectiveGraph, HostCosts, Hosts};
+pub use linear::{
+    allgather_ring, allreduce_ring, alltoall_pairwise, bcast_binomial, gather_linear, reduce,
+    scan_linear, scatter_linear,
+};
 
 use std::ops::Range;
 

@@ -1,0 +1,183 @@
+//! Collectives as messages.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use raddle_trace::{
+    Action, COLLECTIVE_TAG, Collective, CollectiveKind, Collectives, Event, Interval, Message,
+    Trace, TraceError, Wildcards,
+};
+use raddle_units::Bytes;
+use raddle_workload::collective::{self, Script};
+
+/// From so many bytes on an Allreduce cuts its operand (Open MPI 4.0, `coll/tuned`).
+const LONG_ALLREDUCE: u64 = 10_000;
+
+/// The trace with every collective as blocking sends and receives of its algorithm, followed by an empty wait that has its
+/// time. A nonblocking one runs where it is waited for. Algorithms are those of [`raddle_workload::collective`]; where members
+/// give different numbers of bytes, all give the mean. Each operation has a tag of its own, below
+/// [`raddle_trace::NEIGHBOUR_TAG`].
+///
+/// # Errors
+/// Members of a communicator that call different collectives. The trace is one that [`Trace::check`] accepts.
+pub fn expand(trace: &Trace) -> Result<Trace, TraceError> {
+    let collectives = Collectives::new(trace)?;
+    let mut expander = Expander {
+        trace,
+        collectives: &collectives,
+        scripts: BTreeMap::new(),
+        places: trace
+            .communicators
+            .iter()
+            .map(|list| places(list))
+            .collect(),
+    };
+    let ranks = (0..).zip(&trace.ranks);
+    Ok(Trace {
+        ranks: ranks
+            .map(|(rank, events)| expander.rank(rank, events))
+            .collect(),
+        ..trace.clone()
+    })
+}
+
+/// (rank, place in the communicator) by rank.
+fn places(members: &[u32]) -> Vec<(u32, u32)> {
+    let mut places: Vec<(u32, u32)> = members.iter().copied().zip(0..).collect();
+    places.sort_unstable();
+    places
+}
+
+struct Expander<'a> {
+    trace: &'a Trace,
+    collectives: &'a Collectives,
+    /// By kind, number of ranks and bytes: the script, and the bytes of its messages.
+    scripts: BTreeMap<(CollectiveKind, u32, u64), (Arc<Script>, u64)>,
+    places: Vec<Vec<(u32, u32)>>,
+}
+
+impl Expander<'_> {
+    fn rank(&mut self, rank: u32, events: &[Event]) -> Vec<Event> {
+        let mut made = Vec::with_capacity(events.len());
+        // Started collectives that nobody has waited for, by request.
+        let mut open = BTreeMap::new();
+        for (index, event) in events.iter().enumerate() {
+            let at = event.at;
+            match &event.action {
+                Action::Collective { request, .. } => {
+                    let operation = self.collectives.operation(rank, index);
+                    match (request, operation) {
+                        (Some(request), Some(operation)) => {
+                            open.insert(*request, operation);
+                            made.push(wait(at, Box::default()));
+                        }
+                        (None, Some(operation)) => {
+                            self.operation(rank, operation, at.start_ns, &mut made);
+                            made.push(wait(at, Box::default()));
+                        }
+                        (_, None) => {}
+                    }
+                }
+                Action::Wait { requests } => {
+                    let mut left = Vec::with_capacity(requests.len());
+                    for request in requests {
+                        match open.remove(request) {
+                            Some(operation) => {
+                                self.operation(rank, operation, at.start_ns, &mut made);
+                            }
+                            None => left.push(*request),
+                        }
+                    }
+                    made.push(wait(at, left.into()));
+                }
+                Action::End => {
+                    for operation in std::mem::take(&mut open).into_values() {
+                        self.operation(rank, operation, at.start_ns, &mut made);
+                    }
+                    made.push(event.clone());
+                }
+                Action::Send { .. } | Action::Receive { .. } => made.push(event.clone()),
+            }
+        }
+        made
+    }
+
+    /// The calls of a rank in an operation.
+    fn operation(&mut self, rank: u32, operation: u32, start_ns: u64, made: &mut Vec<Event>) {
+        let Collective {
+            kind,
+            comm,
+            bytes,
+            root,
+        } = self.collectives.operations()[operation as usize];
+        let members = &self.trace.communicators[comm as usize];
+        let size = members.len() as u32;
+        let places = &self.places[comm as usize];
+        let place = |rank: u32| {
+            let found = places.binary_search_by_key(&rank, |place| place.0);
+            found.map_or(0, |at| places[at].1)
+        };
+        let key = (kind, size, bytes.0);
+        let known = self.scripts.entry(key).or_insert_with(|| {
+            let (script, bytes) = script(kind, size, bytes.0);
+            (Arc::new(script), bytes)
+        });
+        let (script, bytes) = (Arc::clone(&known.0), Bytes(known.1));
+        // The root has place 0 in the script.
+        let shift = root.map_or(0, place);
+        let own = (place(rank) + size - shift) % size;
+        let rank_of = |place: u32| members[((place + shift) % size) as usize];
+        let tag = COLLECTIVE_TAG.wrapping_sub_unsigned(operation & (i32::MAX as u32 >> 1));
+        for action in script.rank(own) {
+            let message = |place| Message {
+                peer: rank_of(place),
+                tag,
+                comm,
+                bytes,
+            };
+            let (request, any) = (None, Wildcards::default());
+            let action = match *action {
+                collective::Action::Send { to, .. } => {
+                    let message = message(to);
+                    Action::Send { message, request }
+                }
+                collective::Action::Receive { from } => Action::Receive {
+                    message: message(from),
+                    request,
+                    any,
+                },
+                collective::Action::Offload { .. } => continue,
+            };
+            let at = Interval::instant(start_ns);
+            made.push(Event { at, action });
+        }
+    }
+}
+
+fn wait(at: Interval, requests: Box<[u32]>) -> Event {
+    let action = Action::Wait { requests };
+    Event { at, action }
+}
+
+/// The algorithm of a collective whose members give `bytes` each, and the bytes of each of its messages.
+fn script(kind: CollectiveKind, ranks: u32, bytes: u64) -> (Script, u64) {
+    let share = bytes.div_ceil(u64::from(ranks.max(1)));
+    match kind {
+        CollectiveKind::Barrier => (collective::barrier_dissemination(ranks), 0),
+        CollectiveKind::Bcast => (collective::bcast_binomial(ranks, bytes), bytes),
+        CollectiveKind::Reduce => (collective::reduce(ranks, bytes), bytes),
+        CollectiveKind::Allreduce if bytes < LONG_ALLREDUCE => (
+            collective::allreduce_recursive_doubling(ranks, bytes),
+            bytes,
+        ),
+        CollectiveKind::Allreduce => (collective::allreduce_ring(ranks, bytes), share),
+        CollectiveKind::Gather => (collective::gather_linear(ranks, bytes), bytes),
+        CollectiveKind::Scatter => (collective::scatter_linear(ranks, bytes), bytes),
+        CollectiveKind::Allgather => (collective::allgather_ring(ranks, bytes), bytes),
+        CollectiveKind::Alltoall | CollectiveKind::ReduceScatter => {
+            (collective::alltoall_pairwise(ranks, share), share)
+        }
+        CollectiveKind::Scan | CollectiveKind::Exscan => {
+            (collective::scan_linear(ranks, bytes), bytes)
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! How long a recorded program would take elsewhere: its calls with their dependencies and compute gaps, on hosts with
+//! costs, its messages through the simulated network, in program order or as `schedule` has them.
+//!
+//! ```text
+//! Trace ─► expand ─► Pairing, Supersteps ─► Plan ─► Program ─► Machine (a Workload) ─► simulate ─► ReplayTime
+//!          expand.rs                        plan.rs  program.rs  machine.rs
+//! ```
+//!
+//! What a rank does is kept: its compute gaps, what it sends when, and what each wait waits for. How long calls took is
+//! not: that is what is simulated. A send that the trace has before a wait leaves when its overhead is paid (program order)
+//! or, where messages are scheduled, at the superstep's end, since only then all of them are known. A message longer than
+//! [`ReplayCosts::eager_limit`] is sent without copying, and its sender waits until it is delivered; that it also waits for
+//! the receive to be posted (rendezvous) is left out.
+//!
+//! A rank takes messages in only while it waits in MPI: it is one server, first come, first served. A joined message is taken
+//! apart by its receiver, which hands parts for other ranks of its host on through shared memory.
+
+mod describe;
+mod expand;
+mod generate;
+mod machine;
+mod noise;
+mod place;
+mod plan;
+mod program;
+mod session;
+
+pub use describe::trace_summary;
+pub use expand::expand;
+pub use generate::{Application, Generate, Sizes, UnknownName};
+pub use machine::Machine;
+pub use noise::Noise;
+pub use place::{PlaceError, RankPlacement};
+pub use plan::Plan;
+pub use program::Program;
+pub use session::{Scheduled, Session};
+
+use raddle_trace::{Action, Pairing, Supersteps, Trace, TraceError};
+use raddle_transport::cc::SchemeSettings;
+use raddle_units::{Bytes, NodeId, Span, Time};
+use raddle_workload::{MAX_SIZE_BYTES, collective::HostCosts};
+use serde::{Deserialize, Serialize};
+
+use crate::{Discard, Network, Progress, RunConfig, SetupError, simulate};
+
+/// Costs of hosts in a replay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReplayCosts {
+    /// Costs of messages.
+    pub host: HostCosts,
+    /// Longer messages are neither copied nor sent before their sender may go on.
+    pub eager_limit: Bytes,
+    /// Of putting a part into a joined message, or of taking it out; copying comes on top, at `local_copy_per_byte`.
+    pub part_overhead: Span,
+    /// Least time between two packets of a network card (LogGP's g).
+    pub nic_gap: Span,
+    /// Payload of a full packet.
+    pub mtu: Bytes,
+}
+
+impl Default for ReplayCosts {
+    /// A processor of 2014 with a network of that time, in round numbers: 1.2 us of overheads and latencies per small
+    /// message, copies at 10 GB/s.
+    fn default() -> Self {
+        Self {
+            host: HostCosts {
+                send_overhead: Span::from_ns(400),
+                receive_overhead: Span::from_ns(400),
+                copy_per_byte: Span(100),
+                local_overhead: Span::from_ns(150),
+                local_copy_per_byte: Span(100),
+                socket_latency: Span::from_ns(130),
+                cross_latency: Span::from_ns(290),
+                envelope: Bytes(32),
+            },
+            eager_limit: Bytes(64 << 10),
+            part_overhead: Span::from_ns(40),
+            nic_gap: Span::from_ns(20),
+            mtu: Bytes(4096),
+        }
+    }
+}
+
+/// Settings of one replay.
+#[derive(Clone, Debug)]
+pub struct ReplaySettings {
+    /// Congestion control, by name.
+    pub scheme: String,
+    /// Costs of hosts.
+    pub costs: ReplayCosts,
+    /// Sockets of a host; its ranks are spread over them in order.
+    pub sockets: u32,
+    /// What the seed varies.
+    pub noise: Noise,
+    /// Seed of the noise.
+    pub seed: u64,
+}
+
+/// How long a replay took.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct ReplayTime {
+    /// Until the last rank was through, in seconds.
+    pub time_s: f64,
+    /// The mean over ranks, in seconds.
+    pub mean_s: f64,
+    /// Messages that went through the network.
+    pub network_messages: u64,
+    /// Their bytes, heads and envelopes included.
+    pub network_bytes: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// PAUSE frames received.
+    pub pauses: u64,
+}
+
+/// Why a trace cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The trace does not go together.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// Its ranks have no place.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// Its messages cannot be scheduled.
+    #[error(transparent)]
+    Schedule(#[from] raddle_schedule::SetError),
+    /// Messages of several ranks would be joined.
+    #[error(
+        "messages of several ranks of a host cannot be joined in a replay: use the scope of a pair or a process"
+    )]
+    Scope,
+    /// No such scheme.
+    #[error("`{name}` is no congestion control: `raddle.schemes()` lists them")]
+    Scheme {
+        /// The name.
+        name: String,
+    },
+    /// The network cannot be set up.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A rank was not through when nothing moved any more.
+    #[error(
+        "rank {rank} waits for ever: {missing} of what it waits for does not come; ranks of the trace wait for each other"
+    )]
+    Stuck {
+        /// The rank.
+        rank: u32,
+        /// Messages and sends it waits for.
+        missing: u32,
+    },
+    /// Times or sizes that cannot be simulated.
+    #[error("rank {rank}: {problem}")]
+    Range {
+        /// The rank.
+        rank: usize,
+        /// What is too much, and how much can be.
+        problem: String,
+    },
+    /// Someone asked for the end.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// A trace made ready: collectives as messages, and what belongs together.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The trace with its collectives as messages.
+    pub trace: Trace,
+    /// Its messages.
+    pub pairing: Pairing,
+    /// Its supersteps, without the messages of collectives.
+    pub supersteps: Supersteps,
+}
+
+impl Prepared {
+    /// Checks and prepares a trace.
+    ///
+    /// # Errors
+    /// A trace that does not go together, is longer than [`LONGEST_NS`], or has messages of more than
+    /// [`raddle_workload::MAX_SIZE_BYTES`].
+    pub fn new(trace: &Trace) -> Result<Self, ReplayError> {
+        trace.check()?;
+        check_range(trace)?;
+        let trace = expand(trace)?;
+        let pairing = Pairing::new(&trace)?;
+        let supersteps = Supersteps::new(&trace, &pairing);
+        Ok(Self {
+            trace,
+            pairing,
+            supersteps,
+        })
+    }
+}
+
+/// The longest trace that can be replayed, in nanoseconds: 52 days. Simulated time ends after 213.
+pub const LONGEST_NS: u64 = 4_500_000_000_000_000;
+
+fn check_range(trace: &Trace) -> Result<(), ReplayError> {
+    for (rank, events) in trace.ranks.iter().enumerate() {
+        for event in events {
+            let bytes = match &event.action {
+                Action::Send { message, .. } => message.bytes.0,
+                Action::Collective { call, .. } => call.bytes.0,
+                _ => 0,
+            };
+            let problem = if event.at.end_ns > LONGEST_NS {
+                format!(
+                    "its trace takes {} ns, at most {LONGEST_NS} can be",
+                    event.at.end_ns
+                )
+            } else if bytes > MAX_SIZE_BYTES {
+                format!("a message of {bytes} B, at most {MAX_SIZE_BYTES} can be")
+            } else {
+                continue;
+            };
+            return Err(ReplayError::Range { rank, problem });
+        }
+    }
+    Ok(())
+}
+
+/// Replays a program, whose rank r is on `hosts[r]`, through `network`.
+///
+/// # Errors
+/// [`ReplayError`].
+pub fn replay(
+    network: &Network,
+    program: &Program,
+    hosts: &[NodeId],
+    settings: &ReplaySettings,
+    progress: &Progress,
+) -> Result<ReplayTime, ReplayError> {
+    let mut machine = Machine::new(program, hosts, settings)?;
+    let name = &settings.scheme;
+    let resolved = SchemeSettings::default().resolve(name, &network.environment);
+    let (scheme, _) = resolved.ok_or_else(|| ReplayError::Scheme { name: name.clone() })?;
+    let line_rate = network.environment.line_rate;
+    let config = RunConfig {
+        sample_interval: Span::ZERO,
+        mtu: settings.costs.mtu,
+        nic_gap: settings.costs.nic_gap,
+        ..RunConfig::new(scheme, settings.seed, line_rate)
+    };
+    let summary = simulate(network, &config, &mut machine, &mut Discard, progress)?;
+    if summary.cancelled {
+        return Err(ReplayError::Cancelled);
+    }
+    let ends = machine.ends()?;
+    let last = ends.iter().copied().max().unwrap_or(Time::ZERO);
+    let total: f64 = ends.iter().map(|end| end.as_secs_f64()).sum();
+    Ok(ReplayTime {
+        time_s: last.as_secs_f64(),
+        mean_s: total / ends.len().max(1) as f64,
+        network_messages: machine.network_messages(),
+        network_bytes: machine.network_bytes(),
+        drops: summary.drops,
+        pauses: summary.pauses,
+    })
+}
+
+#[cfg(test)]
+mod tests;

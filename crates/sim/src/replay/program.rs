@@ -1,0 +1,256 @@
+//! What every rank does in a replay, as flat lists.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use raddle_trace::{Action, Event, Transfer};
+use raddle_units::{Bytes, Span};
+
+use super::{Plan, Prepared, ReplayCosts};
+
+/// A step of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Compute(Span),
+    /// Issues a parcel.
+    Send(u32),
+    /// Waits for tickets: `begin..end` in the program's list.
+    Await {
+        begin: u32,
+        end: u32,
+    },
+}
+
+/// Messages that travel as one, or a single one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parcel {
+    pub(super) issuer: u32,
+    pub(super) receiver: u32,
+    pub(super) bytes: u64,
+    begin: u32,
+    end: u32,
+}
+
+impl Parcel {
+    pub(super) const fn is_joined(&self) -> bool {
+        self.end - self.begin > 1
+    }
+}
+
+/// A trace and a plan as what ranks do.
+///
+/// Ticket m < number of messages: message m was received; ticket number of messages + p: parcel p was delivered.
+#[derive(Debug)]
+pub struct Program {
+    steps: Vec<Step>,
+    first: Vec<usize>,
+    tickets: Vec<u32>,
+    parcels: Vec<Parcel>,
+    parts: Vec<u32>,
+    messages: Vec<Transfer>,
+}
+
+impl Program {
+    /// Puts a trace together with the plan of its supersteps; without plan every message leaves when the program sends it.
+    #[must_use]
+    pub fn new(prepared: &Prepared, plan: Option<&Plan>, costs: &ReplayCosts) -> Self {
+        let mut program = Self {
+            steps: Vec::new(),
+            first: vec![0],
+            tickets: Vec::new(),
+            parcels: Vec::new(),
+            parts: Vec::new(),
+            messages: prepared.pairing.messages().to_vec(),
+        };
+        let ranks = (0..).zip(&prepared.trace.ranks);
+        for (rank, events) in ranks {
+            let mut writer = Writer {
+                planned: plan.map(|plan| plan.of(rank)).unwrap_or_default().iter(),
+                program: &mut program,
+                plan,
+                rank,
+                eager_limit: costs.eager_limit,
+                requests: BTreeMap::new(),
+                parcel_of: BTreeMap::new(),
+                batch: 0,
+                blocking: Vec::new(),
+            };
+            writer.rank(prepared, events);
+            program.first.push(program.steps.len());
+        }
+        program
+    }
+
+    /// Number of ranks.
+    #[must_use]
+    pub fn ranks(&self) -> u32 {
+        (self.first.len() - 1) as u32
+    }
+
+    pub(super) fn steps(&self, rank: u32) -> &[Step] {
+        let rank = rank as usize;
+        &self.steps[self.first[rank]..self.first[rank + 1]]
+    }
+
+    pub(super) fn tickets(&self, range: Range<u32>) -> &[u32] {
+        &self.tickets[range.start as usize..range.end as usize]
+    }
+
+    /// All tickets there are.
+    pub(super) fn ticket_count(&self) -> usize {
+        self.messages.len() + self.parcels.len()
+    }
+
+    /// The ticket of a delivered parcel.
+    pub(super) fn delivered(&self, parcel: u32) -> u32 {
+        self.messages.len() as u32 + parcel
+    }
+
+    pub(super) fn parcel(&self, parcel: u32) -> &Parcel {
+        &self.parcels[parcel as usize]
+    }
+
+    pub(super) fn parts(&self, parcel: &Parcel) -> &[u32] {
+        &self.parts[parcel.begin as usize..parcel.end as usize]
+    }
+
+    pub(super) fn message(&self, message: u32) -> &Transfer {
+        &self.messages[message as usize]
+    }
+}
+
+/// What a request stands for.
+#[derive(Clone, Copy)]
+enum Started {
+    /// A message to send.
+    Sent(u32),
+    /// A message to receive.
+    Received(u32),
+}
+
+struct Writer<'a> {
+    program: &'a mut Program,
+    plan: Option<&'a Plan>,
+    planned: std::slice::Iter<'a, super::plan::PlannedParcel>,
+    rank: u32,
+    eager_limit: Bytes,
+    requests: BTreeMap<u32, Started>,
+    /// Parcels of long messages that are under way, by message.
+    parcel_of: BTreeMap<u32, u32>,
+    /// Messages of the superstep that wait for its end.
+    batch: u32,
+    /// Those of them whose sender waits.
+    blocking: Vec<u32>,
+}
+
+impl Writer<'_> {
+    fn rank(&mut self, prepared: &Prepared, events: &[Event]) {
+        let mut end_ns = 0;
+        for (index, event) in events.iter().enumerate() {
+            let gap = event.at.start_ns.saturating_sub(end_ns);
+            if gap > 0 {
+                let span = Span(gap.saturating_mul(1000));
+                self.program.steps.push(Step::Compute(span));
+            }
+            end_ns = end_ns.max(event.at.end_ns);
+            if event.action.waits() {
+                self.flush();
+            }
+            let message = prepared.pairing.message(self.rank, index);
+            match (&event.action, message) {
+                (Action::Send { message, request }, Some(index)) => {
+                    self.send(index, *request, message.is_collective());
+                }
+                (Action::Receive { request, .. }, Some(index)) => match request {
+                    Some(request) => {
+                        self.requests.insert(*request, Started::Received(index));
+                    }
+                    None => self.wait([index]),
+                },
+                (Action::Wait { requests }, _) => {
+                    let tickets = requests.iter().filter_map(|request| self.ticket(*request));
+                    let tickets: Vec<u32> = tickets.collect();
+                    self.wait(tickets);
+                }
+                _ => {}
+            }
+        }
+        self.flush();
+    }
+
+    /// The ticket that stands for the end of a request; none where its call was its end.
+    fn ticket(&mut self, request: u32) -> Option<u32> {
+        match self.requests.remove(&request)? {
+            Started::Received(message) => Some(message),
+            Started::Sent(message) => self.sent(message),
+        }
+    }
+
+    fn sent(&mut self, message: u32) -> Option<u32> {
+        let parcel = self.parcel_of.remove(&message)?;
+        Some(self.program.delivered(parcel))
+    }
+
+    fn send(&mut self, message: u32, request: Option<u32>, collective: bool) {
+        if let Some(request) = request {
+            self.requests.insert(request, Started::Sent(message));
+        }
+        if self.plan.is_some() && !collective {
+            self.batch += 1;
+            if request.is_none() {
+                self.blocking.push(message);
+            }
+            return;
+        }
+        let &Transfer { target, bytes, .. } = self.program.message(message);
+        self.issue(target, bytes.0, &[message]);
+        if request.is_none()
+            && let Some(ticket) = self.sent(message)
+        {
+            self.wait([ticket]);
+        }
+    }
+
+    fn issue(&mut self, receiver: u32, bytes: u64, messages: &[u32]) {
+        let program = &mut *self.program;
+        let number = program.parcels.len() as u32;
+        let begin = program.parts.len() as u32;
+        program.parts.extend_from_slice(messages);
+        program.parcels.push(Parcel {
+            issuer: self.rank,
+            receiver,
+            bytes,
+            begin,
+            end: program.parts.len() as u32,
+        });
+        program.steps.push(Step::Send(number));
+        if messages.len() == 1 && bytes > self.eager_limit.0 {
+            self.parcel_of.insert(messages[0], number);
+        }
+    }
+
+    /// Issues the superstep's messages as planned.
+    fn flush(&mut self) {
+        if self.batch == 0 {
+            return;
+        }
+        let Some(plan) = self.plan else { return };
+        while self.batch > 0 {
+            let parcel = self.planned.next().expect("a plan has every message once");
+            let parts = plan.parts(parcel);
+            self.issue(parcel.receiver, parcel.bytes, parts);
+            self.batch -= parts.len() as u32;
+        }
+        let blocking = std::mem::take(&mut self.blocking);
+        let tickets: Vec<u32> = blocking.into_iter().filter_map(|m| self.sent(m)).collect();
+        self.wait(tickets);
+    }
+
+    fn wait(&mut self, tickets: impl IntoIterator<Item = u32>) {
+        let begin = self.program.tickets.len() as u32;
+        self.program.tickets.extend(tickets);
+        let end = self.program.tickets.len() as u32;
+        if begin < end {
+            self.program.steps.push(Step::Await { begin, end });
+        }
+    }
+}

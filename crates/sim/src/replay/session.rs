@@ -1,0 +1,109 @@
+//! Everything that stays the same while one trace is replayed with several schedules and seeds.
+
+use std::sync::Arc;
+
+use raddle_fabric::Fabric;
+use raddle_schedule::{Settings, Variant};
+use raddle_trace::Trace;
+use raddle_units::NodeId;
+
+use super::{
+    Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, ReplayTime, replay,
+};
+use crate::{Network, Progress, Semantics};
+
+/// A trace on a fabric.
+#[derive(Debug)]
+pub struct Session {
+    prepared: Prepared,
+    network: Network,
+    hosts: Vec<u32>,
+    nodes: Vec<NodeId>,
+    settings: ReplaySettings,
+}
+
+/// A trace with its messages as one variant of scheduling has them.
+#[derive(Debug)]
+pub struct Scheduled {
+    program: Program,
+    /// Messages of the program, without those of collectives.
+    pub messages: u64,
+    /// What is issued instead: messages and joined messages.
+    pub parcels: u64,
+    /// Joined messages among them.
+    pub joined: u64,
+}
+
+impl Session {
+    /// Puts the ranks of a trace on the hosts of a fabric.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn new(
+        trace: &Trace,
+        fabric: Fabric,
+        placement: RankPlacement,
+        settings: ReplaySettings,
+    ) -> Result<Self, ReplayError> {
+        let hosts = placement.hosts(trace, &fabric)?;
+        let nodes = RankPlacement::nodes(&hosts, &fabric);
+        Ok(Self {
+            prepared: Prepared::new(trace)?,
+            network: Network::new(Arc::new(fabric), Semantics::CORRECTED, settings.costs.mtu)?,
+            hosts,
+            nodes,
+            settings,
+        })
+    }
+
+    /// Schedules all supersteps: the work whose time is told beside the gain. `None` is the program as it is, whose messages
+    /// leave when it sends them.
+    ///
+    /// # Errors
+    /// Too many messages.
+    pub fn plan(&self, settings: &Settings<'_>) -> Result<Option<Plan>, ReplayError> {
+        if settings.variant == Variant::None {
+            return Ok(None);
+        }
+        Plan::new(&self.prepared, &self.hosts, settings).map(Some)
+    }
+
+    /// The program with the messages of a plan.
+    #[must_use]
+    pub fn scheduled(&self, plan: Option<&Plan>) -> Scheduled {
+        let supersteps = &self.prepared.supersteps;
+        let steps = 0..supersteps.len();
+        let messages = steps
+            .map(|step| supersteps.messages(step).len() as u64)
+            .sum();
+        Scheduled {
+            program: Program::new(&self.prepared, plan, &self.settings.costs),
+            messages,
+            parcels: plan.map_or(messages, |plan| plan.len() as u64),
+            joined: plan.map_or(0, Plan::joined),
+        }
+    }
+
+    /// Replays it with the noise of a seed.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn run(
+        &self,
+        scheduled: &Scheduled,
+        seed: u64,
+        progress: &Progress,
+    ) -> Result<ReplayTime, ReplayError> {
+        let settings = ReplaySettings {
+            seed,
+            ..self.settings.clone()
+        };
+        replay(
+            &self.network,
+            &scheduled.program,
+            &self.nodes,
+            &settings,
+            progress,
+        )
+    }
+}

@@ -1,0 +1,423 @@
+use std::sync::Arc;
+
+use raddle_fabric::LeafSpine;
+use raddle_schedule::{Join, Scope, Settings, Variant};
+use raddle_trace::{
+    Action, Collective, CollectiveKind, Event, Interval, Message, Pairing, Trace, Wildcards,
+};
+use raddle_units::{BitRate, Bytes, NodeId, Span};
+use raddle_workload::{IdealNetwork, drive_ideal};
+
+use super::*;
+use crate::Semantics;
+
+/// Calls of ranks, each `gap` ns after the one before, without a time of their own.
+struct Calls {
+    ranks: Vec<Vec<Event>>,
+    now: Vec<u64>,
+    requests: Vec<u32>,
+}
+
+impl Calls {
+    fn new(ranks: usize) -> Self {
+        Self {
+            ranks: vec![Vec::new(); ranks],
+            now: vec![0; ranks],
+            requests: vec![0; ranks],
+        }
+    }
+
+    fn push(&mut self, rank: u32, gap: u64, action: Action) {
+        let now = &mut self.now[rank as usize];
+        *now += gap;
+        let at = Interval::instant(*now);
+        self.ranks[rank as usize].push(Event { at, action });
+    }
+
+    fn request(&mut self, rank: u32) -> u32 {
+        let number = &mut self.requests[rank as usize];
+        *number += 1;
+        *number
+    }
+
+    fn start_send(&mut self, rank: u32, peer: u32, bytes: u64) -> u32 {
+        let request = self.request(rank);
+        let message = message(peer, bytes);
+        let request = Some(request);
+        self.push(rank, 0, Action::Send { message, request });
+        self.requests[rank as usize]
+    }
+
+    fn start_receive(&mut self, rank: u32, peer: u32, bytes: u64) -> u32 {
+        let request = Some(self.request(rank));
+        let (message, any) = (message(peer, bytes), Wildcards::default());
+        let action = Action::Receive {
+            message,
+            request,
+            any,
+        };
+        self.push(rank, 0, action);
+        self.requests[rank as usize]
+    }
+
+    fn wait(&mut self, rank: u32, requests: &[u32]) {
+        let requests = requests.into();
+        self.push(rank, 0, Action::Wait { requests });
+    }
+
+    fn trace(self, per_host: u32) -> Trace {
+        let ranks = self.ranks.len() as u32;
+        Trace {
+            ranks: self.ranks,
+            placement: (0..ranks).map(|rank| rank / per_host).collect(),
+            hosts: (0..ranks.div_ceil(per_host))
+                .map(|host| format!("h{host}"))
+                .collect(),
+            communicators: vec![(0..ranks).collect()],
+            ..Trace::default()
+        }
+    }
+}
+
+fn message(peer: u32, bytes: u64) -> Message {
+    Message {
+        peer,
+        tag: 0,
+        comm: 0,
+        bytes: Bytes(bytes),
+    }
+}
+
+fn settings() -> ReplaySettings {
+    ReplaySettings {
+        scheme: "none".to_owned(),
+        costs: ReplayCosts::default(),
+        sockets: 1,
+        noise: Noise {
+            gap_share: 0.0,
+            start_skew: Span::ZERO,
+        },
+        seed: 1,
+    }
+}
+
+const NETWORK: IdealNetwork = IdealNetwork {
+    rate: BitRate(100_000_000_000),
+    latency: Span(1_000_000),
+};
+
+/// Ends of all ranks in ps, on a network without contention.
+fn ends(trace: &Trace, variant: Option<Settings<'_>>, settings: &ReplaySettings) -> Vec<u64> {
+    let prepared = Prepared::new(trace).unwrap();
+    let plan = variant.map(|variant| Plan::new(&prepared, &trace.placement, &variant).unwrap());
+    let program = Program::new(&prepared, plan.as_ref(), &settings.costs);
+    let hosts: Vec<NodeId> = trace.placement.iter().map(|&host| NodeId(host)).collect();
+    let mut machine = Machine::new(&program, &hosts, settings).unwrap();
+    drive_ideal(&mut machine, NETWORK, u64::MAX, |_, _| {});
+    machine.ends().unwrap().iter().map(|end| end.0).collect()
+}
+
+/// A message's time in the network.
+fn wire(bytes: u64) -> u64 {
+    let size = Bytes(bytes + settings().costs.host.envelope.0);
+    NETWORK.rate.transmission_time(size).0 + NETWORK.latency.0
+}
+
+/// o_s + copy + L + G + o_r + copy, there and back, with a compute gap between (LogGP, Alexandrov et al. 1995).
+#[test]
+fn a_ping_pong_takes_its_overheads_and_latencies() {
+    let costs = settings().costs;
+    for bytes in [0, 8, 4096, 1 << 20] {
+        let mut calls = Calls::new(2);
+        let (message, request, any) = (message(1, bytes), None, Wildcards::default());
+        calls.push(0, 700, Action::Send { message, request });
+        let back = Message { peer: 0, ..message };
+        calls.push(
+            1,
+            0,
+            Action::Receive {
+                message: back,
+                request,
+                any,
+            },
+        );
+        calls.push(
+            1,
+            5_000,
+            Action::Send {
+                message: back,
+                request,
+            },
+        );
+        calls.push(
+            0,
+            0,
+            Action::Receive {
+                message,
+                request,
+                any,
+            },
+        );
+        let copy = if Bytes(bytes) <= costs.eager_limit {
+            costs.host.copy_per_byte.0 * bytes
+        } else {
+            0
+        };
+        let one =
+            costs.host.send_overhead.0 + costs.host.receive_overhead.0 + 2 * copy + wire(bytes);
+        let found = ends(&calls.trace(1), None, &settings());
+        // One machine's: a packet's size is rounded up.
+        assert_eq!(found[0], 700_000 + 2 * one + 5_000_000, "{bytes} B");
+    }
+}
+
+/// Whoever comes first is taken in first, whatever the order of requests.
+#[test]
+fn a_wait_serves_in_the_order_of_arrival() {
+    let costs = settings().costs.host;
+    let sizes = [50_000, 10, 20_000, 3_000];
+    let mut calls = Calls::new(5);
+    let mut requests = Vec::new();
+    for (peer, &bytes) in (1..).zip(&sizes) {
+        requests.push(calls.start_receive(0, peer, bytes));
+        calls.start_send(peer, 0, bytes);
+    }
+    calls.wait(0, &requests);
+    let mut arrivals: Vec<(u64, u64)> = sizes
+        .iter()
+        .map(|&bytes| {
+            let copy = costs.copy_per_byte.0 * bytes;
+            (costs.send_overhead.0 + copy + wire(bytes), bytes)
+        })
+        .collect();
+    arrivals.sort_unstable();
+    let free = arrivals.iter().fold(0, |free: u64, &(arrival, bytes)| {
+        free.max(arrival) + costs.receive_overhead.0 + costs.copy_per_byte.0 * bytes
+    });
+    assert_eq!(ends(&calls.trace(1), None, &settings())[0], free);
+}
+
+/// Ranks 0 on host 0; 1, 2, 3 on host 1. The joined message for all of them goes to rank 1, who hands parts on.
+#[test]
+fn a_leader_hands_parts_on() {
+    let costs = settings().costs;
+    let bytes = 200;
+    let mut calls = Calls::new(4);
+    for target in [1, 2, 3] {
+        calls.start_send(0, target, bytes);
+        let request = calls.start_receive(target, 0, bytes);
+        calls.wait(target, &[request]);
+    }
+    calls.push(
+        0,
+        0,
+        Action::Wait {
+            requests: [].into(),
+        },
+    );
+    let mut trace = calls.trace(4);
+    trace.placement = vec![0, 1, 1, 1];
+    trace.hosts = vec!["a".to_owned(), "b".to_owned()];
+    let join = Join {
+        scope: Scope::Process,
+        ..Join::default()
+    };
+    let both = Settings {
+        variant: Variant::Both,
+        join,
+        ..Settings::default()
+    };
+    // The first message goes alone to rank 1; the others as one to the leader, rank 1, who is through with its own wait.
+    let found = ends(&trace, Some(both), &settings());
+    let first = costs.host.send_overhead.0 + costs.host.copy_per_byte.0 * bytes;
+    let part = costs.part_overhead.0 + costs.host.local_copy_per_byte.0 * bytes;
+    let heads = 12 + 2 * 24;
+    let copy = costs.host.copy_per_byte.0 * (2 * bytes + heads);
+    let sent = first + costs.host.send_overhead.0 + 2 * part + copy;
+    let there = sent + wire(2 * bytes + heads) + costs.host.receive_overhead.0 + copy;
+    let taken = costs.host.local_overhead.0 + costs.host.local_copy_per_byte.0 * bytes;
+    let hand_on = part + costs.host.local_overhead.0;
+    let latency = costs.host.socket_latency.0;
+    assert_eq!(found[0], sent);
+    assert_eq!(found[2], there + hand_on + latency + taken);
+    assert_eq!(found[3], there + 2 * hand_on + latency + taken);
+    // In program order nobody hands anything on.
+    let plain = ends(&trace, None, &settings());
+    let alone = |sends: u64| {
+        let receive = costs.host.receive_overhead.0 + costs.host.copy_per_byte.0 * bytes;
+        sends * first + wire(bytes) + receive
+    };
+    assert_eq!(plain, [3 * first, alone(1), alone(2), alone(3)]);
+}
+
+#[test]
+fn messages_inside_a_host_cost_memory_only() {
+    let costs = settings().costs.host;
+    let mut calls = Calls::new(2);
+    let sent = calls.start_send(0, 1, 1 << 20);
+    calls.wait(0, &[sent]);
+    let request = calls.start_receive(1, 0, 1 << 20);
+    calls.wait(1, &[request]);
+    let once = costs.local_overhead.0 + costs.local_copy_per_byte.0 * (1 << 20);
+    let found = ends(&calls.trace(2), None, &settings());
+    assert_eq!(found, [once, 2 * once + costs.socket_latency.0]);
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_are_told() {
+    let mut calls = Calls::new(2);
+    for rank in [0, 1] {
+        let request = calls.start_receive(rank, 1 - rank, 8);
+        calls.wait(rank, &[request]);
+        calls.start_send(rank, 1 - rank, 8);
+    }
+    let prepared = Prepared::new(&calls.trace(1)).unwrap();
+    let program = Program::new(&prepared, None, &ReplayCosts::default());
+    let hosts = [NodeId(0), NodeId(1)];
+    let settings = settings();
+    let mut machine = Machine::new(&program, &hosts, &settings).unwrap();
+    drive_ideal(&mut machine, NETWORK, u64::MAX, |_, _| {});
+    let told = machine.ends().unwrap_err().to_string();
+    assert!(told.contains("rank 0 waits for ever: 1 of what"), "{told}");
+}
+
+#[test]
+fn collectives_become_messages_that_go_together() {
+    for ranks in 1..10_u32 {
+        for kind in CollectiveKind::ALL {
+            for (request, bytes) in [(None, 8), (Some(7), 64_000)] {
+                let mut calls = Calls::new(ranks as usize);
+                for rank in 0..ranks {
+                    let root = kind.has_root().then_some(ranks / 2);
+                    let call = Collective {
+                        kind,
+                        comm: 1,
+                        bytes: Bytes(bytes + u64::from(rank)),
+                        root,
+                    };
+                    calls.push(rank, 10, Action::Collective { call, request });
+                    if let Some(request) = request {
+                        calls.wait(rank, &[request]);
+                    }
+                    calls.push(rank, 10, Action::End);
+                }
+                let mut trace = calls.trace(2);
+                trace.communicators.push((0..ranks).rev().collect());
+                let expanded = expand(&trace).unwrap();
+                expanded.check().unwrap();
+                let messages = Pairing::new(&expanded).unwrap();
+                assert_eq!(messages.messages().is_empty(), ranks == 1, "{kind}");
+                if let Some(root) = kind.has_root().then_some(ranks / 2) {
+                    let mut ends = messages.messages().iter();
+                    assert!(ranks == 1 || ends.any(|m| m.source == root || m.target == root));
+                }
+                let found = ends(&trace, None, &settings());
+                assert!(found.iter().all(|&end| end >= 20_000));
+            }
+        }
+    }
+}
+
+/// Every rank sends to the `count` after it.
+fn ring(ranks: u32, count: u32, per_host: u32, steps: u32) -> Trace {
+    let mut calls = Calls::new(ranks as usize);
+    for _ in 0..steps {
+        for rank in 0..ranks {
+            calls.push(
+                rank,
+                20_000,
+                Action::Wait {
+                    requests: [].into(),
+                },
+            );
+            let mut requests = Vec::new();
+            for distance in 1..=count {
+                requests.push(calls.start_receive(rank, (rank + ranks - distance) % ranks, 300));
+            }
+            for distance in 1..=count {
+                requests.push(calls.start_send(rank, (rank + distance) % ranks, 300));
+            }
+            calls.wait(rank, &requests);
+        }
+    }
+    calls.trace(per_host)
+}
+
+#[test]
+fn the_simulator_replays_every_schedule_and_the_same_each_time() {
+    let fabric = LeafSpine {
+        leaves: 2,
+        spines: 2,
+        hosts_per_leaf: 2,
+        links_per_spine: 1,
+        host_rate: BitRate::from_gbps(100),
+        fabric_rate: BitRate::from_gbps(100),
+        delay: Span::from_ns(500),
+        radix: None,
+    };
+    let fabric = Arc::new(fabric.build().unwrap());
+    let network = Network::new(Arc::clone(&fabric), Semantics::CORRECTED, Bytes(4096)).unwrap();
+    let trace = ring(16, 11, 4, 3);
+    let prepared = Prepared::new(&trace).unwrap();
+    let placement: RankPlacement = "blocks:4".parse().unwrap();
+    let hosts = placement.hosts(&trace, &fabric).unwrap();
+    let nodes = RankPlacement::nodes(&hosts, &fabric);
+    let noisy = ReplaySettings {
+        noise: Noise::default(),
+        ..settings()
+    };
+    let mut messages = Vec::new();
+    for variant in Variant::ALL {
+        let settings = Settings {
+            variant,
+            ..Settings::default()
+        };
+        let plan = Plan::new(&prepared, &hosts, &settings).unwrap();
+        assert_eq!(plan.joined() > 0, variant.aggregates());
+        let program = Program::new(&prepared, Some(&plan), &noisy.costs);
+        let run = |seed| {
+            let settings = ReplaySettings {
+                seed,
+                ..noisy.clone()
+            };
+            replay(&network, &program, &nodes, &settings, &Progress::default()).unwrap()
+        };
+        let one = run(1);
+        assert_eq!(one, run(1));
+        assert_ne!(one.time_s, run(2).time_s, "the seed varies gaps");
+        assert!(one.time_s > 60e-6 && one.time_s < 1e-3, "{one:?}");
+        messages.push(one.network_messages);
+    }
+    // 16 x 11 x 3 messages, of which 3 + 2 + 1 per host stay on it in either direction of the ring.
+    let inside = 4 * (3 + 2 + 1) * 3;
+    assert_eq!(messages[0], 16 * 11 * 3 - inside);
+    assert_eq!(messages[1], messages[0]);
+    assert!(messages[2] < messages[0] && messages[3] < messages[0]);
+}
+
+#[test]
+fn placements_are_told_by_name() {
+    let trace = ring(6, 1, 2, 1);
+    let fabric = raddle_fabric::dumbbell(2).unwrap();
+    let hosts = |name: &str| {
+        name.parse::<RankPlacement>()
+            .unwrap()
+            .hosts(&trace, &fabric)
+    };
+    assert_eq!(hosts("recorded").unwrap(), [0, 0, 1, 1, 2, 2]);
+    assert_eq!(hosts("in-turn").unwrap(), [0, 1, 2, 0, 1, 2]);
+    assert_eq!(hosts("blocks:3").unwrap(), [0, 0, 0, 1, 1, 1]);
+    let told = hosts("blocks:1").unwrap_err().to_string();
+    assert!(told.contains("needs 6 hosts, the fabric has 4"), "{told}");
+    for name in ["blocks:0", "blocks:", "by node"] {
+        assert!(name.parse::<RankPlacement>().is_err(), "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_told() {
+    let mut trace = ring(2, 1, 1, 1);
+    trace.ranks[1][0].at = Interval::instant(u64::MAX);
+    let told = Prepared::new(&trace).unwrap_err().to_string();
+    assert!(told.starts_with("rank 1: its trace takes"), "{told}");
+}
