@@ -1,7 +1,7 @@
 //! What a process promises about parcels with any contents, used by the fuzz target and by the tests of
 //! `crates/matching`: no panic; a parcel that is refused changes nothing; what is kept stays within the window.
 
-use raddle_matching::{Actions, Envelope, Fetch, Matcher, Settings, Wanted};
+use raddle_matching::{Actions, Envelope, Fetch, Matcher, Parcel, Settings, Wanted};
 use raddle_schedule::{Distance, Join, Placement, Scope, parcel::ParcelView};
 use raddle_units::Bytes;
 
@@ -14,9 +14,9 @@ struct Counter {
 }
 
 impl Actions for Counter {
-    fn send(&mut self, to: u32, parcel: Vec<u8>) {
+    fn send(&mut self, to: u32, parcel: Parcel) {
         assert!(to < RANKS);
-        ParcelView::parse(&parcel).expect("we wrote it");
+        ParcelView::parse(parcel.bytes()).expect("we wrote it");
     }
     fn deliver(&mut self, _receive: u64, message: &Envelope, bytes: &[u8]) {
         assert!(bytes.len() as u64 == message.bytes.min(100));

@@ -6,7 +6,9 @@
 
 use std::{hint::black_box, time::Instant};
 
-use raddle_matching::{Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Sent, Settings, Wanted};
+use raddle_matching::{
+    Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Sent, Settings, Wanted,
+};
 use raddle_schedule::{Distance, Placement};
 
 /// Messages of a superstep.
@@ -15,13 +17,13 @@ const SUPERSTEP: u64 = 32;
 /// Carries parcels, and copies what is delivered as a driver would.
 #[derive(Default)]
 struct Wire {
-    parcels: Vec<Vec<u8>>,
+    parcels: Vec<Parcel>,
     buffer: Vec<u8>,
     delivered: u64,
 }
 
 impl Actions for Wire {
-    fn send(&mut self, _to: u32, parcel: Vec<u8>) {
+    fn send(&mut self, _to: u32, parcel: Parcel) {
         self.parcels.push(parcel);
     }
     fn deliver(&mut self, _receive: u64, _message: &Envelope, bytes: &[u8]) {
@@ -98,7 +100,7 @@ fn exchange(
         }
         zero.flush(&mut wire);
         for parcel in std::mem::take(&mut wire.parcels) {
-            one.handle_parcel(0, &parcel, &mut wire)?;
+            one.handle_parcel(0, parcel.bytes(), &mut wire)?;
             zero.recycle(parcel);
         }
         if !posted_first {
@@ -106,7 +108,7 @@ fn exchange(
         }
         back.parcels.append(&mut wire.parcels);
         for parcel in std::mem::take(&mut back.parcels) {
-            zero.handle_parcel(1, &parcel, &mut back)?;
+            zero.handle_parcel(1, parcel.bytes(), &mut back)?;
             one.recycle(parcel);
         }
     }

@@ -2,14 +2,14 @@
 
 use thiserror::Error;
 
-use crate::{queues::Envelope, slab::Place};
+use crate::{parcel::Parcel, queues::Envelope, slab::Place};
 
 /// What a [`Matcher`](crate::Matcher) lets its driver do, at once or as soon as the call is over; the matcher is never
 /// called from inside.
 pub trait Actions {
     /// Send a parcel to a rank on the shadow channel, which keeps the order of what is sent to one rank. The buffer comes
     /// back by [`Matcher::recycle`](crate::Matcher::recycle) when it was sent.
-    fn send(&mut self, to: u32, parcel: Vec<u8>);
+    fn send(&mut self, to: u32, parcel: Parcel);
     /// This receive is complete: `bytes` are those that fit into it. It is truncated if `message` has more.
     fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]);
     /// This receive has a message that is with its sender: get it into the receive's buffer, where there is room for

@@ -19,13 +19,13 @@
 //! sends by reference: its program's bytes stay where they are until a receive takes them. Nothing waits for room.
 //!
 //! ```
-//! use raddle_matching::{Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Settings, Wanted};
+//! use raddle_matching::{Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Settings, Wanted};
 //! use raddle_schedule::{Distance, Placement};
 //!
 //! #[derive(Default)]
-//! struct Wire(Vec<Vec<u8>>, Vec<(u64, u32, Vec<u8>)>);
+//! struct Wire(Vec<Parcel>, Vec<(u64, u32, Vec<u8>)>);
 //! impl Actions for Wire {
-//!     fn send(&mut self, _to: u32, parcel: Vec<u8>) {
+//!     fn send(&mut self, _to: u32, parcel: Parcel) {
 //!         self.0.push(parcel);
 //!     }
 //!     fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]) {
@@ -43,7 +43,7 @@
 //! zero.flush(&mut wire);
 //! one.receive(&Wanted { context: 0, source: None, tag: Some(7) }, 100, 1, &mut wire).unwrap();
 //! for parcel in std::mem::take(&mut wire.0) {
-//!     one.handle_parcel(0, &parcel, &mut wire).unwrap();
+//!     one.handle_parcel(0, parcel.bytes(), &mut wire).unwrap();
 //! }
 //! assert_eq!(wire.1, [(1, 0, b"abc".to_vec())]);
 //! ```
@@ -57,6 +57,7 @@ mod check;
 mod degrees;
 mod lines;
 mod matcher;
+mod parcel;
 mod part;
 mod peer;
 mod queues;
@@ -71,6 +72,7 @@ pub use calls::{
 };
 pub use check::Refused;
 pub use matcher::Matcher;
+pub use parcel::Parcel;
 pub use part::MOST_CONTEXTS;
 pub use queues::{Envelope, Wanted};
 pub use settings::{SetUpError, Settings};

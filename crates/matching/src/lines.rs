@@ -2,13 +2,14 @@
 
 use raddle_schedule::{
     Distance, Join, Place, Placement, Scope, Window,
-    parcel::{HEAD_BYTES, PART_BYTES, ParcelWriter, PartHead},
+    parcel::{HEAD_BYTES, PART_BYTES, PartHead},
 };
 use raddle_units::Bytes;
 
 use crate::{
     calls::{Actions, Statistics},
     degrees::Degrees,
+    parcel::Parcel,
     part::{GRANT_BYTES, REFERENCE_BYTES, grant_head},
 };
 
@@ -20,8 +21,7 @@ const MOST_BUFFERS: usize = 256;
 /// Parcels to one target, or to the leader of one node.
 #[derive(Debug, Default)]
 struct Line {
-    parcel: Vec<u8>,
-    parts: u32,
+    parcel: Parcel,
     /// Target of the first part.
     target: u32,
     /// Parts have different targets, so that the leader takes it apart.
@@ -45,7 +45,7 @@ pub(crate) struct Lines {
     /// Lines inside the node that have parts of others.
     relayed: Vec<u32>,
     degrees: Degrees,
-    buffers: Vec<Vec<u8>>,
+    buffers: Vec<Parcel>,
 }
 
 impl Lines {
@@ -154,7 +154,7 @@ impl Lines {
 
     /// Appends a part of another node's process for a rank of ours; [`Self::issue_relayed`] sends it on.
     pub(crate) fn relay(&mut self, head: &PartHead, bytes: &[u8]) {
-        if self.lines[head.target as usize].parts == 0 {
+        if self.lines[head.target as usize].parcel.parts() == 0 {
             self.relayed.push(head.target);
         }
         let fill = |room: &mut [u8]| room.copy_from_slice(bytes);
@@ -176,15 +176,11 @@ impl Lines {
         out: &mut impl Actions,
     ) {
         let mut parcel = self.buffers.pop().unwrap_or_default();
-        let fill = |room: &mut [u8]| room.copy_from_slice(&freed.to_be_bytes());
-        append(
-            &mut parcel,
-            0,
-            &grant_head(self.rank, to),
-            GRANT_BYTES,
-            fill,
-        );
-        finish(&mut parcel, 1);
+        let head = grant_head(self.rank, to);
+        parcel.append(&head, GRANT_BYTES, |room| {
+            room.copy_from_slice(&freed.to_be_bytes());
+        });
+        parcel.finish();
         statistics.grants += 1;
         out.send(to, parcel);
     }
@@ -212,7 +208,7 @@ impl Lines {
     }
 
     /// A buffer that was sent.
-    pub(crate) fn recycle(&mut self, mut parcel: Vec<u8>) {
+    pub(crate) fn recycle(&mut self, mut parcel: Parcel) {
         if self.buffers.len() < MOST_BUFFERS {
             parcel.clear();
             self.buffers.push(parcel);
@@ -221,48 +217,23 @@ impl Lines {
 
     fn append(&mut self, number: u32, head: &PartHead, bytes: usize, fill: impl FnOnce(&mut [u8])) {
         let line = &mut self.lines[number as usize];
-        if line.parts == 0 {
+        if line.parcel.parts() == 0 {
             line.parcel = self.buffers.pop().unwrap_or_default();
             line.target = head.target;
             line.mixed = false;
         }
         line.mixed |= head.target != line.target;
-        append(&mut line.parcel, line.parts, head, bytes, fill);
-        line.parts += 1;
+        line.parcel.append(head, bytes, fill);
     }
 
     fn issue(&mut self, number: u32, statistics: &mut Statistics, out: &mut impl Actions) {
         let line = &mut self.lines[number as usize];
-        let parts = std::mem::take(&mut line.parts);
-        if parts == 0 {
+        if line.parcel.parts() == 0 {
             return;
         }
         let mut parcel = std::mem::take(&mut line.parcel);
-        finish(&mut parcel, parts);
+        parcel.finish();
         statistics.parcels += 1;
         out.send(if line.mixed { number } else { line.target }, parcel);
     }
-}
-
-/// Appends a part to a parcel that has `parts`.
-fn append(
-    parcel: &mut Vec<u8>,
-    parts: u32,
-    head: &PartHead,
-    bytes: usize,
-    fill: impl FnOnce(&mut [u8]),
-) {
-    let length = parcel.len().max(HEAD_BYTES);
-    parcel.resize(length + PART_BYTES + bytes, 0);
-    let mut writer = ParcelWriter::resume(parcel, length, parts);
-    fill(
-        writer
-            .part(head, bytes)
-            .expect("room was made, within the limits of a parcel"),
-    );
-}
-
-fn finish(parcel: &mut [u8], parts: u32) {
-    let length = parcel.len();
-    ParcelWriter::resume(parcel, length, parts).finish();
 }

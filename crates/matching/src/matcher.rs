@@ -12,6 +12,7 @@ use crate::{
     },
     check::{self, Refused},
     lines::Lines,
+    parcel::Parcel,
     part::{self, Content, MOST_CONTEXTS, Part, REFERENCE_BYTES, reference_head, write_reference},
     peer::Peer,
     queues::{Body, Envelope, Message, Queues, Receive, Wanted},
@@ -233,7 +234,7 @@ impl Matcher {
     }
 
     /// Gives the buffer of a parcel back that was sent.
-    pub fn recycle(&mut self, parcel: Vec<u8>) {
+    pub fn recycle(&mut self, parcel: Parcel) {
         self.lines.recycle(parcel);
     }
 

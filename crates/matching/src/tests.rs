@@ -2,16 +2,16 @@
 
 use raddle_schedule::{Distance, Join, Placement, Scope};
 
-use crate::{Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Settings, Wanted};
+use crate::{Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Settings, Wanted};
 
 #[derive(Default)]
 struct Wire {
-    parcels: Vec<Vec<u8>>,
+    parcels: Vec<Parcel>,
     received: Vec<u8>,
 }
 
 impl Actions for Wire {
-    fn send(&mut self, _to: u32, parcel: Vec<u8>) {
+    fn send(&mut self, _to: u32, parcel: Parcel) {
         self.parcels.push(parcel);
     }
     fn deliver(&mut self, _receive: u64, _message: &Envelope, bytes: &[u8]) {
@@ -56,7 +56,7 @@ fn numbers_of_a_pair_begin_anew() {
             parcels.reverse();
         }
         for parcel in parcels {
-            one.handle_parcel(0, &parcel, &mut wire).unwrap();
+            one.handle_parcel(0, parcel.bytes(), &mut wire).unwrap();
         }
         let wanted = Wanted {
             context: 0,

@@ -1,7 +1,7 @@
 //! Single calls: what leaves when, what has no room, what is refused.
 
 use raddle_matching::{
-    Actions, CallError, Envelope, Fetch, Matcher, Mode, Outgoing, Posted, Refused, Sent,
+    Actions, CallError, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Posted, Refused, Sent,
     SetUpError, Settings, Wanted,
 };
 use raddle_schedule::{
@@ -12,14 +12,14 @@ use raddle_units::Bytes;
 
 #[derive(Debug, Default)]
 struct Log {
-    parcels: Vec<(u32, Vec<u8>)>,
+    parcels: Vec<(u32, Parcel)>,
     delivered: Vec<(u64, Envelope, Vec<u8>)>,
     fetched: Vec<(u64, u64, Envelope, Fetch)>,
     aside: Vec<(u64, u32)>,
 }
 
 impl Actions for Log {
-    fn send(&mut self, to: u32, parcel: Vec<u8>) {
+    fn send(&mut self, to: u32, parcel: Parcel) {
         self.parcels.push((to, parcel));
     }
     fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]) {
@@ -38,7 +38,9 @@ impl Log {
     fn sent(&mut self) -> Vec<(u32, u32)> {
         let parcels = std::mem::take(&mut self.parcels).into_iter();
         let count = |parcel: &[u8]| ParcelView::parse(parcel).unwrap().count();
-        parcels.map(|(to, parcel)| (to, count(&parcel))).collect()
+        parcels
+            .map(|(to, parcel)| (to, count(parcel.bytes())))
+            .collect()
     }
 }
 
@@ -73,7 +75,7 @@ fn send(matcher: &mut Matcher, message: Outgoing, log: &mut Log) -> Sent {
 
 fn bring(from: u32, to: &mut Matcher, log: &mut Log) {
     for (_, parcel) in std::mem::take(&mut log.parcels) {
-        to.handle_parcel(from, &parcel, log).unwrap();
+        to.handle_parcel(from, parcel.bytes(), log).unwrap();
     }
 }
 
@@ -131,17 +133,17 @@ fn a_leader_takes_apart_what_is_for_several_ranks_of_its_node() {
         parcels.iter().map(|&(to, _)| to).collect::<Vec<_>>(),
         [3, 2]
     );
-    two.handle_parcel(0, &parcels.pop().unwrap().1, &mut log)
+    two.handle_parcel(0, parcels.pop().unwrap().1.bytes(), &mut log)
         .unwrap();
     assert_eq!(two.probe(&ANY).unwrap().unwrap().source, 0);
     assert_eq!(two.statistics().handed_on, 2);
     // What was handed on comes before the first one, and waits for it.
     let (to, handed) = log.parcels.pop().unwrap();
     assert_eq!(to, 3);
-    three.handle_parcel(2, &handed, &mut log).unwrap();
+    three.handle_parcel(2, handed.bytes(), &mut log).unwrap();
     assert_eq!(three.probe(&ANY).unwrap(), None);
     three
-        .handle_parcel(0, &parcels.pop().unwrap().1, &mut log)
+        .handle_parcel(0, parcels.pop().unwrap().1.bytes(), &mut log)
         .unwrap();
     for id in 0..3 {
         assert_eq!(

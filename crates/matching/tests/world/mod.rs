@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proptest::{collection::vec, prelude::*};
 use raddle_matching::{
-    Actions, Claim, Envelope, Fetch, Matcher, Mode, Outgoing, Posted, Sent, Settings, Ticket,
-    Wanted,
+    Actions, Claim, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Posted, Sent, Settings,
+    Ticket, Wanted,
 };
 use raddle_schedule::{Distance, Join, Placement, Scope, parcel::ParcelView};
 use raddle_units::Bytes;
@@ -145,7 +145,7 @@ fn content(message: usize, length: u64) -> Vec<u8> {
 /// Puts aside what a matcher wants done.
 #[derive(Debug, Default)]
 struct Wishes {
-    parcels: Vec<(u32, Vec<u8>)>,
+    parcels: Vec<(u32, Parcel)>,
     delivered: Vec<(u64, Envelope, Vec<u8>)>,
     plain: Vec<Plain>,
 }
@@ -158,7 +158,7 @@ enum Plain {
 }
 
 impl Actions for Wishes {
-    fn send(&mut self, to: u32, parcel: Vec<u8>) {
+    fn send(&mut self, to: u32, parcel: Parcel) {
         self.parcels.push((to, parcel));
     }
 
@@ -192,7 +192,7 @@ struct Process {
 pub(crate) struct World {
     processes: Vec<Process>,
     /// By (from, to).
-    channel: BTreeMap<(u32, u32), VecDeque<Vec<u8>>>,
+    channel: BTreeMap<(u32, u32), VecDeque<Parcel>>,
     /// Plain messages by (from, to, key).
     plain: BTreeMap<(u32, u32, u32), VecDeque<usize>>,
     pub(crate) messages: Vec<Sending>,
@@ -419,7 +419,7 @@ impl World {
             self.channel.remove(&way);
         }
         let process = &mut self.processes[to as usize];
-        for (head, _) in ParcelView::parse(&parcel).unwrap().parts() {
+        for (head, _) in ParcelView::parse(parcel.bytes()).unwrap().parts() {
             if head.target == to && head.context != u32::MAX {
                 let pair = &self.pairs[&(head.source, to)];
                 process
@@ -430,7 +430,7 @@ impl World {
         let mut wishes = Wishes::default();
         process
             .matcher
-            .handle_parcel(from, &parcel, &mut wishes)
+            .handle_parcel(from, parcel.bytes(), &mut wishes)
             .unwrap();
         self.processes[from as usize].matcher.recycle(parcel);
         self.carry_out(to, wishes);
@@ -438,7 +438,7 @@ impl World {
 
     fn carry_out(&mut self, rank: u32, wishes: Wishes) {
         for (to, parcel) in wishes.parcels {
-            assert!(parcel.len() <= self.longest && to != rank);
+            assert!(parcel.bytes().len() <= self.longest && to != rank);
             self.channel
                 .entry((rank, to))
                 .or_default()
