@@ -6,11 +6,16 @@ stop raises `raddle.errors.RunCancelled`; a file that cannot be opened raises `O
 `python/raddle/plan.py` documents the JSON that `validate` returns and `run` returns.
 """
 
+from os import PathLike
 from typing import final
 
 __all__ = [
     "Progress",
+    "Replay",
+    "ReplayPlan",
+    "ReplaySchedule",
     "RouteProgress",
+    "assemble_trace",
     "capacity",
     "capacity_file",
     "experiment_schema",
@@ -22,11 +27,16 @@ __all__ = [
     "merge",
     "mgid",
     "place",
+    "replay_costs",
     "route",
     "route_check",
     "route_schema",
     "run",
     "settings",
+    "trace_describe",
+    "trace_export",
+    "trace_generate",
+    "trace_import",
     "traffic_describe",
     "traffic_write",
     "validate",
@@ -150,3 +160,75 @@ def settings() -> str:
 
 def job_key(secret: bytes, job: int) -> bytes:
     """Key (16 bytes) of a job at a site with this secret (32 bytes), as its switches derive it."""
+
+def assemble_trace(folder: str | PathLike[str], out: str | PathLike[str], fabric: str = "") -> str:
+    """Join the recordings `rank-N.rec` of `folder` into the trace `out`; JSON description.
+
+    `fabric` is the TOML of the map that the trace is replayed on by default.
+    """
+
+def trace_describe(path: str | PathLike[str], matrix: bool) -> str:
+    """JSON description of a trace; with `matrix` also who sends how much to whom."""
+
+def trace_import(path: str, out: str | PathLike[str], fabric: str) -> str:
+    """Read a GOAL schedule into the trace `out`; JSON description."""
+
+def trace_export(path: str | PathLike[str]) -> str:
+    """A trace as a GOAL schedule, its collectives as messages."""
+
+def trace_generate(
+    application: str,
+    sizes: str,
+    ranks: int,
+    per_host: int,
+    exchanges: int,
+    gap: str,
+    seed: int,
+    fabric: str,
+    out: str | PathLike[str],
+) -> str:
+    """Make a trace of a known kind of program and write it to `out`; JSON description."""
+
+def replay_costs() -> str:
+    """The costs of hosts that a replay uses where none are given, as JSON."""
+
+@final
+class ReplayPlan:
+    """The order and the joined messages of all supersteps."""
+
+@final
+class ReplaySchedule:
+    """A trace with its messages as a plan has them."""
+
+    @property
+    def messages(self) -> int:
+        """Messages of the program, without those of collectives."""
+    @property
+    def parcels(self) -> int:
+        """What is issued instead: messages and joined messages."""
+    @property
+    def joined(self) -> int:
+        """Joined messages among them."""
+
+@final
+class Replay:
+    """A trace on a fabric, to be replayed with several schedules and seeds."""
+
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        fabric: str | None,
+        placement: str,
+        scheme: str,
+        sockets: int,
+        costs: str,
+        gap_share: float,
+        start_skew: str,
+    ) -> Replay:
+        """`fabric` is the path of a map, None the trace's own; `costs` as `replay_costs()`."""
+    def plan(self, variant: str) -> ReplayPlan:
+        """Schedule all supersteps: "none", "reorder", "aggregate" or "both"."""
+    def scheduled(self, plan: ReplayPlan) -> ReplaySchedule:
+        """The program with the messages of a plan."""
+    def run(self, schedule: ReplaySchedule, seed: int, progress: Progress) -> str:
+        """Replay with the noise of `seed`; JSON times."""

@@ -19,6 +19,10 @@ pub(crate) enum Failure {
     Plan(PlanError),
     /// A file that cannot be opened.
     Disk(std::io::Error, String),
+    /// A trace, or what it shall be replayed with.
+    Trace(String),
+    /// Someone asked for the end.
+    Cancelled,
     /// Text that did not come from this package.
     NotAPlan(String),
 }
@@ -52,6 +56,8 @@ pub(crate) fn raise(py: Python<'_>, failure: Failure) -> PyErr {
             other => ours(py, "RunFailed", &other.to_string()),
         },
         Failure::Disk(error, path) => system(&error, path),
+        Failure::Trace(message) => ours(py, "TraceError", &message),
+        Failure::Cancelled => ours(py, "RunCancelled", "cancelled"),
         Failure::NotAPlan(message) => ours(py, "RaddleError", &message),
         Failure::Results(error) => match error {
             ResultsError::Experiment(_)

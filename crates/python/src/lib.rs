@@ -8,6 +8,7 @@ mod fabrics;
 mod lab;
 mod plans;
 mod routes;
+mod traces;
 
 use std::{
     path::{Path, PathBuf},
@@ -36,6 +37,13 @@ use crate::{error::raise, plans::resolved_plan};
 struct Progress {
     counters: Arc<Counters>,
     flows_total: AtomicU64,
+}
+
+impl Progress {
+    /// The counters that a run updates.
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
 }
 
 #[pymethods]
@@ -238,6 +246,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fabric_check, module)?)?;
     module.add_function(wrap_pyfunction!(fabrics::fabric_import, module)?)?;
     module.add_function(wrap_pyfunction!(fabrics::fabric_export, module)?)?;
+    module.add_class::<traces::Replay>()?;
+    module.add_class::<traces::ReplayPlan>()?;
+    module.add_class::<traces::ReplaySchedule>()?;
+    module.add_function(wrap_pyfunction!(traces::assemble_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_describe, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_import, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_export, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_generate, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::replay_costs, module)?)?;
     module.add_function(wrap_pyfunction!(traffic_write, module)?)?;
     module.add_function(wrap_pyfunction!(traffic_describe, module)?)
 }

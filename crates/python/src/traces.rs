@@ -1,0 +1,277 @@
+//! Traces of MPI programs and their replay.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use raddle_files::trace::{TraceFileError, assemble_folder, read_file, write_file};
+use raddle_schedule::{Settings, UnknownVariant, Variant};
+use raddle_sim::{
+    experiment::{DiskFiles, FabricInput, load_fabric},
+    replay::{
+        Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled, Session, expand,
+        trace_summary,
+    },
+};
+use raddle_trace::{Trace, goal};
+
+use crate::{
+    Progress,
+    error::{Failure, raise},
+    plans::read_text,
+};
+
+impl From<TraceFileError> for Failure {
+    fn from(error: TraceFileError) -> Self {
+        match error {
+            TraceFileError::Disk(error) => {
+                Self::Disk(error.source, error.path.display().to_string())
+            }
+            other => Self::Trace(other.to_string()),
+        }
+    }
+}
+
+impl From<ReplayError> for Failure {
+    fn from(error: ReplayError) -> Self {
+        match error {
+            ReplayError::Cancelled => Self::Cancelled,
+            other => Self::Trace(other.to_string()),
+        }
+    }
+}
+
+/// What is wrong with something that the user named.
+fn wrong(error: impl std::fmt::Display) -> Failure {
+    Failure::Trace(error.to_string())
+}
+
+/// Join the recordings `rank-N.rec` of `folder` into the trace `out`, with the TOML `fabric` as its own ("": none); JSON description.
+#[pyfunction]
+#[pyo3(signature = (folder, out, fabric = ""))]
+pub(crate) fn assemble_trace(
+    py: Python<'_>,
+    folder: PathBuf,
+    out: PathBuf,
+    fabric: &str,
+) -> PyResult<String> {
+    py.detach(|| {
+        let mut trace = assemble_folder(&folder)?;
+        trace.fabric = checked_fabric(fabric)?;
+        keep(&trace, &out)
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// JSON description of a trace; with `matrix` also who sends how much to whom.
+#[pyfunction]
+pub(crate) fn trace_describe(py: Python<'_>, path: PathBuf, matrix: bool) -> PyResult<String> {
+    py.detach(|| summary(&read_file(&path)?, matrix))
+        .map_err(|error| raise(py, error))
+}
+
+/// Read the GOAL schedule `path` into the trace `out`, with the TOML `fabric` as its own; JSON description.
+#[pyfunction]
+pub(crate) fn trace_import(
+    py: Python<'_>,
+    path: &str,
+    out: PathBuf,
+    fabric: &str,
+) -> PyResult<String> {
+    py.detach(|| {
+        let read = goal::read(&read_text(path)?);
+        let mut trace = read.map_err(|error| wrong(format!("{path}: {error}")))?;
+        trace.fabric = checked_fabric(fabric)?;
+        path.clone_into(&mut trace.program);
+        keep(&trace, &out)
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// A trace as a GOAL schedule, its collectives as messages.
+#[pyfunction]
+pub(crate) fn trace_export(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    py.detach(|| {
+        let expanded = expand(&read_file(&path)?).map_err(wrong)?;
+        goal::write(&expanded).map_err(wrong)
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// Make a trace of a known kind of program and write it to `out`; JSON description.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+pub(crate) fn trace_generate(
+    py: Python<'_>,
+    application: &str,
+    sizes: &str,
+    ranks: u32,
+    per_host: u32,
+    exchanges: u32,
+    gap: &str,
+    seed: u64,
+    fabric: &str,
+    out: PathBuf,
+) -> PyResult<String> {
+    py.detach(|| {
+        let generate = Generate {
+            application: application.parse().map_err(wrong)?,
+            sizes: sizes.parse().map_err(wrong)?,
+            ranks,
+            per_host,
+            exchanges,
+            gap: gap.parse().map_err(wrong)?,
+            seed,
+        };
+        let mut trace = generate.trace().map_err(wrong)?;
+        trace.fabric = checked_fabric(fabric)?;
+        keep(&trace, &out)
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// The costs of hosts that a replay uses where none are given, as JSON.
+#[pyfunction]
+pub(crate) fn replay_costs() -> String {
+    serde_json::to_string(&ReplayCosts::default()).unwrap_or_default()
+}
+
+fn checked_fabric(text: &str) -> Result<String, Failure> {
+    if !text.is_empty() {
+        load_fabric(text, "fabric", FabricInput::Auto, &DiskFiles)?;
+    }
+    Ok(text.to_owned())
+}
+
+fn keep(trace: &Trace, out: &std::path::Path) -> Result<String, Failure> {
+    let told = summary(trace, false)?;
+    write_file(trace, out)?;
+    Ok(told)
+}
+
+fn summary(trace: &Trace, matrix: bool) -> Result<String, Failure> {
+    let summary = trace_summary(trace, matrix).map_err(wrong)?;
+    Ok(summary.to_string())
+}
+
+/// A trace on a fabric, to be replayed with several schedules and seeds.
+#[pyclass(frozen, module = "raddle._core")]
+pub(crate) struct Replay {
+    session: Session,
+}
+
+/// The order and the joined messages of all supersteps.
+#[pyclass(frozen, module = "raddle._core")]
+pub(crate) struct ReplayPlan {
+    plan: Option<Plan>,
+}
+
+/// A trace with its messages as a plan has them.
+#[pyclass(frozen, module = "raddle._core")]
+pub(crate) struct ReplaySchedule {
+    scheduled: Scheduled,
+}
+
+#[pymethods]
+impl Replay {
+    /// `fabric` is the path of a map; None: the trace's own. `costs` is JSON as `replay_costs()` gives it.
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        fabric: Option<&str>,
+        placement: &str,
+        scheme: &str,
+        sockets: u32,
+        costs: &str,
+        gap_share: f64,
+        start_skew: &str,
+    ) -> PyResult<Self> {
+        py.detach(|| {
+            let trace = read_file(&path)?;
+            let (text, name) = match fabric {
+                Some(file) => (read_text(file)?, file.to_owned()),
+                None => (trace.fabric.clone(), path.display().to_string()),
+            };
+            if text.is_empty() {
+                return Err(wrong(format!(
+                    "{name}: the trace has no fabric of its own; name one with --fabric"
+                )));
+            }
+            let fabric = load_fabric(&text, &name, FabricInput::Auto, &DiskFiles)?;
+            let settings = ReplaySettings {
+                scheme: scheme.to_owned(),
+                costs: serde_json::from_str(costs)
+                    .map_err(|error| wrong(format!("costs: {error}")))?,
+                sockets,
+                noise: Noise {
+                    gap_share,
+                    start_skew: start_skew.parse().map_err(wrong)?,
+                },
+                seed: 0,
+            };
+            let placement = placement.parse().map_err(wrong)?;
+            let session = Session::new(&trace, fabric, placement, settings)?;
+            Ok(Self { session })
+        })
+        .map_err(|error| raise(py, error))
+    }
+
+    /// Schedule all supersteps ("none", "reorder", "aggregate", "both"). This is what scheduling costs.
+    fn plan(&self, py: Python<'_>, variant: &str) -> PyResult<ReplayPlan> {
+        py.detach(|| {
+            let variant: Variant = variant.parse().map_err(|error: UnknownVariant| wrong(error))?;
+            let settings = Settings {
+                variant,
+                ..Settings::default()
+            };
+            let plan = self.session.plan(&settings)?;
+            Ok(ReplayPlan { plan })
+        })
+        .map_err(|error| raise(py, error))
+    }
+
+    /// The program with the messages of a plan.
+    fn scheduled(&self, py: Python<'_>, plan: &Bound<'_, ReplayPlan>) -> ReplaySchedule {
+        let plan = plan.get();
+        let scheduled = py.detach(|| self.session.scheduled(plan.plan.as_ref()));
+        ReplaySchedule { scheduled }
+    }
+
+    /// Replay it with the noise of `seed`; JSON times.
+    fn run(
+        &self,
+        py: Python<'_>,
+        schedule: &Bound<'_, ReplaySchedule>,
+        seed: u64,
+        progress: &Bound<'_, Progress>,
+    ) -> PyResult<String> {
+        let (scheduled, progress) = (&schedule.get().scheduled, progress.get());
+        py.detach(|| {
+            let time = self.session.run(scheduled, seed, progress.counters())?;
+            Ok(serde_json::to_string(&time).unwrap_or_default())
+        })
+        .map_err(|error| raise(py, error))
+    }
+}
+
+#[pymethods]
+impl ReplaySchedule {
+    /// Messages of the program, without those of collectives.
+    #[getter]
+    fn messages(&self) -> u64 {
+        self.scheduled.messages
+    }
+
+    /// What is issued instead: messages and joined messages.
+    #[getter]
+    fn parcels(&self) -> u64 {
+        self.scheduled.parcels
+    }
+
+    /// Joined messages among them.
+    #[getter]
+    fn joined(&self) -> u64 {
+        self.scheduled.joined
+    }
+}
