@@ -587,13 +587,12 @@ impl Connection {
                 .then(|| self.outbox.take_segment(&mut self.events))
                 .flatten();
         }
-        if self.candidates() >> index & 1 == 0 {
-            return None;
-        }
-        if let Some(piece) = self.outbox.take_again() {
+        // A piece stays with its rail, also if the policy would choose others by now.
+        let is_candidate = self.candidates() >> index & 1 == 1;
+        if is_candidate && let Some(piece) = self.outbox.take_again() {
             return Some(piece);
         }
-        while self.rails[index].assigned.is_empty() {
+        while is_candidate && self.rails[index].assigned.is_empty() {
             self.assign()?;
         }
         let segment = u64::from(self.config.segment);

