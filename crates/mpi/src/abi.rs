@@ -452,14 +452,19 @@ fn check(error: c_int) -> Result<(), PlainFailed> {
 /// Set by a panic: nothing is begun any more. A bug of ours must not become one of the program.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
-pub(crate) fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
+/// For what computes no floating-point numbers.
+pub(crate) fn caught<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     if BROKEN.load(Ordering::Relaxed) {
         return fallback;
     }
-    catch_unwind(AssertUnwindSafe(|| floats::quietly(body))).unwrap_or_else(|_| {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         BROKEN.store(true, Ordering::Relaxed);
         fallback
     })
+}
+
+fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
+    caught(fallback, || floats::quietly(body))
 }
 
 unsafe extern "C" fn communicator(view: *const RaddleView) -> *mut c_void {

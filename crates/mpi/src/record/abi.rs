@@ -10,7 +10,7 @@ use raddle_trace::{CollectiveKind, Interval, Origin, Wildcards};
 
 use super::{Recording, spool::Spool};
 use crate::{
-    abi::{guarded, library, matched},
+    abi::{caught, library, matched},
     clock, log, places, settings,
 };
 
@@ -129,7 +129,7 @@ fn spill(current: &mut Option<Open>) {
 
 /// Notes a call that has come back.
 fn note(begun: u64, body: impl FnOnce(&mut Recording, Interval)) {
-    guarded((), || {
+    caught((), || {
         let call = Interval::new(begun, clock::nanoseconds());
         let mut current = current();
         let Some(open) = current.as_mut() else { return };
@@ -145,7 +145,7 @@ unsafe extern "C" fn now() -> u64 {
 }
 
 unsafe extern "C" fn open(rank: c_int, size: c_int) {
-    guarded((), || {
+    caught((), || {
         let (Some(folder), Ok(rank), Ok(size)) = (
             &settings::get().record,
             u32::try_from(rank),
@@ -192,7 +192,7 @@ fn program() -> String {
 }
 
 unsafe extern "C" fn close(complete: c_int) {
-    guarded((), || {
+    caught((), || {
         let mut current = current();
         if let Some(open) = current.as_mut() {
             if complete != 0 {
@@ -206,7 +206,7 @@ unsafe extern "C" fn close(complete: c_int) {
 
 /// A program that ends without MPI_Finalize leaves what it has, without an end.
 extern "C" fn at_exit() {
-    guarded((), || {
+    caught((), || {
         let mut current = match OPEN.try_lock() {
             Ok(current) => current,
             Err(TryLockError::Poisoned(current)) => current.into_inner(),
@@ -228,7 +228,7 @@ unsafe extern "C" fn communicator(
     remote: *const i32,
     remote_count: usize,
 ) -> i32 {
-    guarded(-1, || {
+    caught(-1, || {
         let world = |ranks: &[i32]| -> Option<Vec<u32>> {
             ranks.iter().map(|rank| u32::try_from(*rank).ok()).collect()
         };
@@ -261,7 +261,7 @@ unsafe fn list<'a, T>(first: *const T, count: usize) -> &'a [T] {
 unsafe extern "C" fn persist(message: *const RaddleMessage, receives: c_int, request: usize) {
     // SAFETY: the shim passes a record of its own.
     let message = unsafe { *message };
-    guarded((), || {
+    caught((), || {
         if let Some(open) = current().as_mut() {
             open.recording.persist(&message, receives != 0, request);
         }
