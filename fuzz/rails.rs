@@ -133,7 +133,7 @@ impl Stage {
 
     fn give(&mut self, datagram: &mut [u8], how: u8, place: u8) {
         let rail = usize::from(how / 4) % 3;
-        if how % 2 == 0 {
+        if how.is_multiple_of(2) {
             let placed = self
                 .node
                 .handle_datagram(self.now, rail, datagram, how & 64 != 0);

@@ -178,7 +178,7 @@ impl Inbox {
     ) -> Result<Taken, Dropped> {
         let port = self.port(segment.target_port).ok_or(Dropped::ClosedPort)?;
         let expected = cut.min(segment.length - segment.offset);
-        if segment.offset % cut != 0 || u64::from(segment.payload) != expected {
+        if !segment.offset.is_multiple_of(cut) || u64::from(segment.payload) != expected {
             return Err(Dropped::Malformed);
         }
         let stream = self.stream(segment)?;

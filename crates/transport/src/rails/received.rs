@@ -2,7 +2,7 @@
 
 use raddle_wire::rails::Numbers;
 
-/// Ranges that are remembered: twice what an acknowledgement names, so that a late packet is seldom refused.
+/// Ranges that are remembered: four times what an acknowledgement names, so that a late packet is seldom refused.
 const MAX_REMEMBERED: usize = 32;
 
 /// What a packet number is to its receiver.

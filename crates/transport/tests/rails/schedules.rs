@@ -123,13 +123,13 @@ fn schedule(seed: u64) -> u64 {
 
 #[test]
 fn every_message_comes_once_in_order_and_whole() {
-    let packets: u64 = (0..1_500).map(schedule).sum();
-    assert!(packets > 100_000, "{packets} packets");
+    let packets: u64 = (0..1_000).map(schedule).sum();
+    assert!(packets > 70_000, "{packets} packets");
 }
 
-/// A hundred thousand of them, on two threads: `cargo test -p raddle-transport --release --test rails -- --ignored`.
+/// A hundred thousand of them, on two threads: `cargo test -p raddle-transport --test rails -- --ignored`.
 #[test]
-#[ignore = "some minutes"]
+#[ignore = "scale: some minutes"]
 fn every_message_comes_once_in_order_and_whole_long() {
     let halves = [0, 50_000].map(|first| {
         std::thread::spawn(move || (first..first + 50_000).map(schedule).sum::<u64>())

@@ -4,7 +4,7 @@ use super::zero;
 use crate::{WireError, field::header};
 
 /// Ranges that an acknowledgement names at most.
-pub const MAX_RANGES: usize = 16;
+pub const MAX_RANGES: usize = 8;
 
 header! {
     /// What begins the body of an acknowledgement: its newest range. Behind it an [`AckRange`] for each older one.
@@ -15,7 +15,7 @@ header! {
         below: u32 = Big 8:0/32,
         /// nanoseconds from the arrival of the largest to this packet
         delay_ns: u32 = Big 12:0/32,
-        /// older ranges that follow, 0..=15
+        /// older ranges that follow, 0..=7
         ranges: u8 = Big 16:0/8,
         /// reserved, 0
         reserved: u32 = Big 17:0/23,
@@ -135,7 +135,7 @@ impl Ack {
                 "ranges",
                 at + 16,
                 head.ranges.into(),
-                "0..=15",
+                "0..=7",
             );
         }
         // Numbers begin with 1, so that every range has a number below it that is in none.
