@@ -1,0 +1,216 @@
+//! UDP datagrams in trains: many of one size with one system call (udp(7): `UDP_SEGMENT`, `UDP_GRO`). Between namespaces of one
+//! machine a train stays whole all the way; a network card cuts it.
+#![expect(
+    unsafe_code,
+    reason = "trains need control messages that no safe wrapper has"
+)]
+
+use std::{
+    io,
+    mem::{self, size_of},
+    net::{SocketAddrV4, UdpSocket},
+    os::fd::{AsRawFd, RawFd},
+    ptr,
+};
+
+/// Datagrams of a train at most (the kernel's limit, `UDP_MAX_SEGMENTS`).
+pub const MAX_TRAIN: usize = 64;
+/// Bytes of a train at most: what one IPv4 packet carries.
+pub const MAX_TRAIN_BYTES: usize = 65_507;
+/// Bytes that may wait in the kernel, in each direction; it may allow less.
+const BUFFER: libc::c_int = 8 << 20;
+/// Words of control messages: room for one with an integer.
+const CONTROL_WORDS: usize = 4;
+
+/// A UDP socket between two addresses.
+#[derive(Debug)]
+pub struct DatagramSocket {
+    socket: UdpSocket,
+    /// The kernel cuts trains. Some interfaces cannot, and say so at the first one.
+    cuts: bool,
+}
+
+impl DatagramSocket {
+    /// A socket that sends from `local` to `peer` and hears it only, without waiting. It sends by the interface that has the
+    /// address `local`, where the routes allow that.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(local: SocketAddrV4, peer: SocketAddrV4) -> io::Result<Self> {
+        let socket = UdpSocket::bind(local)?;
+        socket.connect(peer)?;
+        socket.set_nonblocking(true)?;
+        let opened = Self { socket, cuts: true };
+        opened.set(libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER)?;
+        opened.set(libc::SOL_SOCKET, libc::SO_SNDBUF, BUFFER)?;
+        // A kernel without it gives single datagrams.
+        let _ = opened.set(libc::SOL_UDP, libc::UDP_GRO, 1);
+        Ok(opened)
+    }
+
+    /// Its descriptor, to wait for.
+    #[must_use]
+    pub fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Its own address.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn address(&self) -> io::Result<std::net::SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Sends datagrams of `size` bytes each that lie one behind the other, the last of which may be shorter. At most
+    /// [`MAX_TRAIN`] and [`MAX_TRAIN_BYTES`].
+    ///
+    /// # Errors
+    /// What the system says, such as that there is no room; some may have been sent then.
+    pub fn send_train(&mut self, bytes: &[u8], size: usize) -> io::Result<()> {
+        if bytes.len() <= size {
+            return self.socket.send(bytes).map(drop);
+        }
+        if self.cuts {
+            match self.send_cut(bytes, size) {
+                Err(error) if is_unable(&error) => self.cuts = false,
+                outcome => return outcome,
+            }
+        }
+        bytes
+            .chunks(size)
+            .try_for_each(|datagram| self.socket.send(datagram).map(drop))
+    }
+
+    fn send_cut(&self, bytes: &[u8], size: usize) -> io::Result<()> {
+        let size = u16::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let mut piece = libc::iovec {
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        };
+        let mut control = [0_u64; CONTROL_WORDS];
+        // SAFETY: `msghdr` is made of integers and pointers, for which zero is a value.
+        let mut message: libc::msghdr = unsafe { mem::zeroed() };
+        message.msg_iov = &raw mut piece;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: these compute lengths from constants.
+        message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) } as _;
+        // SAFETY: the control room is aligned and larger than one message with a u16, so that there is a first header and
+        // its data lies inside. The kernel only reads `bytes`, which outlives the call.
+        let sent = unsafe {
+            let header = &mut *libc::CMSG_FIRSTHDR(&raw const message);
+            header.cmsg_level = libc::SOL_UDP;
+            header.cmsg_type = libc::UDP_SEGMENT;
+            header.cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as _;
+            ptr::write_unaligned(libc::CMSG_DATA(header).cast(), size);
+            libc::sendmsg(self.descriptor(), &raw const message, libc::MSG_DONTWAIT)
+        };
+        if sent < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Receives a train, or a single datagram, into `buffer`, without waiting: its bytes, and those of each datagram but the last.
+    /// `None`: nothing is there. `buffer` is to hold [`MAX_TRAIN_BYTES`].
+    ///
+    /// # Errors
+    /// What the system says, errors of datagrams sent earlier excepted.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, usize)>> {
+        let mut piece = libc::iovec {
+            iov_base: buffer.as_mut_ptr().cast(),
+            iov_len: buffer.len(),
+        };
+        let mut control = [0_u64; CONTROL_WORDS];
+        // SAFETY: as above.
+        let mut message: libc::msghdr = unsafe { mem::zeroed() };
+        message.msg_iov = &raw mut piece;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of::<[u64; CONTROL_WORDS]>() as _;
+        // SAFETY: message, piece, control and buffer live through the call and are as long as they say.
+        let length =
+            unsafe { libc::recvmsg(self.descriptor(), &raw mut message, libc::MSG_DONTWAIT) };
+        let Ok(length) = usize::try_from(length) else {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock => Ok(None),
+                // What a router says of a datagram that we sent earlier; and signals. The next call goes on.
+                io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::Interrupted => Ok(Some((0, 0))),
+                _ => Err(error),
+            };
+        };
+        Ok(Some((length, train_size(&message).unwrap_or(length))))
+    }
+
+    fn set(&self, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+        let length = size_of::<libc::c_int>() as libc::socklen_t;
+        // SAFETY: the value lives through the call and is as long as said.
+        let outcome = unsafe {
+            let value = (&raw const value).cast();
+            libc::setsockopt(self.descriptor(), level, option, value, length)
+        };
+        if outcome < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Whether the kernel says that it cannot cut trains here.
+fn is_unable(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EIO | libc::EINVAL | libc::ENOPROTOOPT | libc::EOPNOTSUPP)
+    )
+}
+
+/// Bytes of each datagram of a received train, if it is one.
+fn train_size(message: &libc::msghdr) -> Option<usize> {
+    // SAFETY: `message` describes control messages that the kernel wrote, and whose room is still there.
+    let header = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
+    if (header.cmsg_level, header.cmsg_type) != (libc::SOL_UDP, libc::UDP_GRO) {
+        return None;
+    }
+    // SAFETY: a control message of this kind holds an int, perhaps not aligned.
+    let size: libc::c_int = unsafe { ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
+    usize::try_from(size).ok().filter(|size| *size > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trains_arrive_as_they_were_sent() {
+        let any: SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
+        let free = || UdpSocket::bind(any).unwrap().local_addr().unwrap().port();
+        let (a, b) = (free(), free());
+        let [a, b] = [a, b].map(|port| SocketAddrV4::new(*any.ip(), port));
+        let (mut sender, receiver) = (
+            DatagramSocket::open(a, b).unwrap(),
+            DatagramSocket::open(b, a).unwrap(),
+        );
+        let bytes: Vec<u8> = (0..10_500_u32).map(|at| (at / 7) as u8).collect();
+        let mut buffer = vec![0; MAX_TRAIN_BYTES];
+        assert_eq!(receiver.receive(&mut buffer).unwrap(), None);
+        for cuts in [true, false] {
+            sender.cuts = cuts;
+            sender.send_train(&bytes, 1000).unwrap();
+            let (mut came, mut datagrams) = (Vec::new(), 0);
+            while let Some((length, size)) = receiver.receive(&mut buffer).unwrap() {
+                came.extend_from_slice(&buffer[..length]);
+                datagrams += length.div_ceil(size);
+                assert!(size == 1000 || length == 500);
+            }
+            assert!(came == bytes);
+            assert_eq!(datagrams, 11);
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! Messages over rails in real time: one UDP socket per rail, and the memory of messages.
+//!
+//! The interface is that of a user-level network: memory is registered once for all rails, ports are opened, buffers sent and
+//! provided, and events say when one is given back. Nothing waits inside but [`Node::wait`].
+//!
+//! ```no_run
+//! # use raddle_net::rails::{Node, NodeEvent, RailAddress};
+//! # use raddle_transport::rails::Config;
+//! # fn run(config: Config, rails: &[RailAddress]) -> Result<(), Box<dyn std::error::Error>> {
+//! let mut node = Node::open(config, rails)?;
+//! let buffer = node.register(b"a message".to_vec());
+//! node.send(0, 5, buffer, 9)?;
+//! loop {
+//!     while let Some(event) = node.poll_event() {
+//!         if event == (NodeEvent::Sent { buffer }) {
+//!             return Ok(());
+//!         }
+//!     }
+//!     node.wait(raddle_units::Span::from_us(50))?;
+//! }
+//! # }
+//! ```
+
+mod memory;
+
+use std::{io, net::SocketAddrV4};
+
+use raddle_transport::rails::{
+    Config, ConfigError, Connection, Event, Failure, PortError, SendError, SendFailure, Transmit,
+};
+use raddle_units::{Span, Time};
+use thiserror::Error;
+
+pub use memory::{Buffer, BufferError};
+
+use crate::{
+    clock::{Clock, duration},
+    datagrams::{DatagramSocket, MAX_TRAIN, MAX_TRAIN_BYTES},
+    socket::wait_readable,
+};
+use memory::Memory;
+
+/// Trains that are received from a rail before others have their turn.
+const TURN: usize = 8;
+/// Longest sleep.
+const SLEEP: Span = Span::from_ms(100);
+
+/// The two ends of a rail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RailAddress {
+    /// This node's address, that of the rail's interface.
+    pub local: SocketAddrV4,
+    /// The other node's.
+    pub peer: SocketAddrV4,
+}
+
+/// Why a node cannot begin.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// As many addresses as rates are needed.
+    #[error("{rates} rates for {addresses} rails")]
+    Count {
+        /// Rates in the configuration.
+        rates: usize,
+        /// Addresses given.
+        addresses: usize,
+    },
+    /// The system refuses a socket.
+    #[error("rail {rail} from {} to {}: {error}", address.local, address.peer)]
+    Socket {
+        /// The rail.
+        rail: usize,
+        /// Its addresses.
+        address: RailAddress,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+/// Why a buffer is not sent or provided. Nothing has changed then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum UseError {
+    /// The buffer cannot be used so.
+    #[error(transparent)]
+    Buffer(#[from] BufferError),
+    /// The message is not taken.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The port does not take it.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeEvent {
+    /// Both nodes know each other.
+    Established,
+    /// A rail carries data.
+    RailUp {
+        /// Its number.
+        rail: usize,
+    },
+    /// A rail is silent.
+    RailDown {
+        /// Its number.
+        rail: usize,
+    },
+    /// A message has arrived; its buffer is free.
+    Sent {
+        /// It.
+        buffer: Buffer,
+    },
+    /// A message was not sent; its buffer is free.
+    SendFailed {
+        /// It.
+        buffer: Buffer,
+        /// Why.
+        error: SendFailure,
+    },
+    /// A message is in a buffer, from its first byte on.
+    Received {
+        /// The buffer.
+        buffer: Buffer,
+        /// The port that sent it.
+        source_port: u16,
+        /// The port that it is for.
+        target_port: u16,
+        /// Its bytes.
+        length: u64,
+    },
+    /// The connection failed: a buffer comes back without a message.
+    Returned {
+        /// It.
+        buffer: Buffer,
+    },
+    /// The connection failed; nothing comes after this.
+    Failed(Failure),
+}
+
+/// A rail's socket, and the train that is being made up for it.
+#[derive(Debug)]
+struct Rail {
+    socket: DatagramSocket,
+    train: Vec<u8>,
+    /// Bytes of each datagram of the train.
+    size: usize,
+    datagrams: usize,
+}
+
+impl Rail {
+    /// Adds a datagram of `length` bytes, which `write` writes; gives the packets that were refused.
+    fn add(&mut self, length: usize, write: impl FnOnce(&mut [u8]) -> bool) -> u64 {
+        let is_full = self.datagrams == MAX_TRAIN || self.train.len() + length > MAX_TRAIN_BYTES;
+        // A shorter one ends a train, a longer one begins another.
+        let mut refused = if is_full || length > self.size {
+            self.flush()
+        } else {
+            0
+        };
+        if self.datagrams == 0 {
+            self.size = length;
+        }
+        let at = self.train.len();
+        self.train.resize(at + length, 0);
+        if !write(&mut self.train[at..]) {
+            self.train.truncate(at);
+            return refused + 1;
+        }
+        self.datagrams += 1;
+        if length < self.size {
+            refused += self.flush();
+        }
+        refused
+    }
+
+    /// Sends the train; gives the packets that were refused.
+    fn flush(&mut self) -> u64 {
+        let datagrams = std::mem::take(&mut self.datagrams) as u64;
+        if datagrams == 0 {
+            return 0;
+        }
+        let outcome = self.socket.send_train(&self.train, self.size);
+        self.train.clear();
+        self.size = 0;
+        if outcome.is_err() { datagrams } else { 0 }
+    }
+}
+
+/// This node's end of a connection over rails.
+#[derive(Debug)]
+pub struct Node {
+    clock: Clock,
+    connection: Connection,
+    rails: Vec<Rail>,
+    memory: Memory,
+    /// Open ports and the longest message of each.
+    ports: Vec<(u16, u64)>,
+    buffer: Box<[u8]>,
+    refused: u64,
+}
+
+impl Node {
+    /// Opens a socket per rail and begins to greet the other node.
+    ///
+    /// # Errors
+    /// When the configuration is wrong or the system refuses a socket.
+    pub fn open(config: Config, rails: &[RailAddress]) -> Result<Self, OpenError> {
+        if config.rails.len() != rails.len() {
+            let (rates, addresses) = (config.rails.len(), rails.len());
+            return Err(OpenError::Count { rates, addresses });
+        }
+        let clock = Clock::start();
+        let connection = Connection::new(clock.now(), config)?;
+        let open = |(rail, address): (usize, &RailAddress)| {
+            let socket = DatagramSocket::open(address.local, address.peer).map_err(|error| {
+                OpenError::Socket {
+                    rail,
+                    address: *address,
+                    error,
+                }
+            })?;
+            Ok(Rail {
+                socket,
+                train: Vec::with_capacity(MAX_TRAIN_BYTES),
+                size: 0,
+                datagrams: 0,
+            })
+        };
+        let rails: Result<Vec<Rail>, OpenError> = rails.iter().enumerate().map(open).collect();
+        Ok(Self {
+            clock,
+            connection,
+            rails: rails?,
+            memory: Memory::default(),
+            ports: Vec::new(),
+            buffer: vec![0; MAX_TRAIN_BYTES].into(),
+            refused: 0,
+        })
+    }
+
+    /// Registers memory for sending and receiving over all rails.
+    pub fn register(&mut self, bytes: Vec<u8>) -> Buffer {
+        self.memory.register(bytes)
+    }
+
+    /// Takes registered memory back.
+    ///
+    /// # Errors
+    /// When it is on its way or provided, or not registered.
+    pub fn release(&mut self, buffer: Buffer) -> Result<Vec<u8>, BufferError> {
+        self.memory.release(buffer)
+    }
+
+    /// What stands in a buffer.
+    ///
+    /// # Errors
+    /// When it is provided, or not registered.
+    pub fn bytes(&self, buffer: Buffer) -> Result<&[u8], BufferError> {
+        self.memory.bytes(buffer)
+    }
+
+    /// The same, to be changed.
+    ///
+    /// # Errors
+    /// When it is on its way or provided, or not registered.
+    pub fn bytes_mut(&mut self, buffer: Buffer) -> Result<&mut [u8], BufferError> {
+        self.memory.bytes_mut(buffer)
+    }
+
+    /// Opens a port for messages of up to `longest` bytes.
+    ///
+    /// # Errors
+    /// Those of [`Connection::open_port`].
+    pub fn open_port(&mut self, port: u16, longest: u64) -> Result<(), PortError> {
+        self.connection.open_port(port, longest)?;
+        self.ports.push((port, longest));
+        Ok(())
+    }
+
+    /// Provides a buffer for a message to `port`; it must hold the longest that the port takes.
+    ///
+    /// # Errors
+    /// When the buffer is in use or too short, or the port not open.
+    pub fn provide(&mut self, port: u16, buffer: Buffer) -> Result<(), UseError> {
+        let opened = self.ports.iter().find(|(opened, _)| *opened == port);
+        let (_, longest) = opened.ok_or(PortError::NotOpen { port })?;
+        self.memory.check_free(buffer, *longest)?;
+        self.connection.provide(port, buffer.token())?;
+        self.memory.lend_for_receiving(buffer);
+        Ok(())
+    }
+
+    /// Sends the first `length` bytes of a buffer, which stays untouched until an event gives it back.
+    ///
+    /// # Errors
+    /// When the buffer is in use or too short, and those of [`Connection::send`].
+    pub fn send(
+        &mut self,
+        source_port: u16,
+        target_port: u16,
+        buffer: Buffer,
+        length: u64,
+    ) -> Result<(), UseError> {
+        self.memory.check_free(buffer, length)?;
+        self.connection
+            .send(source_port, target_port, length, buffer.token())?;
+        self.memory.lend_for_sending(buffer);
+        Ok(())
+    }
+
+    /// Sends and receives what there is, without waiting. True if something came.
+    ///
+    /// # Errors
+    /// What the system says about receiving.
+    pub fn step(&mut self) -> io::Result<bool> {
+        let mut came = false;
+        for index in 0..self.rails.len() {
+            for _ in 0..TURN {
+                if !self.receive(index)? {
+                    break;
+                }
+                came = true;
+            }
+        }
+        let now = self.clock.now();
+        if self.connection.poll_timeout().is_some_and(|due| due <= now) {
+            self.connection.handle_timeout(now);
+        }
+        self.send_all();
+        Ok(came)
+    }
+
+    /// Steps once, and sleeps until something comes or is due if nothing has come for `spin`.
+    ///
+    /// # Errors
+    /// Those of [`step`](Self::step).
+    pub fn wait(&mut self, spin: Span) -> io::Result<()> {
+        let begun = self.clock.now();
+        loop {
+            if self.step()? || self.connection.has_events() {
+                return Ok(());
+            }
+            let now = self.clock.now();
+            if now.since(begun) < spin {
+                std::thread::yield_now();
+                continue;
+            }
+            let due = self
+                .connection
+                .poll_timeout()
+                .unwrap_or(Time::NEVER)
+                .since(now);
+            let mut descriptors = [-1; 8];
+            for (descriptor, rail) in descriptors.iter_mut().zip(&self.rails) {
+                *descriptor = rail.socket.descriptor();
+            }
+            return wait_readable(&descriptors, Some(duration(due.min(SLEEP))));
+        }
+    }
+
+    /// What happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<NodeEvent> {
+        let event = self.connection.poll_event()?;
+        Some(match event {
+            Event::Established => NodeEvent::Established,
+            Event::RailUp { rail } => NodeEvent::RailUp { rail },
+            Event::RailDown { rail } => NodeEvent::RailDown { rail },
+            Event::Sent { token } => NodeEvent::Sent {
+                buffer: self.memory.give_back(token),
+            },
+            Event::SendFailed { token, error } => NodeEvent::SendFailed {
+                buffer: self.memory.give_back(token),
+                error,
+            },
+            Event::Received {
+                token,
+                source_port,
+                target_port,
+                length,
+            } => NodeEvent::Received {
+                buffer: self.memory.give_back(token),
+                source_port,
+                target_port,
+                length,
+            },
+            Event::Returned { token } => NodeEvent::Returned {
+                buffer: self.memory.give_back(token),
+            },
+            Event::Failed(failure) => NodeEvent::Failed(failure),
+        })
+    }
+
+    /// The connection, to look at.
+    #[must_use]
+    pub const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Time since it was opened.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Packets that the system did not take; they count as lost.
+    #[must_use]
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Receives a train; false if nothing is there.
+    fn receive(&mut self, index: usize) -> io::Result<bool> {
+        let Some((length, size)) = self.rails[index].socket.receive(&mut self.buffer)? else {
+            return Ok(false);
+        };
+        let now = self.clock.now();
+        for datagram in self.buffer[..length].chunks(size.max(1)) {
+            let taken = self.connection.handle_datagram(now, index, datagram, false);
+            if let Ok(Some((place, payload))) = taken {
+                self.memory.fill(&place, payload);
+            }
+        }
+        Ok(true)
+    }
+
+    fn send_all(&mut self) {
+        let now = self.clock.now();
+        while let Some(transmit) = self.connection.poll_transmit(now) {
+            self.refused += self.add(&transmit);
+        }
+        self.refused += self.rails.iter_mut().map(Rail::flush).sum::<u64>();
+    }
+
+    fn add(&mut self, transmit: &Transmit) -> u64 {
+        let payload = self.memory.payload(&transmit.payload);
+        let key = &self.connection.config().key;
+        let packet = &transmit.packet;
+        let write = |room: &mut [u8]| packet.write(room, payload, key).is_ok();
+        self.rails[transmit.rail].add(packet.length(), write)
+    }
+}
