@@ -1,5 +1,4 @@
-"""Recordings: a command runs with libraddle_mpi.so under its ranks, and a trace is made of what they
-called.
+"""Recordings: a command runs with libraddle_mpi.so under its ranks, which makes a trace.
 
 Every rank writes a file to one folder, which all hosts must share; it lies beside the trace.
 """

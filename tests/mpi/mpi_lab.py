@@ -20,6 +20,14 @@ LIBRARY = RELEASE / "libraddle_mpi.so"
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 ENVIRONMENT = {n: v for n, v in os.environ.items() if not n.startswith("RADDLE_")}
 LIBRARIES = ("openmpi", "mpich")
+LAUNCH = {
+    "openmpi": (
+        *("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"),
+        *("--mca", "mpi_yield_when_idle", "1"),
+    ),
+    "mpich": ("mpiexec.mpich",),
+}
+"""How ranks are started on this machine."""
 
 
 def missing(mpi: str) -> str:
@@ -27,6 +35,16 @@ def missing(mpi: str) -> str:
     if not (RELEASE / f"libraddle_mpi_{mpi}.so").is_file():
         return f"libraddle_mpi_{mpi}.so is not built (make build, lib{mpi}-dev)"
     return "" if shutil.which(f"mpicc.{mpi}") else f"mpicc.{mpi} is not installed"
+
+
+libraries = pytest.mark.parametrize(
+    "mpi",
+    [
+        pytest.param(m, marks=pytest.mark.skipif(bool(missing(m)), reason=missing(m)))
+        for m in LIBRARIES
+    ],
+)
+"""A test of each MPI library."""
 
 
 def lab_missing() -> str:
@@ -63,6 +81,25 @@ def build_fortran(folder: Path, source: str = "fortran") -> None:
             # Modules and the like go to the folder that the compiler runs in.
             command.append(str(HERE / f"{source}.f90"))
             subprocess.run(command, check=True, cwd=folder, stderr=subprocess.DEVNULL)
+
+
+def start_alone(
+    mpi: str, ranks: int, *program: str | Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program on this machine with the library under it."""
+    command = [*LAUNCH[mpi], "-np", str(ranks), "env", f"LD_PRELOAD={LIBRARY}"]
+    command += [f"{name}={value}" for name, value in variables.items()]
+    return subprocess.run(
+        [*command, *map(str, program)], env=ENVIRONMENT, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+
+
+def run_alone(mpi: str, ranks: int, *program: str | Path, **variables: str) -> str:
+    """Do so, and give what it printed."""
+    done = start_alone(mpi, ranks, *program, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 def totals(report: dict[str, Any], key: str) -> Counter[str]:

@@ -17,26 +17,10 @@ from mpi_lab import (
     build,
     build_fortran,
     lab_up,
-    missing,
+    libraries,
     needs,
+    run_alone,
     totals,
-)
-
-LAUNCH = {
-    "openmpi": (
-        *("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"),
-        *("--mca", "mpi_yield_when_idle", "1"),
-    ),
-    "mpich": ("mpiexec.mpich",),
-}
-
-
-libraries = pytest.mark.parametrize(
-    "mpi",
-    [
-        pytest.param(m, marks=pytest.mark.skipif(bool(missing(m)), reason=missing(m)))
-        for m in LAUNCH
-    ],
 )
 
 
@@ -46,18 +30,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build(folder, "collectives", "rounds")
     build_fortran(folder)
     return folder
-
-
-def run_alone(mpi: str, ranks: int, program: Path, **variables: str) -> str:
-    """Run a program on this machine with the library under it; give what it printed."""
-    command = [*LAUNCH[mpi], "-np", str(ranks), "env", f"LD_PRELOAD={LIBRARY}"]
-    command += [f"{name}={value}" for name, value in variables.items()]
-    done = subprocess.run(
-        [*command, str(program)], env=ENVIRONMENT, capture_output=True, text=True, timeout=120,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @libraries

@@ -34,9 +34,19 @@ fn around(function: &Function) -> (String, String) {
     for (kind, name) in &function.arguments {
         match kind {
             Kind::Request | Kind::Message => {
+                let of = if *kind == Kind::Request {
+                    "REQUEST"
+                } else {
+                    "MESSAGE"
+                };
                 let _ = writeln!(
                     before,
-                    "    uintptr_t before = {name} == NULL ? 0 : (uintptr_t)*{name};"
+                    "    uintptr_t before = {name} == NULL ? 0 : raddle_before((uintptr_t)*{name});"
+                );
+                let _ = writeln!(
+                    after,
+                    "    if ({name} != NULL && *{name} != MPI_{of}_NULL)\n        \
+                     raddle_after(before, (uintptr_t)*{name});"
                 );
             }
             Kind::Status => {
@@ -55,7 +65,7 @@ fn around(function: &Function) -> (String, String) {
                         "0"
                     },
                 );
-                after.push_str("    let_go(&held);\n");
+                let _ = writeln!(after, "    let_go(&held, {name});");
             }
             Kind::Statuses => {
                 let _ = writeln!(

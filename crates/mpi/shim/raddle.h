@@ -132,7 +132,10 @@ struct raddle_matched {
     uint8_t cancelled;
 };
 
-/* What the recorder does for a shim. All but the first five note a call that has come back, and `begun` is what the clock
+/* What a claimed request has in its two highest bits: neither addresses nor numbers of 32 bits have it. */
+#define RADDLE_CLAIMED 1
+
+/* What the recorder does for a shim. From `send` on, each notes a call that has come back, and `begun` is what the clock
  * said before it. A request is the bits of its handle; 0: the call blocked. */
 struct raddle_recorder {
     uint64_t (*clock)(void); /* ns */
@@ -143,6 +146,11 @@ struct raddle_recorder {
     /* The number of a new communicator; MPI_COMM_WORLD is the first. Members are its ranks in MPI_COMM_WORLD; `remote` are
      * those of an intercommunicator's other group, or NULL. Negative: it is not recorded. */
     int32_t (*communicator)(const int32_t *members, size_t count, const int32_t *remote, size_t remote_count);
+    /* Where threads call MPI at the same time, a handle that one completes may be another's new one before that is noted.
+     * So a call that may complete a request claims it first, under a word that no handle has (RADDLE_CLAIMED), or the
+     * handle where there is nothing to claim; and gives back what it did not complete. */
+    uintptr_t (*claim)(uintptr_t request);
+    void (*restore)(uintptr_t claimed, uintptr_t request);
     void (*persist)(const struct raddle_message *message, int receives, uintptr_t request);
     void (*send)(uint64_t begun, const struct raddle_message *message, uintptr_t request);
     void (*receive)(uint64_t begun, const struct raddle_message *message, uintptr_t request);

@@ -44,9 +44,13 @@ int32_t raddle_number_of(MPI_Comm comm, int inter)
     return number;
 }
 
+int raddle_threads;
+
 static void open_recording(void)
 {
-    int rank = 0, size = 0;
+    int rank = 0, size = 0, level = MPI_THREAD_SINGLE;
+    PMPI_Query_thread(&level);
+    raddle_threads = level == MPI_THREAD_MULTIPLE;
     if (PMPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS)
         return;
     raddle_recorder->open(rank, size);
@@ -96,11 +100,14 @@ void hold(struct held *held, int count, const MPI_Request requests[], int needs_
         return;
     }
     for (size_t at = 0; at < number; at++)
-        held->requests[at] = (uintptr_t)requests[at];
+        held->requests[at] = raddle_before((uintptr_t)requests[at]);
 }
 
-void let_go(struct held *held)
+void let_go(struct held *held, const MPI_Request requests[])
 {
+    for (int at = 0; raddle_threads && at < held->count; at++)
+        if (requests[at] != MPI_REQUEST_NULL)
+            raddle_after(held->requests[at], (uintptr_t)requests[at]);
     if (held->requests != held->few)
         free(held->requests);
     if (held->statuses != held->few_statuses)

@@ -15,7 +15,22 @@ struct held {
     MPI_Status few_statuses[FEW];
 };
 void hold(struct held *held, int count, const MPI_Request requests[], int needs_statuses);
-void let_go(struct held *held);
+void let_go(struct held *held, const MPI_Request requests[]);
+
+/* Whether several threads may call MPI at the same time. */
+extern int raddle_threads;
+
+static inline uintptr_t raddle_before(uintptr_t handle)
+{
+    return raddle_threads ? raddle_recorder->claim(handle) : handle;
+}
+
+/* A handle that is still there after the call. */
+static inline void raddle_after(uintptr_t before, uintptr_t handle)
+{
+    if (before >> 62 == RADDLE_CLAIMED)
+        raddle_recorder->restore(before, handle);
+}
 
 /* Sizes of what goes to the ranks of a communicator, or to neighbours. */
 struct shares {

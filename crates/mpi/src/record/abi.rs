@@ -64,6 +64,8 @@ pub(crate) struct RaddleRecorder {
     open: unsafe extern "C" fn(c_int, c_int),
     close: unsafe extern "C" fn(c_int),
     communicator: unsafe extern "C" fn(*const i32, usize, *const i32, usize) -> i32,
+    claim: unsafe extern "C" fn(usize) -> usize,
+    restore: unsafe extern "C" fn(usize, usize),
     persist: unsafe extern "C" fn(*const RaddleMessage, c_int, usize),
     send: unsafe extern "C" fn(u64, *const RaddleMessage, usize),
     receive: unsafe extern "C" fn(u64, *const RaddleMessage, usize),
@@ -85,6 +87,8 @@ pub(crate) static RECORDER: RaddleRecorder = RaddleRecorder {
     open,
     close,
     communicator,
+    claim,
+    restore,
     persist,
     send,
     receive,
@@ -256,6 +260,21 @@ unsafe fn list<'a, T>(first: *const T, count: usize) -> &'a [T] {
     }
     // SAFETY: as the caller says.
     unsafe { slice::from_raw_parts(first, count) }
+}
+
+unsafe extern "C" fn claim(request: usize) -> usize {
+    caught(request, || match current().as_mut() {
+        Some(open) => open.recording.claim(request),
+        None => request,
+    })
+}
+
+unsafe extern "C" fn restore(claimed: usize, request: usize) {
+    caught((), || {
+        if let Some(open) = current().as_mut() {
+            open.recording.restore(claimed, request);
+        }
+    });
 }
 
 unsafe extern "C" fn persist(message: *const RaddleMessage, receives: c_int, request: usize) {

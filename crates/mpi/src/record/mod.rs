@@ -233,6 +233,16 @@ impl Recording {
         }
     }
 
+    /// Keeps what is behind a handle from other threads during a call that may complete it: the word for it.
+    pub(crate) fn claim(&mut self, request: usize) -> usize {
+        self.requests.claim(request)
+    }
+
+    /// The call is over, and a claimed request is not complete.
+    pub(crate) fn restore(&mut self, claimed: usize, request: usize) {
+        self.requests.restore(claimed, request);
+    }
+
     /// A call that completed these requests; `matched` says what the i-th did.
     pub(crate) fn complete(
         &mut self,

@@ -2,7 +2,10 @@
 //! complete at once: then the first that was started is the first to be complete.
 
 use std::{
-    collections::{HashMap, VecDeque, hash_map::Entry},
+    collections::{
+        HashMap, VecDeque,
+        hash_map::{Entry, OccupiedEntry},
+    },
     hash::{BuildHasherDefault, Hasher},
     mem,
 };
@@ -60,14 +63,20 @@ pub(super) enum Finished {
     Several(Box<[Completion]>),
 }
 
+/// The first word for a claimed request, see `RADDLE_CLAIMED` in `shim/raddle.h`.
+const CLAIMED: usize = 1 << 62;
+
 /// All handles of requests that are known: the first call behind each, and the ones after it.
 #[derive(Debug, Default)]
-pub(super) struct Requests(HashMap<usize, (Held, VecDeque<Held>), BuildHasherDefault<Mix>>);
+pub(super) struct Requests {
+    by_handle: HashMap<usize, (Held, VecDeque<Held>), BuildHasherDefault<Mix>>,
+    claims: usize,
+}
 
 impl Requests {
     /// A handle that may stand for other calls too.
     pub(super) fn add(&mut self, handle: usize, held: Held) {
-        match self.0.entry(handle) {
+        match self.by_handle.entry(handle) {
             Entry::Occupied(mut known) => known.get_mut().1.push_back(held),
             Entry::Vacant(free) => {
                 free.insert((held, VecDeque::new()));
@@ -77,32 +86,49 @@ impl Requests {
 
     /// A handle that stands for this only: if it is known, the end of what it was has been missed.
     pub(super) fn replace(&mut self, handle: usize, held: Held) {
-        self.0.insert(handle, (held, VecDeque::new()));
+        self.by_handle.insert(handle, (held, VecDeque::new()));
     }
 
     /// The call behind the handle is complete; `None`: it is none of ours, or a persistent one that was not started.
     pub(super) fn finish(&mut self, handle: usize) -> Option<Finished> {
-        let Entry::Occupied(mut known) = self.0.entry(handle) else {
+        let Entry::Occupied(mut known) = self.by_handle.entry(handle) else {
             return None;
         };
-        let (first, others) = known.get_mut();
-        if let Held::Persistent { started, .. } = first {
+        if let Held::Persistent { started, .. } = &mut known.get_mut().0 {
             return started.take().map(Finished::One);
         }
-        let held = match others.pop_front() {
-            Some(next) => mem::replace(first, next),
-            None => known.remove().0,
-        };
-        match held {
+        match take_first(known) {
             Held::Started(started) => Some(Finished::One(started)),
             Held::Neighbours(all) => Some(Finished::Several(all)),
             Held::Persistent { .. } => None,
         }
     }
 
+    /// Takes the call behind a handle from it, and gives a word that stands for it until it is complete or given back. The
+    /// handle itself: it is none of ours, or a persistent one, which no other call gets.
+    pub(super) fn claim(&mut self, handle: usize) -> usize {
+        match self.by_handle.entry(handle) {
+            Entry::Occupied(known) if !matches!(known.get().0, Held::Persistent { .. }) => {
+                let held = take_first(known);
+                let word = CLAIMED | self.claims;
+                self.claims = (self.claims + 1) % CLAIMED;
+                self.replace(word, held);
+                word
+            }
+            _ => handle,
+        }
+    }
+
+    /// Gives back what was claimed, if it is not complete.
+    pub(super) fn restore(&mut self, claimed: usize, handle: usize) {
+        if let Some((held, _)) = self.by_handle.remove(&claimed) {
+            self.add(handle, held);
+        }
+    }
+
     /// The message of a persistent request, and whether it is received.
     pub(super) fn persistent(&self, handle: usize) -> Option<(RaddleMessage, bool)> {
-        match self.0.get(&handle) {
+        match self.by_handle.get(&handle) {
             Some((
                 Held::Persistent {
                     message, receives, ..
@@ -115,7 +141,7 @@ impl Requests {
 
     /// A persistent request began.
     pub(super) fn start(&mut self, handle: usize, begun: Started) {
-        if let Some((Held::Persistent { started, .. }, _)) = self.0.get_mut(&handle) {
+        if let Some((Held::Persistent { started, .. }, _)) = self.by_handle.get_mut(&handle) {
             *started = Some(begun);
         }
     }
@@ -128,7 +154,7 @@ impl Requests {
                 ..
             },
             _,
-        )) = self.0.get_mut(&handle)
+        )) = self.by_handle.get_mut(&handle)
         {
             started.cancels = true;
         }
@@ -137,10 +163,19 @@ impl Requests {
     /// The handle means nothing any more.
     pub(super) fn release(&mut self, handle: usize) {
         if self.persistent(handle).is_some() {
-            self.0.remove(&handle);
+            self.by_handle.remove(&handle);
         } else {
             self.finish(handle);
         }
+    }
+}
+
+/// The first of the calls behind a handle, which goes with the last.
+fn take_first(mut known: OccupiedEntry<'_, usize, (Held, VecDeque<Held>)>) -> Held {
+    let (first, others) = known.get_mut();
+    match others.pop_front() {
+        Some(next) => mem::replace(first, next),
+        None => known.remove().0,
     }
 }
 

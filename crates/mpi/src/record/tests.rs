@@ -189,6 +189,28 @@ fn what_was_cancelled_or_given_up_did_not_happen() {
 }
 
 #[test]
+fn a_handle_that_another_thread_got_meanwhile_is_another_request() {
+    let mut recording = recording();
+    recording.receive(at(0, 1), &any(-1), 8);
+    recording.send(at(1, 2), &to(2, 0, 1), 9);
+    let claimed = [recording.claim(8), recording.claim(9), recording.claim(10)];
+    assert!(claimed[0] != 8 && claimed[1] != 9 && claimed[2] == 10);
+    // While this thread waits for 8, MPI gives the handle to another's receive, which is complete first.
+    recording.receive(at(2, 3), &any(-1), 8);
+    recording.complete(at(3, 4), [8].into_iter(), |_| status(3, 3, 3));
+    recording.complete(at(2, 5), [claimed[0]].into_iter(), |_| status(2, 2, 2));
+    recording.restore(claimed[0], 8);
+    recording.restore(claimed[1], 9);
+    recording.complete(at(6, 7), [9].into_iter(), nothing);
+    recording.complete(at(6, 7), [8].into_iter(), nothing);
+    let all = actions(&recording);
+    assert_eq!(all[3..], [wait(&[2]), wait(&[0]), wait(&[1])]);
+    assert!(
+        matches!(&all[0], Action::Receive { message: found, .. } if *found == message(2, 2, 2))
+    );
+}
+
+#[test]
 fn a_matched_probe_begins_what_its_receive_completes() {
     let mut recording = recording();
     recording.receive(at(0, 1), &any(-1), 50);
