@@ -226,8 +226,11 @@ class Replay:
         start_skew: str,
     ) -> Replay:
         """`fabric` is the path of a map, None the trace's own; `costs` as `replay_costs()`."""
-    def plan(self, variant: str) -> ReplayPlan:
-        """Schedule all supersteps: "none", "reorder", "aggregate" or "both"."""
+    def plan(self, variant: str, scope: str) -> ReplayPlan:
+        """Schedule all supersteps: "none", "reorder", "aggregate" or "both".
+
+        `scope` says which messages may be joined: "pair" or "process".
+        """
     def scheduled(self, plan: ReplayPlan) -> ReplaySchedule:
         """The program with the messages of a plan."""
     def run(self, schedule: ReplaySchedule, seed: int, progress: Progress) -> str:

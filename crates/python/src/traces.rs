@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use raddle_files::trace::{TraceFileError, assemble_folder, read_file, write_file};
-use raddle_schedule::{Settings, UnknownVariant, Variant};
+use raddle_schedule::{Join, Settings, UnknownVariant, Variant};
 use raddle_sim::{
     experiment::{DiskFiles, FabricInput, load_fabric},
     replay::{
-        Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled, Session, expand,
-        trace_summary,
+        self, Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled, Session,
+        expand, trace_summary,
     },
 };
 use raddle_trace::{Trace, goal};
@@ -217,12 +217,19 @@ impl Replay {
         .map_err(|error| raise(py, error))
     }
 
-    /// Schedule all supersteps ("none", "reorder", "aggregate", "both"). This is what scheduling costs.
-    fn plan(&self, py: Python<'_>, variant: &str) -> PyResult<ReplayPlan> {
+    /// Schedule all supersteps ("none", "reorder", "aggregate", "both"), joining messages of a "pair" or a "process". This is
+    /// what scheduling costs.
+    fn plan(&self, py: Python<'_>, variant: &str, scope: &str) -> PyResult<ReplayPlan> {
         py.detach(|| {
-            let variant: Variant = variant.parse().map_err(|error: UnknownVariant| wrong(error))?;
+            let variant: Variant = variant
+                .parse()
+                .map_err(|error: UnknownVariant| wrong(error))?;
             let settings = Settings {
                 variant,
+                join: Join {
+                    scope: replay::scope(scope)?,
+                    ..Join::default()
+                },
                 ..Settings::default()
             };
             let plan = self.session.plan(&settings)?;

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from raddle.cli import fabric, lab, traffic
+from raddle.cli import fabric, lab, trace, traffic
 from raddle.cli.capacity import capacity
 from raddle.cli.config import config
 from raddle.cli.mgid import mgid
 from raddle.cli.options import AsJson, Quiet
 from raddle.cli.place import place
 from raddle.cli.record import record
+from raddle.cli.replay import replay
 from raddle.cli.route import route
 from raddle.cli.talk import (
     EXIT_INTERRUPTED,
@@ -61,6 +62,7 @@ app = typer.Typer(
 app.add_typer(fabric.app, name="fabric")
 app.add_typer(traffic.app, name="traffic")
 app.add_typer(lab.app, name="lab")
+app.add_typer(trace.app, name="trace")
 app.command(
     name="route",
     epilog=examples(
@@ -104,6 +106,15 @@ app.command(
     ),
     context_settings={"allow_interspersed_args": False},
 )(record)
+app.command(
+    name="replay",
+    epilog=examples(
+        "raddle replay lammps.trace.parquet --out out/lammps",
+        "raddle replay lammps.trace.parquet --fabric big.toml --placement blocks:24 --out out/big",
+        "raddle replay em.trace.parquet --schedule both --scheme hpcc --seeds 10 --out out/em",
+        "raddle replay em.trace.parquet --out out/em --json | jq .schedules.both.gain_pct",
+    ),
+)(replay)
 app.command(
     name="config",
     epilog=examples(

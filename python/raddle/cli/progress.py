@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from raddle.runner import RunState
 from raddle.text import count, duration_s, span_us
 
-__all__ = ["RouteBar", "RunProgress"]
+__all__ = ["CountBar", "RouteBar", "RunProgress"]
 
 REFRESH_PER_S = 8
 
@@ -97,6 +97,27 @@ class RunProgress(_Shown):
             self._tasks[name] = self._bars.add_task(name, total=1.0, talk="")
         self._bars.update(self._tasks[name], completed=fraction, talk="  ".join(words))
         return fraction, hops
+
+
+class CountBar(_Shown):
+    """A line with how many of something are done, and the time since it began."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._bars = Progress(
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            refresh_per_second=REFRESH_PER_S,
+            transient=True,
+        )
+        self._task = self._bars.add_task("", total=None)
+
+    def show(self, done: int, total: int) -> None:
+        """Bring the display up to date."""
+        words = f"{done} of {total} {self._what}"
+        self._bars.update(self._task, description=words, completed=done, total=total)
 
 
 class RouteBar(_Shown):

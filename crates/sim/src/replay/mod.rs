@@ -33,7 +33,7 @@ pub use noise::Noise;
 pub use place::{PlaceError, RankPlacement};
 pub use plan::Plan;
 pub use program::Program;
-pub use session::{Scheduled, Session};
+pub use session::{Scheduled, Session, scope};
 
 use raddle_trace::{Action, Pairing, Supersteps, Trace, TraceError};
 use raddle_transport::cc::SchemeSettings;
@@ -132,6 +132,14 @@ pub enum ReplayError {
         "messages of several ranks of a host cannot be joined in a replay: use the scope of a pair or a process"
     )]
     Scope,
+    /// No such scope.
+    #[error(
+        "`{name}` is no scope: use pair (messages of one rank to one other) or process (of one rank to one host)"
+    )]
+    UnknownScope {
+        /// The name.
+        name: String,
+    },
     /// No such scheme.
     #[error("`{name}` is no congestion control: `raddle.schemes()` lists them")]
     Scheme {

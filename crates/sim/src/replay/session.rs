@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use raddle_fabric::Fabric;
-use raddle_schedule::{Settings, Variant};
+use raddle_schedule::{Scope, Settings, Variant};
 use raddle_trace::Trace;
 use raddle_units::NodeId;
 
@@ -32,6 +32,20 @@ pub struct Scheduled {
     pub parcels: u64,
     /// Joined messages among them.
     pub joined: u64,
+}
+
+/// The scope of joined messages by its name: "pair" (a source and a target) or "process" (a source and a host).
+///
+/// # Errors
+/// Another name.
+pub fn scope(name: &str) -> Result<Scope, ReplayError> {
+    match name {
+        "pair" => Ok(Scope::Pair),
+        "process" => Ok(Scope::Process),
+        other => Err(ReplayError::UnknownScope {
+            name: other.chars().take(30).collect(),
+        }),
+    }
 }
 
 impl Session {

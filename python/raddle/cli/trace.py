@@ -1,0 +1,208 @@
+"""`raddle trace`: what a trace consists of, and other formats of it."""
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raddle.cli.options import AsJson, Quiet
+from raddle.cli.talk import Commands, examples, guarded, print_json, print_table, say
+from raddle.text import count, duration_s, size, span_us
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    cls=Commands,
+    help="Traces of MPI programs: show, import, export and generate them.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+TraceFile = Annotated[
+    Path, typer.Argument(help="The trace, NAME.trace.parquet.", show_default=False)
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The trace to write.", show_default=False)]
+OwnFabric = Annotated[
+    Path | None,
+    typer.Option(
+        "--fabric", help="A map for the trace: where it is replayed by default.", show_default=False
+    ),
+]
+
+
+class Sizes(StrEnum):
+    """How long most messages are."""
+
+    SMALL = "small"
+    LARGE = "large"
+
+
+@app.command(
+    epilog=examples(
+        "raddle trace show lammps.trace.parquet",
+        "raddle trace show lammps.trace.parquet --plot lammps.svg   matrix and sizes",
+        "raddle trace show lammps.trace.parquet --json | jq .supersteps",
+    )
+)
+@guarded
+def show(
+    trace: TraceFile,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot", help="Draw matrix and sizes (.svg, .png, .pdf).", show_default=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ranks, messages by size, supersteps, collectives and times of a trace."""
+    from raddle.trace import describe
+
+    if plot is not None:
+        from raddle.plots import check_ending, save
+        from raddle.trace import draw
+
+        check_ending(plot)
+        found = describe(trace, matrix=True)
+        save(draw(found, title=trace.name), plot)
+    else:
+        found = describe(trace, matrix=as_json)
+    if as_json:
+        print_json(found)
+        return
+    _show(found)
+    if plot is not None:
+        say(f"plot      {plot}")
+
+
+@app.command(
+    "import",
+    epilog=examples(
+        "raddle trace import stencil.goal --out stencil.trace.parquet",
+        "raddle trace import stencil.goal --out stencil.trace.parquet --fabric map.toml",
+    ),
+)
+@guarded
+def import_(
+    goal: Annotated[Path, typer.Argument(help="A GOAL schedule (text).", show_default=False)],
+    out: Out,
+    fabric: OwnFabric = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read a GOAL schedule of LogGOPSim or Schedgen as a trace."""
+    from raddle import _core
+    from raddle.trace import check_name
+
+    check_name(out)
+    _made(json.loads(_core.trace_import(str(goal), out, _text(fabric))), out, quiet, as_json)
+
+
+@app.command(
+    epilog=examples("raddle trace export lammps.trace.parquet --out lammps.goal"),
+)
+@guarded
+def export(
+    trace: TraceFile,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The file to write.", show_default="stdout"),
+    ] = None,
+) -> None:
+    """Write a trace as a GOAL schedule, its collectives as messages."""
+    from raddle import _core
+    from raddle.files import write_text
+
+    text = _core.trace_export(trace)
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        write_text(out, text)
+
+
+@app.command(
+    epilog=examples(
+        "raddle trace generate electromagnetics --ranks 96 --per-host 24 --out em.trace.parquet",
+        "raddle trace generate transport --ranks 384 --sizes large --out sn.trace.parquet",
+    )
+)
+@guarded
+def generate(
+    application: Annotated[
+        str,
+        typer.Argument(
+            help="particle-in-cell, electromagnetics, transport, laser-fusion, "
+            "radiation-hydrodynamics or molecular-dynamics.",
+            show_default=False,
+        ),
+    ],
+    out: Out,
+    ranks: Annotated[int, typer.Option(min=1, max=1_000_000, help="Ranks.")] = 96,
+    per_host: Annotated[int, typer.Option(min=1, help="Ranks of a host, in order.")] = 24,
+    sizes: Annotated[Sizes, typer.Option(help="How long most messages are.")] = Sizes.SMALL,
+    exchanges: Annotated[int, typer.Option(min=1, help="Exchanges (or sweeps).")] = 10,
+    gap: Annotated[str, typer.Option(help="Computing before each superstep.")] = "10us",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is random.")] = 1,
+    fabric: OwnFabric = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a trace of a known kind of program."""
+    from raddle import _core
+    from raddle.trace import check_name
+
+    check_name(out)
+    text = _core.trace_generate(
+        application, sizes.value, ranks, per_host, exchanges, gap, seed, _text(fabric), out
+    )
+    _made(json.loads(text), out, quiet, as_json)
+
+
+def _text(fabric: Path | None) -> str:
+    return "" if fabric is None else fabric.read_text(encoding="utf-8")
+
+
+def _made(found: dict[str, Any], out: Path, quiet: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({"out": str(out), **found})
+    elif not quiet:
+        _show(found)
+        say(f"trace     {out}")
+
+
+def _show(found: dict[str, Any]) -> None:
+    """A few lines, then tables of sizes and collectives."""
+    steps = found["supersteps"]
+    print(f"program   {found['program']} ({found['mpi']})")
+    print(
+        f"ranks     {found['ranks']:,} on {len(found['hosts']):,} hosts, "
+        f"{found['communicators']:,} communicators"
+    )
+    print(
+        f"messages  {found['messages']:,} with {size(found['bytes'])}; between hosts "
+        f"{found['messages_between_hosts']:,} with {size(found['bytes_between_hosts'])}"
+    )
+    if steps["count"]:
+        print(
+            f"supersteps {steps['count']:,}; a rank sends {steps['messages_per_rank_mean']:.1f} "
+            f"messages in one, at most {steps['messages_per_rank_max']:,}"
+        )
+    print(
+        f"time      {duration_s(found['duration_s'])} ({span_us(1e6 * found['duration_s'])}), "
+        f"{100 * found['mpi_share']:.1f} % of it in MPI"
+    )
+    print()
+    rows = [
+        (f"{size(row['from_bytes'])} on", f"{row['messages']:,}", size(row["bytes"]))
+        for row in found["sizes"]
+    ]
+    print_table(("messages of", "number", "together"), rows)
+    if found["collectives"]:
+        print()
+        rows = [
+            (row["kind"], count(row["calls"]), size(row["bytes"])) for row in found["collectives"]
+        ]
+        print_table(("collective", "calls", "together"), rows)

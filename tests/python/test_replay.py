@@ -1,0 +1,140 @@
+"""Replays of traces: what a schedule gains, and how it is told."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from raddle import _core
+from raddle.cli.app import app
+from raddle.errors import TraceError
+from raddle.replay import Settings, replay
+
+FABRIC = """kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 2
+host_rate = "64Gbps"
+fabric_rate = "64Gbps"
+delay = "150ns"
+"""
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Many short messages of 48 ranks on four hosts, with a map of its own."""
+    out = tmp_path_factory.mktemp("replay") / "em.trace.parquet"
+    made = ("electromagnetics", "small", 48, 12, 3, "10us", 1)
+    _core.trace_generate(*made, f"[fabric]\n{FABRIC}", out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def map_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same map as a file."""
+    file = tmp_path_factory.mktemp("map") / "map.toml"
+    file.write_text(f"schema = 1\n{FABRIC}")
+    return file
+
+
+def test_a_summary_has_every_schedule_with_its_gain(trace: Path) -> None:
+    """Gains are those of the runs: paired by seed, program order gains nothing."""
+    watched: list[tuple[int, int]] = []
+    summary = replay(
+        trace, ["both"], Settings(seeds=3), watch=lambda done, total: watched.append((done, total))
+    )
+    assert list(summary["schedules"]) == ["none", "both"]
+    assert watched == [(done, 6) for done in range(1, 7)]
+    none, both = summary["schedules"]["none"], summary["schedules"]["both"]
+    assert (none["gain_pct"], none["gain_ci95_pct"], none["joined"]) == (0, [0, 0], 0)
+    gains = [
+        100 * (1 - run["time_s"] / plain["time_s"])
+        for run, plain in zip(both["runs"], none["runs"], strict=True)
+    ]
+    assert both["gain_pct"] == pytest.approx(sum(gains) / 3)
+    assert both["gain_ci95_pct"][0] < both["gain_pct"] < both["gain_ci95_pct"][1]
+    assert both["messages"] == none["messages"] == none["parcels"]
+    assert 0 < both["joined"] < both["parcels"] < both["messages"]
+    assert both["network_messages"] < none["network_messages"]
+    assert both["schedule_s"] > 0
+
+
+def test_the_same_replay_gives_the_same(trace: Path) -> None:
+    """Whatever the number of threads."""
+    one = replay(trace, ["aggregate"], Settings(seeds=2), jobs=1)
+    two = replay(trace, ["aggregate"], Settings(seeds=2), jobs=4)
+    for summary in (one, two):
+        for row in summary["schedules"].values():
+            row.pop("schedule_s")
+    assert one == two
+
+
+def test_costs_and_placement_matter(trace: Path, map_file: Path) -> None:
+    """Dearer messages and ranks far from each other take longer."""
+    plain = Settings(seeds=1, fabric=map_file)
+
+    def time(settings: Settings) -> float:
+        return float(replay(trace, ["none"], settings)["schedules"]["none"]["time_s"])
+
+    usual = time(plain)
+    assert usual == time(Settings(seeds=1)), "the trace's own map is the same"
+    assert time(Settings(seeds=1, costs={"send_overhead": "5us"})) > 1.2 * usual
+    assert time(Settings(seeds=1, placement="in-turn")) > usual
+
+
+def test_messages_of_a_pair_are_joined_without_a_leader(trace: Path) -> None:
+    """Three components to each neighbour: two of them travel as one after the first."""
+    pair = replay(trace, ["aggregate"], Settings(seeds=1, scope="pair"))["schedules"]["aggregate"]
+    process = replay(trace, ["aggregate"], Settings(seeds=1))["schedules"]["aggregate"]
+    between = pair["network_messages"] + pair["joined"]
+    assert between == 3 * pair["joined"]
+    assert pair["parcels"] > process["parcels"]
+
+
+def test_the_command_writes_a_summary_and_a_picture(trace: Path, tmp_path: Path) -> None:
+    """And refuses a folder of other things."""
+    out = tmp_path / "out"
+    costs = tmp_path / "costs.toml"
+    costs.write_text('eager_limit = "16KiB"\n')
+    words = ["replay", str(trace), "--schedule", "reorder", "--seeds", "2", "--costs", str(costs)]
+    result = CliRunner().invoke(app, [*words, "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "reorder" in result.stdout
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["schema"] == 1
+    assert summary["costs"]["eager_limit"] in ("16KiB", 16384)
+    assert "<svg" in (out / "gains.svg").read_text()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "other")])
+    assert result.exit_code == 2
+    assert "no raddle results" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (Settings(placement="blocks:1"), "needs 48 hosts, the fabric has 4"),
+        (Settings(scope="node"), "`node` is no scope"),
+        (Settings(placement="here"), "`here` is no placement"),
+        (Settings(scheme="fast"), "`fast` is no congestion control"),
+        (Settings(costs={"send_overhed": "1us"}), "did you mean `send_overhead`"),
+        (Settings(costs={"send_overhead": 5}), "costs"),
+        (Settings(start_skew="1 parsec"), "parsec"),
+    ],
+)
+def test_errors_name_what_is_wrong(trace: Path, settings: Settings, words: str) -> None:
+    """Each with the way out."""
+    with pytest.raises(TraceError, match=words):
+        replay(trace, ["both"], settings)
+
+
+def test_a_trace_without_a_map_needs_one(tmp_path: Path) -> None:
+    """The error names the option."""
+    out = tmp_path / "em.trace.parquet"
+    _core.trace_generate("electromagnetics", "small", 8, 2, 1, "1us", 1, "", out)
+    with pytest.raises(TraceError, match="--fabric"):
+        replay(out, ["none"])
+    with pytest.raises(TraceError, match="did you mean `both`"):
+        replay(out, ["bth"])
