@@ -20,7 +20,7 @@ use crate::{
 /// A rail is down when it was silent for so many heartbeats.
 const HEARTBEATS: u64 = 3;
 /// Slowest pace that congestion control may ask for, as a part of the rail's rate.
-const SLOWEST: u64 = 10_000;
+const SLOWEST: u64 = 1_000;
 /// Doublings of the patience with a silent rail.
 const BACK_OFF: u32 = 6;
 
@@ -335,6 +335,9 @@ impl Rail {
         lost: &mut Vec<Content>,
     ) -> Result<Change, NeverSent> {
         let told = self.sent.acknowledge(ack, arrived)?;
+        if let Some(sent) = told.late.filter(|_| self.rtt.is_known()) {
+            self.rtt.sample(now, sent, Span::ZERO);
+        }
         let Some(newest) = told.newest else {
             return Ok(Change::None);
         };
@@ -416,7 +419,10 @@ impl Rail {
         if self.status == RailStatus::Down || self.sent.in_flight() == 0 || self.probe {
             return Time::NEVER;
         }
-        let patience = self.rtt.patience(config.ack_delay, config.patience);
+        let packet = Bytes(config.datagram() as u64);
+        // Round-trip times may be those of probes so far.
+        let whole = config.ack_delay + config.rails[self.index].transmission_time(packet);
+        let patience = self.rtt.patience(whole, config.patience);
         let patience = Span(patience.0 << self.timeouts.min(BACK_OFF)).min(config.heartbeat);
         self.sent.last() + patience
     }

@@ -61,6 +61,8 @@ pub(super) struct Told {
     pub(super) newest: Option<Record>,
     /// Whether the newest is the largest number of the acknowledgement, which its delay belongs to.
     pub(super) is_largest: bool,
+    /// When the newest packet was sent that was given up and has arrived after all.
+    pub(super) late: Option<Time>,
 }
 
 /// An acknowledgement of a packet that was never sent.
@@ -80,6 +82,8 @@ pub(super) struct Sent {
     /// When the next packet counts as lost though nothing arrives.
     loss_at: Time,
     last: Time,
+    /// The newest packet that was given up, and when it was sent: if it arrives after all, silence was asked about too early.
+    doubted: Option<(u64, Time)>,
 }
 
 impl Default for Sent {
@@ -92,6 +96,7 @@ impl Default for Sent {
             largest: 0,
             loss_at: Time::NEVER,
             last: Time::ZERO,
+            doubted: None,
         }
     }
 }
@@ -144,7 +149,15 @@ impl Sent {
             return Err(NeverSent);
         }
         self.largest = self.largest.max(ack.largest());
-        let mut told = Told::default();
+        let has = |number| {
+            let mut ranges = ack.ranges().iter();
+            ranges.any(|range| (range.first..=range.last).contains(&number))
+        };
+        let late = self.doubted.take_if(|(number, _)| has(*number));
+        let mut told = Told {
+            late: late.map(|(_, at)| at),
+            ..Told::default()
+        };
         for range in ack.ranges() {
             if range.last < self.base {
                 break;
@@ -200,15 +213,15 @@ impl Sent {
     /// Gives up all packets sent up to `until`; their contents are added to `lost`. True if there are any but probes.
     pub(super) fn give_up(&mut self, until: Time, lost: &mut Vec<Content>) -> bool {
         let mut counts = false;
-        for record in self
-            .records
-            .iter_mut()
-            .take_while(|record| record.at <= until)
-        {
+        let records = (self.base..).zip(&mut self.records);
+        for (number, record) in records.take_while(|(_, record)| record.at <= until) {
             if std::mem::take(&mut record.waits) {
                 self.in_flight -= u64::from(record.bytes);
-                counts |= record.content != Content::Probe;
                 lost.push(record.content);
+                if record.content != Content::Probe {
+                    counts = true;
+                    self.doubted = Some((number, record.at));
+                }
             }
         }
         self.drop_settled();
@@ -294,6 +307,20 @@ mod tests {
         assert!(sent.acknowledge(&ack(&[(6, 6)]), &mut arrived).is_ok());
         let again = sent.acknowledge(&ack(&[(6, 6)]), &mut arrived).unwrap();
         assert_eq!((again.bytes, arrived.len(), sent.in_flight()), (0, 1, 500));
+    }
+
+    #[test]
+    fn what_was_given_up_and_arrives_tells_how_long_it_took() {
+        let mut sent = six();
+        sent.give_up(at(9), &mut Vec::new());
+        let mut arrived = Vec::new();
+        let told = sent.acknowledge(&ack(&[(1, 5)]), &mut arrived).unwrap();
+        assert_eq!((told.bytes, told.late), (0, None));
+        for late in [Some(at(6)), None] {
+            let told = sent.acknowledge(&ack(&[(1, 6)]), &mut arrived).unwrap();
+            assert_eq!((told.bytes, told.late), (0, late));
+        }
+        assert!(arrived.is_empty());
     }
 
     #[test]
