@@ -79,4 +79,10 @@ impl Store {
             self.spare[size.trailing_zeros() as usize].push(block.memory);
         }
     }
+
+    /// Bytes that can be used again.
+    #[cfg(test)]
+    pub(crate) const fn spare(&self) -> u64 {
+        self.spare_bytes
+    }
 }

@@ -2,7 +2,9 @@
 
 use raddle_schedule::{Distance, Join, Placement, Scope};
 
-use crate::{Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Settings, Wanted};
+use crate::{
+    Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Settings, Wanted, store::Store,
+};
 
 #[derive(Default)]
 struct Wire {
@@ -67,5 +69,20 @@ fn numbers_of_a_pair_begin_anew() {
             one.receive(&wanted, 1, id, &mut wire).unwrap();
         }
         assert_eq!(wire.received, [0, 1, 2, 3]);
+    }
+}
+
+/// Blocks are used again, and no more than a limit is kept for that.
+#[test]
+fn spare_memory_is_bounded() {
+    let mut store = Store::new();
+    for _ in 0..5 {
+        let blocks: Vec<_> = (0..2000).map(|_| store.block(10_000)).collect();
+        assert_eq!(store.spare(), 0);
+        blocks.into_iter().for_each(|block| store.give_back(block));
+        assert_eq!(store.spare(), 16 << 20);
+        let blocks: Vec<_> = (0..1000).map(|_| store.block(9000)).collect();
+        assert_eq!(store.spare(), (16 << 20) - 1000 * 16_384);
+        blocks.into_iter().for_each(|block| store.give_back(block));
     }
 }

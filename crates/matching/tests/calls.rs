@@ -190,6 +190,36 @@ fn without_room_messages_go_by_reference_until_it_is_granted() {
     assert_eq!(send(&mut zero, message(1, 8), &mut log), Sent::Copied);
 }
 
+/// 128 B count 256 B.
+#[test]
+fn room_is_used_to_the_last_byte() {
+    let settings = Settings {
+        memory: Bytes(0),
+        ..Settings::default()
+    };
+    let (mut zero, mut log) = (matcher(0, &apart(2), &settings), Log::default());
+    for _ in 0..16 {
+        assert_eq!(send(&mut zero, message(1, 128), &mut log), Sent::Copied);
+    }
+    assert_eq!(zero.room(1), 0);
+    assert_ne!(send(&mut zero, message(1, 128), &mut log), Sent::Copied);
+}
+
+/// After a superstep with 4 nodes alpha is 1.5 + log2(4): 3.5 times 4096 B have room for 51 parts.
+#[test]
+fn windows_grow_with_the_number_of_nodes() {
+    let (mut zero, mut log) = (matcher(0, &apart(5), &Settings::default()), Log::default());
+    for to in 1..5 {
+        send(&mut zero, message(to, 256), &mut log);
+    }
+    zero.flush(&mut log);
+    log.sent();
+    for _ in 0..70 {
+        send(&mut zero, message(1, 256), &mut log);
+    }
+    assert_eq!(log.sent(), [(1, 1), (1, 14), (1, 51)]);
+}
+
 #[test]
 fn large_and_synchronous_messages_go_by_reference() {
     let (mut zero, mut log) = (matcher(0, &apart(2), &Settings::default()), Log::default());
@@ -331,7 +361,7 @@ fn parcels_that_say_what_their_sender_could_not_are_refused() {
     };
     let tag = PartHead { tag: -1, ..head };
     type Line<'a> = (Scope, &'static str, &'a [(PartHead, &'a [u8])]);
-    let lines: [Line<'_>; 18] = [
+    let lines: [Line<'_>; 19] = [
         (Scope::Pair, "source", &[(from(3), b"")]),
         (Scope::Pair, "source", &[(from(9), b"")]),
         (Scope::Process, "source", &[(from(3), b"")]),
@@ -349,6 +379,11 @@ fn parcels_that_say_what_their_sender_could_not_are_refused() {
         ),
         (Scope::Process, "sequence", &[(number(u32::MAX), b"")]),
         (Scope::Pair, "bytes", &[(head, &[0; 4000])]),
+        (
+            Scope::Pair,
+            "bytes",
+            &[(head, &[0; 2000]), (number(1), &[0; 2000])],
+        ),
         (
             Scope::Pair,
             "bytes of an envelope",
@@ -379,6 +414,13 @@ fn parcels_that_say_what_their_sender_could_not_are_refused() {
         zero.handle_parcel(2, &parcel(&[(head, b"x"), (number(1), b"")]), &mut log)
             .unwrap();
     }
+    // It waits for the one before.
+    let mut zero = matcher(0, &placement, &settings(Scope::Process));
+    let early = parcel(&[(number(1), b"")]);
+    zero.handle_parcel(2, &early, &mut log).unwrap();
+    let twice = zero.handle_parcel(2, &early, &mut log).unwrap_err();
+    assert!(twice.to_string().contains("sequence"));
+
     let mut zero = matcher(0, &placement, &settings(Scope::Pair));
     for from in [0, 4] {
         let refused = zero.handle_parcel(from, &parcel(&[(head, b"")]), &mut log);

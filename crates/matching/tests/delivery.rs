@@ -2,26 +2,45 @@
 
 mod world;
 
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap};
 
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::TestRunner};
+use raddle_matching::Statistics;
 use world::{
     Case, Kind, Sending, World, cases,
     model::{Record, takes},
 };
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(250))]
-
-    /// The world compares each call with the model, and checks bytes, room, and that nothing is left.
-    #[test]
-    fn random_programs(case in cases(Kind::Any)) {
+/// The world compares each call with the model, and checks bytes, room, and that nothing is left.
+#[test]
+fn random_programs() {
+    let reached = RefCell::new(Statistics::default());
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(250));
+    let run = runner.run(&cases(Kind::Any), |case| {
         let mut world = World::new(&case);
         world.run();
         for (rank, records) in (0..).zip(world.records()) {
             legal(rank, records, &world.messages);
         }
-    }
+        let mut reached = reached.borrow_mut();
+        for own in world.statistics() {
+            reached.without_room += own.without_room;
+            reached.grants += own.grants;
+            reached.handed_on += own.handed_on;
+            reached.unexpected += own.unexpected;
+            reached.set_aside += own.set_aside;
+        }
+        Ok(())
+    });
+    run.unwrap();
+    let reached = reached.borrow();
+    println!("{reached:?}");
+    assert!(reached.without_room > 100 && reached.grants > 100 && reached.handed_on > 100);
+    assert!(reached.unexpected > 100 && reached.set_aside > 10);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(250))]
 
     /// Without wildcards the k-th receive of a source and tag gets the k-th message, whatever the delays are.
     #[test]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::{collection::vec, prelude::*};
 use raddle_matching::{
     Actions, Claim, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Posted, Sent, Settings,
-    Ticket, Wanted,
+    Statistics, Ticket, Wanted,
 };
 use raddle_schedule::{Distance, Join, Placement, Scope, parcel::ParcelView};
 use raddle_units::Bytes;
@@ -254,6 +254,11 @@ impl World {
         }
         self.bring_all();
         self.drain();
+    }
+
+    pub(crate) fn statistics(&self) -> impl Iterator<Item = &Statistics> {
+        let processes = self.processes.iter();
+        processes.map(|process| process.matcher.statistics())
     }
 
     /// What every receive got, by rank.
