@@ -1,16 +1,18 @@
 """What scheduling gains on a Tianhe-2-like fat tree, beside the figures of Peng et al.
 
 python experiments/scheduling_findings.py    print the tables of docs/scheduling-results.md
-python experiments/scheduling_findings.py --out FOLDER --seeds 3 --exchanges 2    a quick look
+python experiments/scheduling_findings.py --out FOLDER --seeds 2 --exchanges 1    a quick look
 
 Generated message sets of six kinds of programs, short and long messages, 4 and 16 nodes of 24
 processes; the gain of each schedule over program order with its 95 % interval, and the processor's
-time that scheduling took.
+time that scheduling took. Everything for each of several network cards (least time between two
+packets) and both scopes of joining. What is in the folder already is not simulated again.
 """
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -31,6 +33,27 @@ PUBLISHED = {4: 12.59, 16: 11.27}
 VARIANTS = tuple(name for name in SCHEDULES if name != "none")
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A network card and what may be joined."""
+
+    nic_gap: str
+    scope: str
+
+
+CASES = (
+    Case("20ns", "process"),
+    Case("300ns", "process"),
+    Case("100ns", "process"),
+    Case("20ns", "pair"),
+    Case("300ns", "pair"),
+)
+TOLD = CASES[:2]
+"""Cases whose cells are printed one by one."""
+
+Cells = dict[tuple[int, str, str], dict[str, Any]]
+
+
 def cells() -> Iterator[tuple[int, str, str]]:
     """All (nodes, sizes, application)."""
     for nodes in NODES:
@@ -39,29 +62,24 @@ def cells() -> Iterator[tuple[int, str, str]]:
                 yield nodes, sizes, application
 
 
-def run(options: argparse.Namespace, nodes: int, sizes: str, application: str) -> dict[str, Any]:
-    """The replay of one cell; a summary that is there already is taken."""
+def run(
+    options: argparse.Namespace, case: Case, nodes: int, sizes: str, application: str
+) -> dict[str, Any]:
+    """The replay of one cell."""
     name = f"{application}-{sizes}-{nodes}"
-    kept = options.out / f"{name}.json"
+    kept: Path = options.out / f"{name}-{case.nic_gap}-{case.scope}.json"
     if kept.is_file():
         found: dict[str, Any] = json.loads(kept.read_text())
         return found
     trace = options.out / f"{name}{SUFFIX}"
-    options.out.mkdir(parents=True, exist_ok=True)
-    _core.trace_generate(
-        application,
-        sizes,
-        nodes * PER_NODE,
-        PER_NODE,
-        options.exchanges,
-        GAP,
-        1,
-        FABRIC.read_text(),
-        trace,
-    )
-    summary = replay(trace, SCHEDULES, Settings(seeds=options.seeds), jobs=options.jobs)
+    if not trace.is_file():
+        options.out.mkdir(parents=True, exist_ok=True)
+        ranks = nodes * PER_NODE
+        made = (application, sizes, ranks, PER_NODE, options.exchanges, GAP, 1)
+        _core.trace_generate(*made, FABRIC.read_text(), trace)
+    settings = Settings(seeds=options.seeds, scope=case.scope, costs={"nic_gap": case.nic_gap})
+    summary = replay(trace, SCHEDULES, settings, jobs=options.jobs)
     write_json(kept, summary)
-    trace.unlink()
     return summary
 
 
@@ -73,21 +91,52 @@ def gain(row: dict[str, Any]) -> str:
     return f"{row['gain_pct']:.1f} ± {(ends[1] - ends[0]) / 2:.1f}"
 
 
-def line(nodes: int, sizes: str, application: str, summary: dict[str, Any]) -> str:
-    """A row of the table."""
-    schedules = summary["schedules"]
-    both = schedules["both"]
-    words = [
-        str(nodes),
-        application,
-        sizes,
-        f"{1e6 * schedules['none']['time_s']:,.0f}",
-        *(gain(schedules[name]) for name in VARIANTS),
-        f"{both['messages']:,}",
-        f"{both['parcels']:,}",
-        f"{1e6 * both['schedule_s']:,.0f}",
-    ]
-    return f"| {' | '.join(words)} |"
+def print_cells(found: Cells) -> None:
+    """A row per cell."""
+    print(
+        "| nodes | messages of | size | program order, us | reorder, % | aggregate, % | both, % | "
+        "messages | parcels of both | scheduling, us |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for (nodes, sizes, application), summary in found.items():
+        rows = summary["schedules"]
+        both = rows["both"]
+        words = [
+            f"{1e6 * rows['none']['time_s']:,.0f}",
+            *(gain(rows[name]) for name in VARIANTS),
+            f"{both['messages']:,}",
+            f"{both['parcels']:,}",
+            f"{1e6 * both['schedule_s']:,.0f}",
+        ]
+        print(f"| {nodes} | {application} | {sizes} | {' | '.join(words)} |")
+
+
+def print_means(found: dict[Case, Cells]) -> None:
+    """A row per case, nodes and size."""
+    print(
+        "| card's gap | joined | nodes | size | reorder, % | aggregate, % | both, % | "
+        "both, least | both, most | the paper's mean |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for case, of_case in found.items():
+        for nodes in NODES:
+            for sizes in (*SIZES, "all"):
+                print(_mean_row(case, nodes, sizes, of_case))
+
+
+def _mean_row(case: Case, nodes: int, sizes: str, found: Cells) -> str:
+    def gains(name: str) -> Sequence[float]:
+        return [
+            summary["schedules"][name]["gain_pct"]
+            for (n, s, _), summary in found.items()
+            if n == nodes and sizes in (s, "all")
+        ]
+
+    means = [f"{fmean(gains(name)):.1f}" for name in VARIANTS]
+    both = gains("both")
+    published = f"{PUBLISHED[nodes]}" if sizes == "all" else ""
+    words = [case.nic_gap, case.scope, str(nodes), sizes, *means]
+    return f"| {' | '.join(words)} | {min(both):.1f} | {max(both):.1f} | {published} |"
 
 
 def main() -> None:
@@ -95,43 +144,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("out/scheduling"))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--exchanges", type=int, default=5)
+    parser.add_argument("--exchanges", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=None)
     options = parser.parse_args()
-    gains: dict[tuple[int, str, str], list[float]] = {}
-    print(
-        "| nodes | messages of | size | time in program order, us | reorder, % | aggregate, % | "
-        "both, % | messages | parcels of both | scheduling, us |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    for nodes, sizes, application in cells():
-        summary = run(options, nodes, sizes, application)
-        print(line(nodes, sizes, application, summary), flush=True)
-        for name in VARIANTS:
-            gains.setdefault((nodes, sizes, name), []).append(
-                summary["schedules"][name]["gain_pct"]
-            )
+    found: dict[Case, Cells] = {}
+    for case in CASES:
+        found[case] = {cell: run(options, case, *cell) for cell in cells()}
+        if case in TOLD:
+            print(f"\nCard's gap {case.nic_gap}, joined by {case.scope}:\n")
+            print_cells(found[case])
     print()
-    print(
-        "| nodes | size | reorder, % | aggregate, % | both, % | both, highest | the paper's mean |"
-    )
-    print("|---|---|---|---|---|---|---|")
-    for nodes in NODES:
-        for sizes in (*SIZES, "all"):
-            of = {
-                name: [
-                    g
-                    for (n, s, v), all_ in gains.items()
-                    for g in all_
-                    if n == nodes and v == name and sizes in (s, "all")
-                ]
-                for name in VARIANTS
-            }
-            words = [f"{fmean(of[name]):.1f}" for name in VARIANTS]
-            published = f"{PUBLISHED[nodes]}" if sizes == "all" else ""
-            print(
-                f"| {nodes} | {sizes} | {' | '.join(words)} | {max(of['both']):.1f} | {published} |"
-            )
+    print_means(found)
 
 
 if __name__ == "__main__":
