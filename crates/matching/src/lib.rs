@@ -66,6 +66,7 @@ mod slab;
 mod store;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub use calls::{
     Actions, CallError, Claim, Counts, Fetch, Mode, Outgoing, Posted, Sent, Statistics, Ticket,
@@ -76,3 +77,4 @@ pub use parcel::Parcel;
 pub use part::MOST_CONTEXTS;
 pub use queues::{Envelope, Wanted};
 pub use settings::{SetUpError, Settings};
+pub use trial::{Trial, Vote, Way};

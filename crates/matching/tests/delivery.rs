@@ -34,9 +34,14 @@ fn random_programs() {
     });
     run.unwrap();
     let reached = reached.borrow();
-    println!("{reached:?}");
-    assert!(reached.without_room > 100 && reached.grants > 100 && reached.handed_on > 100);
-    assert!(reached.unexpected > 100 && reached.set_aside > 10);
+    let counts = [
+        reached.without_room,
+        reached.grants,
+        reached.handed_on,
+        reached.unexpected,
+        reached.set_aside,
+    ];
+    assert!(counts.iter().all(|&count| count > 50), "{reached:?}");
 }
 
 proptest! {

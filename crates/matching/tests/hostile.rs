@@ -25,7 +25,9 @@ fn corpus() {
     });
 }
 
-fn part() -> impl Strategy<Value = (PartHead, Vec<u8>)> {
+type Part = (PartHead, Vec<u8>);
+
+fn part() -> impl Strategy<Value = Part> {
     let context = prop_oneof![
         6 => Just(0_u32),
         4 => Just(1 << 31),
@@ -56,7 +58,7 @@ fn part() -> impl Strategy<Value = (PartHead, Vec<u8>)> {
 }
 
 /// What the fuzz target takes: who receives, then each parcel after its sender and its length.
-fn input(how: u8, parcels: &[(u8, Vec<(PartHead, Vec<u8>)>)]) -> Vec<u8> {
+fn input(how: u8, parcels: &[(u8, Vec<Part>)]) -> Vec<u8> {
     let mut input = vec![how];
     for (from, parts) in parcels {
         let mut buffer = vec![0; 1 << 16];

@@ -1,0 +1,110 @@
+//! Ranks change the way of their messages only where nothing is under way, and stay with what was faster.
+
+use proptest::{collection::vec, prelude::*};
+use raddle_matching::{Counts, Statistics, Trial, Vote, Way};
+use raddle_units::Span;
+
+const JOINED: Vote = Vote {
+    under_way: 0,
+    waiting: 0,
+    parcels: 10,
+    parts: 200,
+    nanoseconds: 0,
+};
+
+/// Runs collectives until the trial is settled, each of which takes the time that `time` says for its way and number;
+/// gives how many there were.
+fn settle(trial: &mut Trial, time: impl Fn(Way, i64) -> i64) -> i64 {
+    let mut elapsed = 0;
+    for number in 1..10_000 {
+        elapsed += time(trial.way(), number);
+        if trial.collective() {
+            let sum = Vote {
+                nanoseconds: std::mem::take(&mut elapsed),
+                ..JOINED
+            };
+            assert_eq!(trial.decide(&sum), trial.way());
+        }
+        if trial.is_settled() {
+            assert!(!trial.collective());
+            return number;
+        }
+    }
+    panic!("not settled");
+}
+
+/// 16 collectives to warm up, then 18 turns of 8.
+#[test]
+fn the_faster_way_stays() {
+    for (ours, plain, right) in [
+        (1000, 1010, Way::Ours),
+        (1010, 1000, Way::Plain),
+        (1000, 1000, Way::Plain),
+        (1, 1_000_000, Way::Ours),
+    ] {
+        let mut trial = Trial::default();
+        // One in 50 takes a thousand times as long, whichever way: that decides nothing.
+        let time = |way, number| {
+            let own = if way == Way::Ours { ours } else { plain };
+            if number % 50 == 0 { own * 1000 } else { own }
+        };
+        assert_eq!(settle(&mut trial, time), 16 + 18 * 8);
+        assert_eq!(trial.way(), right, "{ours} {plain}");
+    }
+}
+
+#[test]
+fn where_nothing_is_joined_messages_are_plain_at_once() {
+    for (parts, right) in [(19, true), (20, false)] {
+        let mut trial = Trial::default();
+        let points: Vec<u32> = (1..=16).filter(|_| trial.collective()).collect();
+        assert_eq!(points, [16]);
+        trial.decide(&Vote { parts, ..JOINED });
+        assert_eq!(trial.is_settled(), right);
+        assert_eq!(trial.way(), Way::Plain);
+    }
+}
+
+#[test]
+fn a_vote_is_what_happened_since_the_last() {
+    let mut trial = Trial::default();
+    let counts = |sent, received| Counts {
+        sent,
+        received,
+        waiting: 2,
+    };
+    let statistics = |parcels, parts| Statistics {
+        parcels,
+        parts,
+        ..Statistics::default()
+    };
+    trial.vote(&counts(3, 3), &statistics(5, 9), Span(1));
+    let vote = trial.vote(&counts(10, 14), &statistics(7, 19), Span(2_000_999));
+    assert_eq!(vote.words(), [-4, 2, 2, 10, 2000]);
+    assert_eq!(Vote::from_words(vote.words()), vote);
+}
+
+proptest! {
+    /// Whatever the votes are.
+    #[test]
+    fn the_way_changes_only_where_it_is_quiet(
+        votes in vec((-1_i64..2, 0_i64..2, 0_i64..9, 0_i64..40, 0_i64..1 << 40), 0..200),
+    ) {
+        let mut trial = Trial::default();
+        let mut busy = 0;
+        for (under_way, waiting, parcels, parts, nanoseconds) in votes {
+            while !trial.collective() {
+                if trial.is_settled() {
+                    return Ok(());
+                }
+            }
+            let sum = Vote { under_way, waiting, parcels, parts, nanoseconds };
+            let before = trial.way();
+            let way = trial.decide(&sum);
+            let quiet = under_way == 0 && waiting == 0;
+            prop_assert!(quiet || way == before);
+            busy = if quiet { 0 } else { busy + 1 };
+            prop_assert!(busy < 32 || trial.is_settled());
+        }
+    }
+}
