@@ -1,5 +1,6 @@
 """A raddle-switch between hosts, each in a network namespace of its own."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -16,6 +17,23 @@ SWITCH = TARGET / "release" / "raddle-switch"
 ROUNDS = TARGET / "release" / "examples" / "allreduce_rounds"
 SWITCH_ADDRESS = "10.77.0.253"
 PATIENCE_S = 10.0
+SERVER = """
+import hashlib, socket, sys
+server = socket.create_server((sys.argv[1], 5001))
+print("ready", flush=True)
+stream, _ = server.accept()
+digest = hashlib.sha256()
+while data := stream.recv(1 << 20):
+    digest.update(data)
+print(digest.hexdigest(), flush=True)
+"""
+CLIENT = """
+import socket, sys
+data = bytes(range(251)) * (int(sys.argv[2]) // 251)
+stream = socket.create_connection((sys.argv[1], 5001))
+stream.sendall(data)
+stream.close()
+"""
 
 
 def missing() -> str:
@@ -250,3 +268,17 @@ class Net:
     ) -> list[dict[str, Any]]:
         """Run rounds of Allreduce to their end."""
         return self.finish(self.start_allreduce(switches, *options, job=job))
+
+
+def transfer(net: Net, source: str, target: str, address: str, megabytes: int) -> float:
+    """Send bytes over TCP; give the seconds that it took. They must arrive as they were sent."""
+    with net.spawn(target, "python3", "-c", SERVER, address) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "ready\n"
+        begin = time.monotonic()
+        net.exec(source, "python3", "-c", CLIENT, address, str(megabytes << 20))
+        digest = server.stdout.readline().strip()
+        seconds = time.monotonic() - begin
+    sent = bytes(range(251)) * ((megabytes << 20) // 251)
+    assert digest == hashlib.sha256(sent).hexdigest()
+    return seconds

@@ -1,6 +1,5 @@
 """The software switch between real hosts: a plain Ethernet switch, and its own address."""
 
-import hashlib
 import signal
 import time
 from collections.abc import Iterator
@@ -9,27 +8,10 @@ from pathlib import Path
 import pytest
 
 import switch_harness as harness
-from switch_harness import SWITCH, SWITCH_ADDRESS, Net, Switch, run, until
+from switch_harness import SWITCH, SWITCH_ADDRESS, Net, Switch, run, transfer, until
 
 pytestmark = pytest.mark.skipif(bool(harness.missing()), reason=harness.missing())
 
-SERVER = """
-import hashlib, socket, sys
-server = socket.create_server((sys.argv[1], 5001))
-print("ready", flush=True)
-stream, _ = server.accept()
-digest = hashlib.sha256()
-while data := stream.recv(1 << 20):
-    digest.update(data)
-print(digest.hexdigest(), flush=True)
-"""
-CLIENT = """
-import socket, sys
-data = bytes(range(251)) * (int(sys.argv[2]) // 251)
-stream = socket.create_connection((sys.argv[1], 5001))
-stream.sendall(data)
-stream.close()
-"""
 LISTENER = """
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -84,20 +66,6 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
 @pytest.fixture
 def switch(net: Net) -> Switch:
     return net.switches[0]
-
-
-def transfer(net: Net, source: str, target: str, address: str, megabytes: int) -> float:
-    """Send bytes over TCP; give the seconds that it took. They must arrive as they were sent."""
-    with net.spawn(target, "python3", "-c", SERVER, address) as server:
-        assert server.stdout is not None
-        assert server.stdout.readline() == "ready\n"
-        begin = time.monotonic()
-        net.exec(source, "python3", "-c", CLIENT, address, str(megabytes << 20))
-        digest = server.stdout.readline().strip()
-        seconds = time.monotonic() - begin
-    sent = bytes(range(251)) * ((megabytes << 20) // 251)
-    assert digest == hashlib.sha256(sent).hexdigest()
-    return seconds
 
 
 def test_hosts_reach_each_other_and_the_switch(net: Net) -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from switch_harness import Net, Switch, missing, run, until
+from switch_harness import Net, Switch, missing, run, transfer, until
 
 REASON = missing()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
 WITHOUT = "was built without it"
+HOOKS = pytest.mark.parametrize("hook", ["generic", "native"])
+"""Where the program sits: behind the driver, as it does on veths by itself, or in it."""
 
 
 @pytest.fixture
@@ -22,17 +24,18 @@ def net(tmp_path: Path) -> Iterator[Net]:
         yield made
 
 
-def add_hosts(net: Net, switch: Switch, numbers: range) -> None:
-    """Hosts whose interfaces take frames that a program sends: see docs/switch.md."""
+def add_hosts(net: Net, switch: Switch, numbers: range, *, poll: bool = False) -> None:
+    """Hosts; `poll`: those whose interfaces take frames that native XDP sends (docs/switch.md)."""
     for number in numbers:
         host = net.add_host(number, switch)
-        net.exec(host, "ethtool", "-K", "e0", "gro", "on")
+        if poll:
+            net.exec(host, "ethtool", "-K", "e0", "gro", "on")
 
 
-def start(*switches: Switch) -> None:
+def start(*switches: Switch, extra: str = "") -> None:
     """Start switches with the fast path; skip where they were built without it."""
     for switch in switches:
-        switch.extra = 'backend = "xdp"'
+        switch.extra = f'backend = "xdp"\n{extra}'
     try:
         for switch in switches:
             switch.start()
@@ -65,22 +68,24 @@ def rounds_in_the_kernel(
         assert seen < 500, f"{switch.name}: {seen}"
 
 
-def test_rounds_of_one_switch_run_in_the_kernel(net: Net) -> None:
+@HOOKS
+def test_rounds_of_one_switch_run_in_the_kernel(net: Net, hook: str) -> None:
     """Four hosts, 40,000 contributions."""
     switch = net.add_switch("tor")
-    add_hosts(net, switch, range(1, 5))
-    start(switch)
+    add_hosts(net, switch, range(1, 5), poll=hook == "native")
+    start(switch, extra=f'attach = "{hook}"')
     rounds_in_the_kernel(net, [(switch, None, [1, 2, 3, 4])], "--rounds", "10000")
 
 
-def test_two_tiers_run_in_the_kernel_with_vectors(net: Net) -> None:
+@HOOKS
+def test_two_tiers_run_in_the_kernel_with_vectors(net: Net, hook: str) -> None:
     """TORs of three hosts under a spine; 32 doubles a round."""
     spine = net.add_switch("spine", "10.77.0.250", tier=2)
     tors = [net.add_switch(f"tor{n}", f"10.77.0.{251 + n}") for n in range(2)]
     for at, tor in enumerate(tors):
-        add_hosts(net, tor, range(1 + 3 * at, 4 + 3 * at))
+        add_hosts(net, tor, range(1 + 3 * at, 4 + 3 * at), poll=hook == "native")
         net.uplink(tor, spine)
-    start(spine, *tors)
+    start(spine, *tors, extra=f'attach = "{hook}"')
     tree: list[tuple[Switch, Switch | None, list[int]]] = [
         (spine, None, []),
         (tors[0], spine, [1, 2, 3]),
@@ -109,13 +114,28 @@ def test_ordinary_frames_pass(net: Net) -> None:
     assert net.ping("h1", switch.address)
 
 
+def test_tcp_crosses_in_the_kernel_with_unfinished_checksums(net: Net) -> None:
+    """Segments pass while the switch's process stands still; trains of them go through it."""
+    switch = net.add_switch("tor")
+    add_hosts(net, switch, range(1, 3))
+    start(switch, extra='forward = "kernel"')
+    assert net.ping("h1", "10.77.0.2")
+    time.sleep(0.5)  # the program is told of stations a few times per second
+    transfer(net, "h1", "h2", "10.77.0.2", 16)
+    net.exec("h1", "ethtool", "-K", "e0", "tso", "off", "gso", "off")
+    assert switch.process is not None
+    switch.process.send_signal(signal.SIGSTOP)
+    try:
+        transfer(net, "h1", "h2", "10.77.0.2", 16)
+    finally:
+        switch.process.send_signal(signal.SIGCONT)
+
+
 def test_a_group_goes_back_to_sockets_where_hosts_do_not_get_what_xdp_sends(net: Net) -> None:
     """Veth ends without GRO throw away what a program sends: slow for a moment, and right."""
     switch = net.add_switch("tor")
     add_hosts(net, switch, range(1, 4))
-    for host in range(1, 4):
-        net.exec(f"h{host}", "ethtool", "-K", "e0", "gro", "off")
-    start(switch)
+    start(switch, extra='attach = "native"')
     results = net.allreduce([(switch, None, [1, 2, 3])], "--rounds", "3000")
     assert not any(result["wrong"] for result in results)
     assert any("do not arrive" in str(line) for line in switch.log()), switch.log()

@@ -6,6 +6,7 @@
 use std::{
     io,
     net::{Ipv4Addr, UdpSocket},
+    os::fd::AsRawFd,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -169,9 +170,23 @@ impl Link {
     }
 }
 
-/// A UDP socket that does not block, on a free port.
+/// A UDP socket that does not block, on a free port. Its datagrams have no checksum: their tag covers them, and nobody has to
+/// complete it on the way.
 pub(crate) fn open_socket() -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.set_nonblocking(true)?;
+    let yes: libc::c_int = 1;
+    let length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes of `yes`. Where it refuses, checksums are made.
+    let _ = unsafe {
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_NO_CHECK);
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const yes).cast(),
+            length,
+        )
+    };
     Ok(socket)
 }

@@ -31,6 +31,7 @@ struct SwitchFile {
     tier: u8,
     backend: Option<Backend>,
     forward: Option<Forwarding>,
+    attach: Option<Attach>,
     secret_file: String,
     spin: Option<Span>,
     ageing: Option<Span>,
@@ -113,6 +114,19 @@ pub enum Forwarding {
     Kernel,
 }
 
+/// Where in the kernel the packet program sits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Attach {
+    /// Generic if one of the ports is a virtual cable (veth), else native.
+    #[default]
+    Auto,
+    /// In the driver of the card.
+    Native,
+    /// Behind it.
+    Generic,
+}
+
 /// How logs look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
@@ -163,6 +177,8 @@ pub struct Config {
     pub backend: Backend,
     /// What forwards ordinary frames.
     pub forward: Forwarding,
+    /// Where the packet program sits.
+    pub attach: Attach,
     /// The file with the site's secret.
     pub secret_file: String,
     /// How long to look for frames before sleeping.
@@ -285,6 +301,10 @@ fn check(
             "the kernel forwards with backend = \"xdp\", and knows no [faults]".to_owned();
         return Err(wrong("forward", message).with_hint("remove `forward`, or write \"core\""));
     }
+    if file.attach.is_some() && backend != Backend::Xdp {
+        let message = "only a packet program is attached: backend = \"xdp\"".to_owned();
+        return Err(wrong("attach", message).with_hint("remove `attach`"));
+    }
     if let Some(key) = file.faults.and_then(|faults| faults.wrong_key()) {
         let message = "a part is a number from 0 to 1".to_owned();
         return Err(value_error(root.locate(&["faults", key]), key, message));
@@ -297,6 +317,7 @@ fn check(
         tier: file.tier,
         backend,
         forward,
+        attach: file.attach.unwrap_or_default(),
         secret_file,
         spin: file.spin.unwrap_or(Span::from_us(200)),
         ageing: file.ageing.unwrap_or(Span::from_ms(300_000)),
@@ -457,6 +478,11 @@ uplink = true
                 "tier = 1",
                 "tier = 1\nforward = \"kernel\"",
                 &["tor1.toml:6:", "`forward`", "backend = \"xdp\""],
+            ),
+            (
+                "tier = 1",
+                "tier = 1\nattach = \"native\"",
+                &["tor1.toml:6:", "`attach`", "backend = \"xdp\""],
             ),
             (
                 "tier = 1",

@@ -234,7 +234,7 @@ fn fast_path(config: &Config, epoch: u32) -> Result<Box<dyn FastPath>, Failure> 
         mac: config.mac,
         epoch,
     };
-    let path = raddle_net::xdp::XdpPath::load(identity, raddle_net::xdp::SLOTS)
+    let path = raddle_net::xdp::XdpPath::load(identity, raddle_net::xdp::SLOTS, hook(config))
         .map_err(|error| {
             let hint = "\n  hint: XDP needs root, or the capabilities cap_bpf, cap_net_admin and cap_perfmon, and Linux 5.18";
             Failure::system("xdp", format!("{error}{hint}"))
@@ -243,6 +243,18 @@ fn fast_path(config: &Config, epoch: u32) -> Result<Box<dyn FastPath>, Failure> 
         Forwarding::Core => path,
         Forwarding::Kernel => path.forwarding(),
     }))
+}
+
+#[cfg(raddle_xdp)]
+fn hook(config: &Config) -> raddle_net::xdp::Hook {
+    use raddle_net::{config::Attach, config::PortConfig, socket::driver, xdp::Hook};
+    let is_cable = |port: &PortConfig| driver(&port.interface).is_some_and(|name| name == "veth");
+    match config.attach {
+        Attach::Native => Hook::Native,
+        Attach::Generic => Hook::Generic,
+        Attach::Auto if config.ports.iter().any(is_cable) => Hook::Generic,
+        Attach::Auto => Hook::Native,
+    }
 }
 
 #[cfg(not(raddle_xdp))]

@@ -31,7 +31,7 @@ use raddle_units::{Span, Time};
 
 use crate::{
     clock::{Clock, duration},
-    socket::wait_readable,
+    socket::{omit_checksums, wait_readable},
 };
 
 /// Room for the largest message.
@@ -90,6 +90,7 @@ impl MemberSocket {
     pub fn bind(address: SocketAddrV4) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
+        omit_checksums(&socket)?;
         let SocketAddr::V4(address) = socket.local_addr()? else {
             return Err(io::ErrorKind::Unsupported.into());
         };

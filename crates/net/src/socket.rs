@@ -10,9 +10,10 @@
 )]
 
 use std::{
-    ffi::CString,
+    ffi::{CStr, CString},
     io,
     mem::{self, size_of},
+    net::{Ipv4Addr, UdpSocket},
     os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
     ptr,
     time::Duration,
@@ -35,6 +36,8 @@ const CONTROL_WORDS: usize = 8;
 const RECEIVE_BUFFER: libc::c_int = 16 << 20;
 /// Bytes that may wait in the ports' queues.
 const SEND_BUFFER: libc::c_int = 16 << 20;
+/// The command of ethtool(8) -i (linux/ethtool.h).
+const ETHTOOL_GDRVINFO: u32 = 3;
 /// Ports that one filter can name.
 pub const MAX_PORTS: usize = 255;
 
@@ -433,14 +436,10 @@ impl PacketSocket {
         let text = CString::new(name).ok()?;
         // SAFETY: `text` is a C string that lives through the call.
         let index = unsafe { libc::if_nametoindex(text.as_ptr()) };
-        if index == 0 || name.len() >= libc::IFNAMSIZ {
+        if index == 0 {
             return None;
         }
-        // SAFETY: `ifreq` is made of integers, for which zero is a value.
-        let mut request: libc::ifreq = unsafe { mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-            *to = from.cast_signed();
-        }
+        let mut request = request(name)?;
         // SAFETY: the kernel reads the name and writes the flags of `request`.
         let answer = check(unsafe {
             libc::ioctl(
@@ -509,6 +508,56 @@ pub fn wait_readable(descriptors: &[RawFd], limit: Option<Duration>) -> io::Resu
 }
 
 /// The address of an interface; protocol 0 lets the kernel read it from the frame.
+/// The driver of an interface of this network namespace, such as `veth`; `None` where that cannot be told.
+#[must_use]
+pub fn driver(interface: &str) -> Option<String> {
+    let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    let mut request = request(interface)?;
+    // struct ethtool_drvinfo: the command, then texts, of which the driver's name in 32 bytes is the first.
+    let mut answer = [0_u8; 196];
+    answer[..4].copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
+    request.ifr_ifru.ifru_data = answer.as_mut_ptr().cast();
+    // SAFETY: the kernel reads the name, and writes no more to `answer` than that structure has.
+    let done = unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    check(done).ok()?;
+    let name = CStr::from_bytes_until_nul(&answer[4..36]).ok()?;
+    Some(name.to_str().ok()?.to_owned())
+}
+
+/// Lets a socket send datagrams without checksum, for messages that carry a tag: nobody has to complete it on the way.
+///
+/// # Errors
+/// What the system says.
+pub fn omit_checksums(socket: &UdpSocket) -> io::Result<()> {
+    let yes: libc::c_int = 1;
+    let length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes of `yes`.
+    let done = unsafe {
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_NO_CHECK);
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const yes).cast(),
+            length,
+        )
+    };
+    check(done).map(drop)
+}
+
+/// A question about an interface; `None`: no interface has such a name.
+fn request(interface: &str) -> Option<libc::ifreq> {
+    if interface.len() >= libc::IFNAMSIZ {
+        return None;
+    }
+    // SAFETY: `ifreq` is made of integers, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from.cast_signed();
+    }
+    Some(request)
+}
+
 fn address(interface: u32) -> libc::sockaddr_ll {
     // SAFETY: `sockaddr_ll` is made of integers, for which zero is a value.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };

@@ -1,7 +1,7 @@
 /* Frames from one station to another, both of which the core's bridge has learnt: forwarded without waking the core.
  *
- * Only what cannot need the core: IPv4 over plain Ethernet, TCP, UDP and ICMP, whole, of at most 1514 bytes, with
- * complete checksums. A station that turns up behind another port goes to the core, which learns it.
+ * Only what cannot need the core: IPv4 over plain Ethernet, TCP, UDP and ICMP, whole, of at most 1514 bytes (the kernel
+ * redirects no longer ones), but in generic mode with complete checksums. A station that turns up behind another port goes to the core, which learns it.
  */
 #ifndef RADDLE_FORWARD_H
 #define RADDLE_FORWARD_H
@@ -18,18 +18,24 @@ struct {
 	__type(value, struct station);
 } stations SEC(".maps");
 
-/* Whether a checksum is only that of the pseudo-header (RFC 9293, 3.1), as hosts on the same machine leave it for a
- * card to complete: then the sockets must see the frame, which are told. A complete sum looks like that once in 65,536
- * times, and takes the longer way.
- */
-INLINE int is_partial(const struct iphdr *ip, __u16 check)
+/* The sum of the pseudo-header of a datagram or segment (RFC 9293, 3.1). */
+INLINE __u16 pseudo_sum(const struct iphdr *ip)
 {
 	__u32 sum = bpf_htons(ip->protocol) + bpf_htons(bpf_ntohs(ip->tot_len) - sizeof *ip);
 
 	sum += (ip->saddr >> 16) + (ip->saddr & 0xffff) + (ip->daddr >> 16) + (ip->daddr & 0xffff);
 	sum = (sum >> 16) + (sum & 0xffff);
 	sum = (sum >> 16) + (sum & 0xffff);
-	return check == (__u16)sum;
+	return sum;
+}
+
+/* Whether a checksum is only that of the pseudo-header, as hosts on the same machine leave it for a card to complete.
+ * But in generic mode the sockets must see the frame then, which are told. A complete sum looks like that once in 65,536
+ * times, and takes the longer way.
+ */
+INLINE int is_partial(const struct iphdr *ip, __u16 check)
+{
+	return check == pseudo_sum(ip);
 }
 
 INLINE int forward(struct xdp_md *ctx)
@@ -50,13 +56,13 @@ INLINE int forward(struct xdp_md *ctx)
 	if (ip->protocol == IPPROTO_TCP) {
 		const struct tcphdr *tcp = above;
 
-		if ((void *)(tcp + 1) > end || is_partial(ip, tcp->check))
+		if ((void *)(tcp + 1) > end || (!generic && is_partial(ip, tcp->check)))
 			return XDP_PASS;
 	} else if (ip->protocol == IPPROTO_UDP) {
 		const struct udphdr *udp = above;
 		const struct header *h = (void *)(udp + 1);
 
-		if ((void *)(udp + 1) > end || is_partial(ip, udp->check))
+		if ((void *)(udp + 1) > end || (!generic && is_partial(ip, udp->check)))
 			return XDP_PASS;
 		/* A query that crosses is the core's: it rewrites it. */
 		if ((void *)&h->flags <= end && h->magic == bpf_htons(MAGIC) && h->version == VERSION &&

@@ -148,6 +148,11 @@ struct {
 	__type(value, struct exit);
 } exits SEC(".maps");
 
+/* Whether the program runs where frames are the kernel's own socket buffers (XDP's generic mode). Then a checksum
+ * may still be to be completed, and whoever gets the frame from us knows it. The loader sets it.
+ */
+volatile const __u8 generic = 0;
+
 /* A number that is at most `mask`, in a way that the compiler cannot undo and the verifier understands. */
 INLINE __u64 bounded(__u64 number, __u64 mask)
 {
@@ -386,15 +391,18 @@ INLINE int write_frame(struct xdp_md *ctx, const struct group *g, const struct t
 		       __u32 bytes)
 {
 	const int more = (int)(BEFORE + bytes) - (int)(ctx->data_end - ctx->data);
-	void *data, *end;
-	struct ethhdr *eth;
-	struct iphdr *ip;
-	struct udphdr *udp;
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+	struct iphdr *ip = data + sizeof *eth;
+	struct udphdr *udp = data + sizeof *eth + sizeof *ip;
+	int partial;
 
-	if (bytes < HEADER || bytes > MESSAGE)
+	if (bytes < HEADER || bytes > MESSAGE || data + BEFORE > end)
 		return -1;
+	/* The buffer of such a frame says where the sum is to be written: its headers must stay in their place. */
+	partial = generic && is_partial(ip, udp->check);
 	/* All of it is written anew, so that it may grow at either end; behind a frame there is seldom room. */
-	if (more && bpf_xdp_adjust_tail(ctx, more) && (more < 0 || bpf_xdp_adjust_head(ctx, -more)))
+	if (more && bpf_xdp_adjust_tail(ctx, more) && (more < 0 || partial || bpf_xdp_adjust_head(ctx, -more)))
 		return -1;
 	if (bpf_xdp_store_bytes(ctx, BEFORE, (void *)message, bytes))
 		return -1;
@@ -423,7 +431,7 @@ INLINE int write_frame(struct xdp_md *ctx, const struct group *g, const struct t
 	udp->dest = to->port;
 	udp->len = bpf_htons(sizeof *udp + bytes);
 	/* None: the tag covers the message (docs/wire.md). */
-	udp->check = 0;
+	udp->check = partial ? pseudo_sum(ip) : 0;
 	return 0;
 }
 
@@ -835,6 +843,8 @@ int raddle_exit(struct xdp_md *ctx)
 	ip->daddr = to->address;
 	ip->check = checksum(ip->saddr, to->address, bpf_ntohs(ip->tot_len));
 	udp->dest = to->port;
+	if (udp->check)
+		udp->check = pseudo_sum(ip);
 	return XDP_PASS;
 }
 

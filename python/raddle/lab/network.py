@@ -8,7 +8,7 @@ from raddle.errors import LabError
 from raddle.lab.namespaces import Holder
 from raddle.lab.topology import Switch, Topology
 
-__all__ = ["build_bridges", "build_links", "remove_bridges", "set_host_offloads"]
+__all__ = ["build_bridges", "build_links", "remove_bridges"]
 
 BRIDGE = "br0"
 QUEUE_MS = 50
@@ -65,25 +65,6 @@ def remove_bridges(switches: Iterable[Switch], holders: Mapping[str, Holder]) ->
     """Set the ports free again."""
     line = [f"link del {BRIDGE}"]
     _batches([(holders[switch.name], "ip", line) for switch in switches], "bridges")
-
-
-def set_host_offloads(
-    topology: Topology, holders: Mapping[str, Holder], *, redirected: bool
-) -> None:
-    """Set hosts up for frames that XDP redirects, or back to what a veth begins with.
-
-    A veth takes such frames only if its own end has a NAPI context, which generic receive offload
-    gives it. And the kernel forgets on the way that a checksum is still to be filled in: hosts
-    complete theirs.
-    """
-    gro, tx = ("on", "off") if redirected else ("off", "on")
-    script = [
-        f"nsenter --target {holders[host.name].process} --net "
-        f"ethtool -K e{rail} gro {gro} tx {tx} > /dev/null"
-        for host in topology.hosts
-        for rail in range(topology.spec.rails)
-    ]
-    _together(script, "offload settings")
 
 
 def _neighbours(topology: Topology) -> list[tuple[str, str]]:

@@ -27,12 +27,9 @@ def change(
 ) -> None:
     """Put the back-end `to` into all switches, in place; links and hosts stay as they are."""
     before, running = state.read_backend()
-    known = (state.folder / "backend.json").exists()
-    if known and before is Backend.OFF:
+    if before is Backend.OFF and (state.folder / "backend.json").exists():
         network.remove_bridges(topology.switches, holders)
     stop(running.values())
-    if (to is Backend.XDP) != (known and before is Backend.XDP):
-        network.set_host_offloads(topology, holders, redirected=to is Backend.XDP)
     if to is Backend.OFF:
         network.build_bridges(topology.switches, holders)
         state.write_backend(to, {})

@@ -58,6 +58,18 @@ pub enum Action {
     Redirect,
 }
 
+/// Where in the kernel the program sits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hook {
+    /// In the driver of the card, before the kernel has a buffer for the frame; in the generic place where the driver has
+    /// none.
+    #[default]
+    Native,
+    /// Behind the driver, on the kernel's own buffers. Virtual cables (veth) carry those anyway: native XDP copies them
+    /// first, and throws frames away whose receiver does not poll.
+    Generic,
+}
+
 /// An interface with the program on it.
 struct Attached {
     link: Link,
@@ -103,18 +115,22 @@ pub struct XdpPath {
     gone: Vec<(u32, Totals)>,
     /// Whether it forwards ordinary frames too.
     forwards: bool,
+    hook: Hook,
 }
 
 impl XdpPath {
-    /// Loads the program, with room for `slots` slots of all groups together (8.4 KiB of memory each).
+    /// Loads the program for a place in the kernel, with room for `slots` slots of all groups together (8.4 KiB of memory
+    /// each).
     ///
     /// # Errors
     /// When the kernel refuses it: without the right to load programs, or before Linux 5.18.
-    pub fn load(identity: Identity, slots: u32) -> Result<Self, FastPathError> {
+    pub fn load(identity: Identity, slots: u32, hook: Hook) -> Result<Self, FastPathError> {
         let what = "loading the packet program";
         let slots = slots.max(1);
+        let generic = u8::from(hook == Hook::Generic);
         let mut bpf = EbpfLoader::new()
             .map_max_entries("slots", slots)
+            .override_global("generic", &generic, true)
             .load(OBJECT)
             .map_err(|error| failed(what, &error))?;
         for name in PROGRAMS {
@@ -139,11 +155,12 @@ impl XdpPath {
             retired: Vec::new(),
             gone: Vec::new(),
             forwards: false,
+            hook,
         })
     }
 
-    /// The program is to forward frames between stations that the core knows (`docs/switch.md` says which). Every host
-    /// must take frames that a program redirects to it.
+    /// The program is to forward frames between stations that the core knows (`docs/switch.md` says which). With
+    /// [`Hook::Native`] every host must take frames that a program redirects to it.
     #[must_use]
     pub const fn forwarding(mut self) -> Self {
         self.forwards = true;
@@ -380,11 +397,15 @@ impl FastPath for XdpPath {
         self.link_down(link);
         let what = format!("putting the packet program on {}", link.interface);
         let program = program(&mut self.bpf, PROGRAMS[0])?;
+        let generic = |program: &mut Xdp| program.attach_to_if_index(link.index, XdpMode::Skb);
         // Drivers without native XDP get the generic one, which is slower and does the same.
-        let id = program
-            .attach_to_if_index(link.index, XdpMode::Driver)
-            .or_else(|_| program.attach_to_if_index(link.index, XdpMode::Skb))
-            .map_err(|error| failed(&what, &error))?;
+        let id = match self.hook {
+            Hook::Native => program
+                .attach_to_if_index(link.index, XdpMode::Driver)
+                .or_else(|_| generic(program)),
+            Hook::Generic => generic(program),
+        }
+        .map_err(|error| failed(&what, &error))?;
         self.maps
             .open_port(link.index)
             .map_err(|error| failed(&what, &error))?;

@@ -88,6 +88,20 @@ fn fate(world: &mut World, frame: &[u8]) -> Action {
     action
 }
 
+/// In generic mode a frame's buffer says what is still to be done, so that whoever gets it does it.
+pub(crate) fn unfinished_frames(world: &mut World) {
+    let (sender, receiver) = (INGRESS, world.interface(3));
+    world.fast.station_changed(station(FROM), Some(sender));
+    world.fast.station_changed(station(TO), Some(receiver));
+    for above in [20, 64, 1480] {
+        for complete in [true, false] {
+            let frame = frame(TCP, above, complete);
+            assert_eq!(fate(world, &frame), Action::Redirect, "{above} {complete}");
+        }
+    }
+    assert_eq!(fate(world, &frame(TCP, 1481, false)), Action::Pass);
+}
+
 /// Known stations: forwarded when nothing can need the core.
 pub(crate) fn between_known_stations(world: &mut World) {
     let (sender, receiver) = (INGRESS, world.interface(3));

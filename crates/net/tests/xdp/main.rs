@@ -17,6 +17,7 @@ mod world;
 use std::{env, path::Path, process::Command};
 
 use model::{Run, Tally};
+use raddle_net::xdp::Hook;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng as _;
 use shapes::Spec;
@@ -111,14 +112,21 @@ fn a_group_that_is_gone_leaves_nothing() {
 #[test]
 fn frames_between_known_stations_are_forwarded_unless_the_core_may_need_them() {
     if alone("frames_between_known_stations_are_forwarded_unless_the_core_may_need_them") {
-        forwarding::between_known_stations(&mut World::forwarding());
+        forwarding::between_known_stations(&mut World::forwarding(Hook::Native));
+    }
+}
+
+#[test]
+fn in_generic_mode_checksums_may_be_unfinished() {
+    if alone("in_generic_mode_checksums_may_be_unfinished") {
+        forwarding::unfinished_frames(&mut World::forwarding(Hook::Generic));
     }
 }
 
 #[test]
 fn strangers_are_left_to_the_core() {
     if alone("strangers_are_left_to_the_core") {
-        forwarding::strangers(&mut World::forwarding());
+        forwarding::strangers(&mut World::forwarding(Hook::Native));
     }
 }
 

@@ -5,7 +5,7 @@ use std::{net::Ipv4Addr, process::Command};
 use raddle_net::{
     bridge::Port,
     fast::{FastPath as _, Identity, Link, Route},
-    xdp::XdpPath,
+    xdp::{Hook, XdpPath},
 };
 use raddle_wire::MacAddress;
 
@@ -33,12 +33,16 @@ pub(crate) struct World {
 impl World {
     /// Loads the program and puts it on all interfaces; the switch above is known, children are not.
     pub(crate) fn new(slots: u32) -> Self {
+        Self::at(Hook::Native, slots)
+    }
+
+    fn at(hook: Hook, slots: u32) -> Self {
         let identity = Identity {
             address: SWITCH,
             mac: MAC,
             epoch: EPOCH,
         };
-        let fast = XdpPath::load(identity, slots).expect("root may load programs");
+        let fast = XdpPath::load(identity, slots, hook).expect("root may load programs");
         let mut world = Self {
             fast,
             interfaces: Vec::new(),
@@ -72,8 +76,8 @@ impl World {
     }
 
     /// The same for a program that forwards ordinary frames too.
-    pub(crate) fn forwarding() -> Self {
-        let Self { fast, interfaces } = Self::new(64);
+    pub(crate) fn forwarding(hook: Hook) -> Self {
+        let Self { fast, interfaces } = Self::at(hook, 64);
         let mut fast = fast.forwarding();
         let loopback = Link {
             port: Port(PORTS),
