@@ -62,8 +62,9 @@ pub struct Config {
     pub ack_every: u32,
     /// Least time after which silence is asked about: what the driver's own delays amount to.
     pub patience: Span,
-    /// How far sending may lag behind the pace and catch up: what the driver's timers are late.
-    pub burst: Span,
+    /// How late the driver's timers and looks are: sending may lag so far behind the pace and catch up, and a round trip may be
+    /// longer by it at both ends without any queue.
+    pub lateness: Span,
     /// Messages that may wait or be under way: send tokens, at least 1.
     pub send_queue: usize,
 }
@@ -101,7 +102,7 @@ impl Config {
             ack_delay: Span::from_us(25),
             ack_every: 4,
             patience: Span::from_ms(2),
-            burst: Span::from_us(100),
+            lateness: Span::from_us(200),
             send_queue: 256,
         }
     }
@@ -112,13 +113,14 @@ impl Config {
         (DATA_OVERHEAD + usize::from(self.segment)).max(MAX_CONTROL)
     }
 
-    /// The fabric as a rail's congestion control sees it, with the least round-trip time found on it. That was a probe's; a full
-    /// packet takes its own time beside. The bandwidth-delay product is doubled and no less than 16 packets: what keeps a rail
+    /// The fabric as a rail's congestion control sees it, with the least round-trip time found on it. That was a probe's and found
+    /// both drivers awake; a full packet takes its own time beside. The bandwidth-delay product is doubled and no less than 16 packets: what keeps a rail
     /// busy that is polled now and then.
     pub(super) fn environment(&self, rail: usize, least_rtt: Span) -> Environment {
         let rate = self.rails[rail];
         let packet = self.datagram() as u64;
-        let base_rtt = least_rtt.max(Span::from_us(1)) + rate.transmission_time(Bytes(packet));
+        let found = least_rtt.max(Span::from_us(1));
+        let base_rtt = found + rate.transmission_time(Bytes(packet)) + self.lateness * 2;
         Environment {
             line_rate: rate,
             base_rtt,

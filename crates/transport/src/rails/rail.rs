@@ -209,7 +209,7 @@ impl Rail {
         content: Content,
     ) -> u64 {
         if let (Content::Piece(_), Some(control)) = (content, &self.control) {
-            let earliest = Time(now.0.saturating_sub(config.burst.0));
+            let earliest = Time(now.0.saturating_sub(config.lateness.0));
             let rate = BitRate(control.flow.rate().max(1));
             self.pace_at = self.pace_at.max(earliest) + rate.transmission_time(Bytes(bytes as u64));
         }
@@ -427,8 +427,7 @@ impl Rail {
         self.sent.last() + patience
     }
 
-    /// Time has passed. `alone`: no other rail is up, so that what is in flight may still be acknowledged sooner than any other
-    /// rail could carry it.
+    /// Time has passed. `alone`: no other rail is up that could carry what this one has.
     pub(super) fn on_timeout(
         &mut self,
         now: Time,
@@ -463,14 +462,16 @@ impl Rail {
         Change::None
     }
 
-    /// An acknowledgement is overdue.
+    /// An acknowledgement is overdue. A rail that is alone goes on until the second time.
     fn suspect(&mut self, now: Time, alone: bool, lost: &mut Vec<Content>) {
-        self.status = RailStatus::Suspect;
         self.timeouts += 1;
         self.probe = true;
+        if alone && self.timeouts == 1 {
+            return;
+        }
+        self.status = RailStatus::Suspect;
         self.release(lost);
-        if (!alone || self.timeouts > 1)
-            && self.sent.give_up(now, lost)
+        if self.sent.give_up(now, lost)
             && let Some(control) = &mut self.control
         {
             control.on_timeout(now);

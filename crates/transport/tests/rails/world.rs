@@ -133,7 +133,7 @@ impl World {
             let mut config = Config::new(9, key, local, 1 - local, 77 + local, rates);
             config.heartbeat = Span::from_ms(1);
             config.patience = Span::from_us(100);
-            config.burst = Span::from_us(5);
+            config.lateness = Span::from_us(2);
             adjust(local as usize, &mut config);
             Program::new(Connection::new(Time::ZERO, config).unwrap())
         };
