@@ -176,11 +176,14 @@ unsafe extern "C" fn open(rank: c_int, size: c_int) {
         };
         // SAFETY: the function is there as long as the process: the library is never unloaded.
         unsafe { libc::atexit(at_exit) };
-        *current() = Some(Open {
+        let mut current = current();
+        *current = Some(Open {
             recording: Recording::new(&origin, clock::nanoseconds()),
             spool,
             process: process::id(),
         });
+        // A process that is killed leaves at least its head.
+        spill(&mut current);
     });
 }
 
