@@ -101,7 +101,7 @@ impl Config {
             give_up: Span::from_ms(10_000),
             ack_delay: Span::from_us(25),
             ack_every: 4,
-            patience: Span::from_ms(2),
+            patience: Span::from_ms(5),
             lateness: Span::from_us(200),
             send_queue: 256,
         }

@@ -43,6 +43,8 @@ struct Control {
     parameters: SchemeParameters,
     limits: FlowLimits,
     timers: Timers,
+    /// The flow before a timeout, which may turn out to have been too early.
+    before: Option<FlowControl>,
 }
 
 impl Control {
@@ -60,6 +62,7 @@ impl Control {
             parameters,
             limits,
             timers: Timers::default(),
+            before: None,
         }
     }
 
@@ -76,6 +79,7 @@ impl Control {
     }
 
     fn on_timeout(&mut self, now: Time) {
+        self.before.get_or_insert_with(|| self.flow.clone());
         self.flow.on_timeout(now, &self.parameters, &self.limits);
     }
 
@@ -95,6 +99,7 @@ impl Control {
                     parameters,
                     limits,
                     timers,
+                    ..
                 } = self;
                 flow.on_timer(now, slot, parameters, limits, timers);
             }
@@ -336,7 +341,7 @@ impl Rail {
     ) -> Result<Change, NeverSent> {
         let told = self.sent.acknowledge(ack, arrived)?;
         if let Some(sent) = told.late.filter(|_| self.rtt.is_known()) {
-            self.rtt.sample(now, sent, Span::ZERO);
+            self.undo_timeout(now, sent);
         }
         let Some(newest) = told.newest else {
             return Ok(Change::None);
@@ -358,16 +363,31 @@ impl Rail {
                 complete: false,
                 random: 0,
             };
+            if !self.sent.has_doubts() {
+                control.before = None;
+            }
             let Control {
                 flow,
                 parameters,
                 limits,
                 timers,
+                ..
             } = control;
             flow.on_ack(now, &signal, parameters, limits, timers);
         }
         self.find_lost(now, lost);
         Ok(change)
+    }
+
+    /// A packet that was given up has arrived after all: it was late, not lost, and congestion control goes on as before
+    /// (RFC 4015).
+    fn undo_timeout(&mut self, now: Time, sent: Time) {
+        self.rtt.sample(now, sent, Span::ZERO);
+        if let Some(control) = &mut self.control
+            && let Some(before) = control.before.take()
+        {
+            control.flow = before;
+        }
     }
 
     /// Something was acknowledged: the rail works in both directions.

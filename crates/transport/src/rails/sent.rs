@@ -128,6 +128,11 @@ impl Sent {
         self.total
     }
 
+    /// Whether something that was given up may still arrive.
+    pub(super) const fn has_doubts(&self) -> bool {
+        self.doubted.is_some()
+    }
+
     /// When the last packet was sent.
     pub(super) const fn last(&self) -> Time {
         self.last
@@ -173,6 +178,8 @@ impl Sent {
                 if told.newest.is_none() {
                     told.newest = Some(*record);
                     told.is_largest = number == ack.largest();
+                    // What arrived without it was sent behind it: it is lost.
+                    self.doubted = self.doubted.filter(|(doubted, _)| *doubted > number);
                 }
             }
         }
