@@ -10,6 +10,7 @@ __all__ = [
     "first_few",
     "fixed",
     "join_words",
+    "many",
     "memory",
     "significant",
     "size",
@@ -56,6 +57,11 @@ def count(value: float) -> str:
         if value >= limit:
             return significant(value / factor) + suffix
     return f"{value:,.0f}"
+
+
+def many(number: int, what: str) -> str:
+    """A number of things: "1 host", "4 hosts"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def size(value_bytes: float) -> str:

@@ -207,7 +207,7 @@ def test_a_trace_of_a_lab_has_its_hosts_and_fabric(
     words = ("--mpi", mpi, "--offload", offload, "--ppn", "1,2,1", "--record", path, "--")
     done = lab.run("mpirun", *words, programs / f"messages-{mpi}", "1")
     assert done.returncode == 0, done.stdout + done.stderr
-    metadata = pq.read_schema(path).metadata
+    metadata = pq.read_metadata(path).metadata
     assert json.loads(metadata[b"raddle.hosts"]) == ["h1", "h2", "h3"]
     assert json.loads(metadata[b"raddle.placement"]) == [0, 1, 1, 2]
     fabric = metadata[b"raddle.fabric"].decode()

@@ -21,6 +21,7 @@ from raddle.cli.talk import (
     say,
     terminate_like_interrupt,
 )
+from raddle.text import many
 
 if TYPE_CHECKING:
     from raddle.lab import Lab
@@ -137,8 +138,8 @@ def up(
         tors = sum(s.tier == 1 for s in lab.topology.switches)
         spines = len(lab.topology.switches) - tors
         say(
-            f"lab `{name}` is up after {time.monotonic() - begun:.1f} s: {_many(hosts, 'host')}, "
-            f"{_many(tors, 'TOR')}, {_many(spines, 'SPINE')}, offload {offload.value}"
+            f"lab `{name}` is up after {time.monotonic() - begun:.1f} s: {many(hosts, 'host')}, "
+            f"{many(tors, 'TOR')}, {many(spines, 'SPINE')}, offload {offload.value}"
         )
 
 
@@ -359,11 +360,7 @@ def down(
     if as_json:
         print_json({"down": gone})
     elif not quiet:
-        say(f"{_many(len(gone), 'lab')} down: {', '.join(gone)}" if gone else "no lab was up")
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+        say(f"{many(len(gone), 'lab')} down: {', '.join(gone)}" if gone else "no lab was up")
 
 
 @contextmanager

@@ -48,12 +48,13 @@ def say_recorded(
     elif trace is None:
         say("the command failed and left no trace")
     elif not quiet:
-        from raddle.text import duration_s
+        from raddle.text import elapsed_s, many, size
 
+        calls = sum(kind["calls"] for kind in trace["collectives"])
         say(
-            f"wrote {out}: {trace['ranks']} ranks on {trace['hosts']} hosts, "
-            f"{trace['messages']} messages of {trace['bytes']} bytes, "
-            f"{trace['collectives']} collectives in {duration_s(trace['time_ns'] / 1e9)}"
+            f"wrote {out}: {elapsed_s(trace['duration_s'])} of {many(trace['ranks'], 'rank')} on "
+            f"{many(len(trace['hosts']), 'host')}, {many(trace['messages'], 'message')} "
+            f"({size(trace['bytes'])}), {many(calls, 'call')} of collectives"
         )
 
 
