@@ -146,8 +146,7 @@ def test_a_program_that_breaks_off_leaves_what_it_has(
     mpi: str, how: str, status: int, programs: Path, tmp_path: Path
 ) -> None:
     path, program = tmp_path / "a.trace.parquet", programs / f"ends-{mpi}"
-    launch = (*LAUNCH[mpi], "-np", "2", program, how)
-    done = run_raddle("--out", path, "--", *launch)
+    done = run_raddle("--out", path, "--", *LAUNCH[mpi], "-np", "2", program, how)
     assert done.returncode == status, done.stdout + done.stderr
     assert "left no trace" in done.stderr
     assert [*tmp_path.iterdir()] == []
@@ -208,6 +207,7 @@ def test_a_trace_of_a_lab_has_its_hosts_and_fabric(
     done = lab.run("mpirun", *words, programs / f"messages-{mpi}", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     metadata = pq.read_metadata(path).metadata
+    assert metadata is not None
     assert json.loads(metadata[b"raddle.hosts"]) == ["h1", "h2", "h3"]
     assert json.loads(metadata[b"raddle.placement"]) == [0, 1, 1, 2]
     fabric = metadata[b"raddle.fabric"].decode()
