@@ -202,7 +202,7 @@ class ReplaySchedule:
 
     @property
     def messages(self) -> int:
-        """Messages of the program, without those of collectives."""
+        """Messages of the program between hosts, without those of collectives."""
     @property
     def parcels(self) -> int:
         """What is issued instead: messages and joined messages."""

@@ -264,7 +264,7 @@ impl Replay {
 
 #[pymethods]
 impl ReplaySchedule {
-    /// Messages of the program, without those of collectives.
+    /// Messages of the program between hosts, without those of collectives.
     #[getter]
     fn messages(&self) -> u64 {
         self.scheduled.messages

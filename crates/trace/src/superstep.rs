@@ -7,8 +7,8 @@ use crate::{
 
 /// The messages of a trace by superstep.
 ///
-/// A rank's superstep is what it sends until it waits for others: in a wait, a blocking receive or a collective. What a
-/// collective that was told as messages sends is left out. Superstep k
+/// A rank's superstep is what it sends until a call keeps it: a wait, a collective, or a blocking receive or send, which is
+/// the superstep's last. What a collective that was told as messages sends is left out. Superstep k
 /// of the trace is the k-th superstep with messages of every rank; in a program in lock step these are the same one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supersteps {
@@ -21,13 +21,14 @@ pub struct Supersteps {
 }
 
 impl Action {
-    /// Whether a rank does not go on before others have done something: a superstep's end.
+    /// Whether the call keeps its rank until something is complete: the end of a superstep.
     #[must_use]
-    pub const fn waits(&self) -> bool {
+    pub const fn ends_superstep(&self) -> bool {
         match self {
             Self::Wait { .. } | Self::End => true,
-            Self::Receive { request, .. } | Self::Collective { request, .. } => request.is_none(),
-            Self::Send { .. } => false,
+            Self::Send { request, .. }
+            | Self::Receive { request, .. }
+            | Self::Collective { request, .. } => request.is_none(),
         }
     }
 }
@@ -48,20 +49,18 @@ impl Supersteps {
                 }
             };
             for (event, call) in events.iter().enumerate() {
-                if let Action::Send { message, .. } = &call.action {
-                    let Some(index) = pairing.message(rank, event) else {
-                        continue;
-                    };
-                    if message.is_collective() {
-                        continue;
-                    }
+                if let Action::Send { message, .. } = &call.action
+                    && !message.is_collective()
+                    && let Some(index) = pairing.message(rank, event)
+                {
                     step_of[index as usize] = Some(step);
                     if sizes.len() <= step {
                         sizes.push(0);
                     }
                     sizes[step] += 1;
                     count += 1;
-                } else if call.action.waits() {
+                }
+                if call.action.ends_superstep() {
                     close(&mut step, &mut count);
                 }
             }

@@ -13,7 +13,7 @@ use raddle_workload::collective::{self, Script};
 const LONG_ALLREDUCE: u64 = 10_000;
 
 /// The trace with every collective as blocking sends and receives of its algorithm, followed by an empty wait that has its
-/// time. A nonblocking one runs where it is waited for. Algorithms are those of [`raddle_workload::collective`]; where members
+/// time. A nonblocking one runs where it is waited for; the call that starts it counts as computing. Algorithms are those of [`raddle_workload::collective`]; where members
 /// give different numbers of bytes, all give the mean. Each operation has a tag of its own, below
 /// [`raddle_trace::NEIGHBOUR_TAG`].
 ///
@@ -36,7 +36,12 @@ pub fn expand(trace: &Trace) -> Result<Trace, TraceError> {
         ranks: ranks
             .map(|(rank, events)| expander.rank(rank, events))
             .collect(),
-        ..trace.clone()
+        placement: trace.placement.clone(),
+        hosts: trace.hosts.clone(),
+        communicators: trace.communicators.clone(),
+        fabric: trace.fabric.clone(),
+        program: trace.program.clone(),
+        mpi: trace.mpi.clone(),
     })
 }
 
@@ -68,7 +73,6 @@ impl Expander<'_> {
                     match (request, operation) {
                         (Some(request), Some(operation)) => {
                             open.insert(*request, operation);
-                            made.push(wait(at, Box::default()));
                         }
                         (None, Some(operation)) => {
                             self.operation(rank, operation, at.start_ns, &mut made);

@@ -1,6 +1,7 @@
 //! The parcels of all supersteps of a trace.
 
 use raddle_schedule::{Message, MessageSet, Placement, Scope, Settings, schedule};
+use raddle_trace::Transfer;
 
 use super::{Prepared, ReplayError};
 
@@ -15,7 +16,7 @@ pub(super) struct PlannedParcel {
     end: u32,
 }
 
-/// Every superstep's schedule. Making it is the work that scheduling costs; a replay only looks it up.
+/// Every superstep's schedule. Messages inside a host are in none: they leave when the program sends them. Making it is the work that scheduling costs; a replay only looks it up.
 #[derive(Debug)]
 pub struct Plan {
     /// By (issuer, superstep, issue).
@@ -25,6 +26,8 @@ pub struct Plan {
     /// Messages, by their index in the trace.
     parts: Vec<u32>,
     joined: u64,
+    /// Of each rank.
+    hosts: Vec<u32>,
 }
 
 impl Plan {
@@ -44,18 +47,21 @@ impl Plan {
         let supersteps = &prepared.supersteps;
         let mut made: Vec<(u32, PlannedParcel)> = Vec::new();
         let mut parts = Vec::new();
-        let mut messages = Vec::new();
+        let (mut indexes, mut messages) = (Vec::new(), Vec::new());
         for superstep in 0..supersteps.len() {
-            let indexes = supersteps.messages(superstep);
+            indexes.clear();
             messages.clear();
-            messages.extend(indexes.iter().map(|&index| {
+            for &index in supersteps.messages(superstep) {
                 let message = &prepared.pairing.messages()[index as usize];
-                Message {
-                    source: message.source,
-                    target: message.target,
-                    bytes: message.bytes,
+                if is_remote(hosts, message) {
+                    indexes.push(index);
+                    messages.push(Message {
+                        source: message.source,
+                        target: message.target,
+                        bytes: message.bytes,
+                    });
                 }
-            }));
+            }
             let plan = schedule(&MessageSet::new(&messages, &placement)?, settings);
             for parcel in plan.parcels() {
                 let begin = parts.len() as u32;
@@ -84,6 +90,7 @@ impl Plan {
             first,
             parts,
             joined,
+            hosts: hosts.to_vec(),
         })
     }
 
@@ -105,6 +112,11 @@ impl Plan {
         self.parcels.is_empty()
     }
 
+    /// Whether a message of a superstep is in the plan.
+    pub(super) fn has(&self, message: &Transfer) -> bool {
+        is_remote(&self.hosts, message)
+    }
+
     /// What a rank issues, in order, superstep after superstep.
     pub(super) fn of(&self, rank: u32) -> &[PlannedParcel] {
         let rank = rank as usize;
@@ -115,4 +127,9 @@ impl Plan {
     pub(super) fn parts(&self, parcel: &PlannedParcel) -> &[u32] {
         &self.parts[parcel.begin as usize..parcel.end as usize]
     }
+}
+
+/// Whether a message goes from one host to another.
+pub(super) fn is_remote(hosts: &[u32], message: &Transfer) -> bool {
+    hosts[message.source as usize] != hosts[message.target as usize]
 }

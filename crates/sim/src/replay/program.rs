@@ -50,7 +50,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Puts a trace together with the plan of its supersteps; without plan every message leaves when the program sends it.
+    /// Puts a trace together with the plan of its supersteps; what is in no plan leaves when the program sends it.
     #[must_use]
     pub fn new(prepared: &Prepared, plan: Option<&Plan>, costs: &ReplayCosts) -> Self {
         let mut program = Self {
@@ -72,7 +72,6 @@ impl Program {
                 requests: BTreeMap::new(),
                 parcel_of: BTreeMap::new(),
                 batch: 0,
-                blocking: Vec::new(),
             };
             writer.rank(prepared, events);
             program.first.push(program.steps.len());
@@ -138,8 +137,6 @@ struct Writer<'a> {
     parcel_of: BTreeMap<u32, u32>,
     /// Messages of the superstep that wait for its end.
     batch: u32,
-    /// Those of them whose sender waits.
-    blocking: Vec<u32>,
 }
 
 impl Writer<'_> {
@@ -152,7 +149,7 @@ impl Writer<'_> {
                 self.program.steps.push(Step::Compute(span));
             }
             end_ns = end_ns.max(event.at.end_ns);
-            if event.action.waits() {
+            if event.action.ends_superstep() && !matches!(event.action, Action::Send { .. }) {
                 self.flush();
             }
             let message = prepared.pairing.message(self.rank, index);
@@ -194,19 +191,17 @@ impl Writer<'_> {
         if let Some(request) = request {
             self.requests.insert(request, Started::Sent(message));
         }
-        if self.plan.is_some() && !collective {
+        let transfer = *self.program.message(message);
+        if !collective && self.plan.is_some_and(|plan| plan.has(&transfer)) {
             self.batch += 1;
-            if request.is_none() {
-                self.blocking.push(message);
-            }
-            return;
+        } else {
+            self.issue(transfer.target, transfer.bytes.0, &[message]);
         }
-        let &Transfer { target, bytes, .. } = self.program.message(message);
-        self.issue(target, bytes.0, &[message]);
-        if request.is_none()
-            && let Some(ticket) = self.sent(message)
-        {
-            self.wait([ticket]);
+        if request.is_none() {
+            self.flush();
+            if let Some(ticket) = self.sent(message) {
+                self.wait([ticket]);
+            }
         }
     }
 
@@ -240,9 +235,6 @@ impl Writer<'_> {
             self.issue(parcel.receiver, parcel.bytes, parts);
             self.batch -= parts.len() as u32;
         }
-        let blocking = std::mem::take(&mut self.blocking);
-        let tickets: Vec<u32> = blocking.into_iter().filter_map(|m| self.sent(m)).collect();
-        self.wait(tickets);
     }
 
     fn wait(&mut self, tickets: impl IntoIterator<Item = u32>) {

@@ -8,7 +8,8 @@ use raddle_trace::Trace;
 use raddle_units::NodeId;
 
 use super::{
-    Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, ReplayTime, replay,
+    Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, ReplayTime,
+    plan::is_remote, replay,
 };
 use crate::{Network, Progress, Semantics};
 
@@ -26,7 +27,7 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Scheduled {
     program: Program,
-    /// Messages of the program, without those of collectives.
+    /// Messages of the program between hosts, without those of collectives.
     pub messages: u64,
     /// What is issued instead: messages and joined messages.
     pub parcels: u64,
@@ -85,11 +86,12 @@ impl Session {
     /// The program with the messages of a plan.
     #[must_use]
     pub fn scheduled(&self, plan: Option<&Plan>) -> Scheduled {
+        let all = self.prepared.pairing.messages();
         let supersteps = &self.prepared.supersteps;
-        let steps = 0..supersteps.len();
-        let messages = steps
-            .map(|step| supersteps.messages(step).len() as u64)
-            .sum();
+        let messages = (0..supersteps.len())
+            .flat_map(|step| supersteps.messages(step))
+            .filter(|&&message| is_remote(&self.hosts, &all[message as usize]))
+            .count() as u64;
         Scheduled {
             program: Program::new(&self.prepared, plan, &self.settings.costs),
             messages,
