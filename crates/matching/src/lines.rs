@@ -28,6 +28,10 @@ struct Line {
     mixed: bool,
     /// In this superstep.
     window: Option<Window>,
+    /// Parts in this superstep.
+    count: u32,
+    /// There was more than one in the superstep before.
+    joins: bool,
 }
 
 /// All lines of a process. A line has the number of its target, or of its target's leader.
@@ -110,8 +114,8 @@ impl Lines {
         bytes < self.join.alone.0 && alone <= self.join.limit().0 && u32::try_from(alone).is_ok()
     }
 
-    /// Appends a part for another process. It leaves at once if it is the first to its line in this superstep, or stays
-    /// inside the node.
+    /// Appends a part for another process. It leaves at once if it stays inside the node, or is the first to its line in
+    /// this superstep; unless the superstep before had several: then others will follow, and wait with it.
     pub(crate) fn push(
         &mut self,
         head: &PartHead,
@@ -135,10 +139,17 @@ impl Lines {
         let line = &mut self.lines[number as usize];
         let first = line.window.is_none();
         let [sent, heard] = self.degrees.estimate();
-        let window = line
-            .window
-            .get_or_insert_with(|| Window::new(&self.join, sent, heard));
+        let window = line.window.get_or_insert_with(|| {
+            let mut window = Window::new(&self.join, sent, heard);
+            if line.joins {
+                // As if the first had left alone.
+                window.place(size);
+            }
+            window
+        });
         let place = window.place(size);
+        line.count += 1;
+        let alone = first && !line.joins;
         if first {
             let began = self.used.len() as u32;
             self.used.push((self.order[node as usize], began, number));
@@ -147,7 +158,7 @@ impl Lines {
             self.issue(number, statistics, out);
         }
         self.append(number, head, bytes, fill);
-        if first {
+        if alone {
             self.issue(number, statistics, out);
         }
     }
@@ -194,7 +205,9 @@ impl Lines {
         for index in 0..self.used.len() {
             let (_, _, number) = self.used[index];
             self.issue(number, statistics, out);
-            self.lines[number as usize].window = None;
+            let line = &mut self.lines[number as usize];
+            line.window = None;
+            line.joins = std::mem::take(&mut line.count) > 1;
         }
         self.used.clear();
         self.degrees.turn();

@@ -93,7 +93,15 @@ fn parcels_grow_and_leave_when_they_are_full() {
     assert!(log.parcels.is_empty());
     let statistics = zero.statistics();
     assert_eq!((statistics.parcels, statistics.parts), (3, 32));
-    // The window begins anew.
+    // The window begins anew, but the first is joined: it was not alone before.
+    for _ in 0..15 {
+        send(&mut zero, message(1, 256), &mut log);
+    }
+    assert_eq!(log.sent(), [(1, 14)]);
+    zero.flush(&mut log);
+    send(&mut zero, message(1, 256), &mut log);
+    zero.flush(&mut log);
+    assert_eq!(log.sent(), [(1, 1), (1, 1)]);
     send(&mut zero, message(1, 256), &mut log);
     assert_eq!(log.sent(), [(1, 1)]);
 }
