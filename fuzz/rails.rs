@@ -173,6 +173,10 @@ impl Stage {
         while let Some(event) = self.node.poll_event() {
             match event {
                 Event::Sent { .. } | Event::SendFailed { .. } => self.sends -= 1,
+                // A buffer is provided again, so that there are more than were granted.
+                Event::Received {
+                    token, target_port, ..
+                } if self.node.provide(target_port, token).is_ok() => {}
                 Event::Received { .. } | Event::Returned { .. } => self.buffers -= 1,
                 _ => {}
             }

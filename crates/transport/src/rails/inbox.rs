@@ -236,8 +236,8 @@ impl Inbox {
         cut: u64,
     ) -> Result<u32, Dropped> {
         let port = &mut self.ports[port];
-        // Every message from the next on to this one has a token or is to get one.
-        if ahead >= port.provided - port.delivered {
+        // Every message from the next on to this one was granted.
+        if ahead >= port.granted - port.delivered {
             return Err(Dropped::NoToken);
         }
         let (window, ahead) = (&mut self.streams[stream].window, ahead as usize);
@@ -246,6 +246,9 @@ impl Inbox {
         }
         if segment.length > port.longest {
             return Err(Dropped::TooLong);
+        }
+        if port.taken == port.granted {
+            return Err(Dropped::NoToken);
         }
         let token = port.tokens.pop_front().ok_or(Dropped::NoToken)?;
         port.taken += 1;
@@ -296,5 +299,69 @@ impl Inbox {
         let unused = self.ports.iter().flat_map(|port| &port.tokens).copied();
         events.extend(tokens.chain(unused).map(|token| Event::Returned { token }));
         *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn short(source_port: u16, sequence: u64) -> Segment {
+        Segment {
+            source_port,
+            target_port: 4,
+            payload: 8,
+            reserved: 0,
+            sequence,
+            length: 8,
+            offset: 0,
+        }
+    }
+
+    /// Tokens that the other node was not told of are not its to use.
+    #[test]
+    fn messages_beyond_the_grant_are_refused() {
+        let (mut inbox, mut events) = (Inbox::default(), VecDeque::new());
+        inbox.open(4, 8).unwrap();
+        assert_eq!(
+            inbox.take(&short(0, 0), 8, &mut events),
+            Err(Dropped::NoToken)
+        );
+        inbox.provide(4, 70).unwrap();
+        assert_eq!(inbox.take_grant().unwrap().1.messages, 1);
+        for token in 71..74 {
+            inbox.provide(4, token).unwrap();
+        }
+        let taken = inbox.take(&short(0, 0), 8, &mut events);
+        assert!(matches!(taken, Ok(Taken::New(Placement { token: 70, .. }))));
+        for segment in [short(0, 1), short(1, 0), short(1, 9)] {
+            assert_eq!(inbox.take(&segment, 8, &mut events), Err(Dropped::NoToken));
+        }
+        assert_eq!(inbox.take_grant().unwrap().1.messages, 4);
+        assert!(inbox.take_grant().is_none());
+        let taken = inbox.take(&short(1, 0), 8, &mut events);
+        assert!(matches!(taken, Ok(Taken::New(Placement { token: 71, .. }))));
+    }
+
+    /// Half of what was granted is used up before it is granted anew, and a lost grant is made again.
+    #[test]
+    fn grants_are_made_by_halves() {
+        let (mut inbox, mut events) = (Inbox::default(), VecDeque::new());
+        inbox.open(4, 8).unwrap();
+        for token in 0..4 {
+            inbox.provide(4, token).unwrap();
+        }
+        let (port, grant) = inbox.take_grant().unwrap();
+        assert_eq!((grant.port, grant.messages, grant.longest), (4, 4, 8));
+        let mut granted = Vec::new();
+        for sequence in 0..8 {
+            inbox.take(&short(0, sequence), 8, &mut events).unwrap();
+            inbox.provide(4, sequence).unwrap();
+            granted.extend(inbox.take_grant().map(|(_, grant)| grant.messages));
+        }
+        assert_eq!(granted, [6, 8, 10, 12]);
+        assert_eq!(events.len(), 8);
+        inbox.on_grant_lost(port);
+        assert_eq!(inbox.take_grant().unwrap().1.messages, 12);
     }
 }
