@@ -324,7 +324,7 @@ impl Connection {
     pub fn rails(&self) -> impl Iterator<Item = RailView> {
         self.rails.iter().map(|rail| RailView {
             status: rail.status(),
-            rate: rail.rate(),
+            rate: rail.rate().0,
             rtt: rail.rtt().smoothed(),
             in_flight: rail.in_flight(),
             sent: rail.bytes_sent(),
@@ -619,7 +619,8 @@ impl Connection {
             paths[rail] = self.rails[rail].path();
         }
         let unsent = self.outbox.unsent().max(1);
-        split::water_fill(unsent, self.config.segment.into(), &paths)[index] > 0
+        let paths = &paths[..self.rails.len()];
+        split::has_share(index, unsent, self.config.segment.into(), paths)
     }
 
     /// Binds the next message to rails. `None`: there is none, or it waits for the other node's state.

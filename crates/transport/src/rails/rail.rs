@@ -137,6 +137,9 @@ pub(super) struct Rail {
     control: Option<Control>,
     /// When the next data packet may leave.
     pace_at: Time,
+    rate: BitRate,
+    /// Bytes in flight that stand in no queue.
+    on_the_way: u64,
     /// Pieces bound to this rail.
     pub(super) assigned: VecDeque<Piece>,
     /// A hello is to be sent.
@@ -166,6 +169,8 @@ impl Rail {
             rtt: Rtt::default(),
             control: None,
             pace_at: now,
+            rate: BitRate(0),
+            on_the_way: 0,
             assigned: VecDeque::new(),
             hello: true,
             probe: false,
@@ -241,30 +246,28 @@ impl Rail {
     }
 
     /// The rail as the split sees it. What is in flight beyond the bandwidth-delay product stands in a queue.
-    pub(super) fn path(&self) -> Path {
-        let rate = BitRate(self.rate());
-        let on_the_way = rate.bytes_in(self.rtt.least()).0;
+    pub(super) const fn path(&self) -> Path {
         Path {
             latency: Span(self.rtt.least().0 / 2),
-            rate,
-            backlog: Bytes(self.sent.in_flight().saturating_sub(on_the_way)),
+            rate: self.rate,
+            backlog: Bytes(self.sent.in_flight().saturating_sub(self.on_the_way)),
         }
     }
 
-    /// Bit/s that congestion control allows: its rate, and its window once per round trip.
-    pub(super) fn rate(&self) -> u64 {
-        let Some(control) = &self.control else {
-            return 0;
-        };
-        let rate = control.flow.rate();
-        match control.window() {
-            u64::MAX => rate,
-            window => {
-                let bits_ps = u128::from(window) * 8_000_000_000_000;
-                let per_rtt = bits_ps / u128::from(self.rtt.smoothed().0.max(1));
-                u64::try_from(per_rtt).unwrap_or(u64::MAX).min(rate).max(1)
-            }
-        }
+    /// What congestion control allows: its rate, and its window once per round trip; 0 while the rail is down.
+    pub(super) const fn rate(&self) -> BitRate {
+        self.rate
+    }
+
+    /// Congestion control has changed its mind, or the round-trip time has.
+    fn measure(&mut self) {
+        self.rate = self.control.as_ref().map_or(BitRate(0), |control| {
+            let rate = control.flow.rate();
+            let bits = control.window() as f64 * 8.0;
+            let per_rtt = (bits / self.rtt.smoothed().as_secs_f64()) as u64;
+            BitRate(rate.min(per_rtt).max(1))
+        });
+        self.on_the_way = self.rate.bytes_in(self.rtt.least()).0;
     }
 
     // Receiving.
@@ -376,6 +379,7 @@ impl Rail {
             flow.on_ack(now, &signal, parameters, limits, timers);
         }
         self.find_lost(now, lost);
+        self.measure();
         Ok(change)
     }
 
@@ -479,6 +483,7 @@ impl Rail {
         if self.overdue_at(config) <= now {
             self.suspect(now, alone, lost);
         }
+        self.measure();
         Change::None
     }
 
@@ -506,6 +511,7 @@ impl Rail {
         self.timeouts = 0;
         self.release(lost);
         self.sent.give_up(now, lost);
+        self.measure();
     }
 
     /// Gives back the pieces that were bound to it.

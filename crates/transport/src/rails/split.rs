@@ -21,15 +21,51 @@ pub struct Path {
 /// Bits in a byte times picoseconds in a second: what bytes / (bit/s) is multiplied with.
 const BYTE_PS: f64 = 8e12;
 
-impl Path {
-    /// When the first bit of new bytes would arrive, in ps from now: L + q / B.
-    fn ready(&self) -> f64 {
-        self.latency.0 as f64 + self.backlog.0 as f64 * self.ps_per_byte()
+/// When bytes on a rail arrive, in ps from now: the line ready + bytes x per_byte, never on a rail without a rate.
+#[derive(Clone, Copy)]
+struct Line {
+    /// L + q / B: when the first bit would arrive.
+    ready: f64,
+    /// 1 / B.
+    per_byte: f64,
+}
+
+impl Line {
+    fn of(path: &Path) -> Self {
+        let per_byte = BYTE_PS / path.rate.0 as f64;
+        Self {
+            ready: path.latency.0 as f64 + path.backlog.0 as f64 * per_byte,
+            per_byte,
+        }
     }
 
-    fn ps_per_byte(&self) -> f64 {
-        BYTE_PS / self.rate.0 as f64
+    const NEVER: Self = Self {
+        ready: f64::INFINITY,
+        per_byte: f64::INFINITY,
+    };
+
+    fn end(&self, bytes: u64) -> f64 {
+        self.ready + bytes as f64 * self.per_byte
     }
+
+    fn bytes_until(&self, time: f64) -> f64 {
+        if self.ready >= time {
+            return 0.0;
+        }
+        (time - self.ready) / self.per_byte
+    }
+}
+
+/// The lines of all rails, and their number.
+fn lines(paths: &[Path]) -> ([Line; MAX_RAILS], usize) {
+    assert!(paths.len() <= MAX_RAILS);
+    let mut lines = [Line::NEVER; MAX_RAILS];
+    for (line, path) in lines.iter_mut().zip(paths) {
+        if path.rate.0 > 0 {
+            *line = Line::of(path);
+        }
+    }
+    (lines, paths.len())
 }
 
 /// Equal pieces of a message of `length` bytes, one for each of `rails` rails, in whole segments as far as they go: the first
@@ -60,74 +96,66 @@ pub fn equal(length: u64, segment: u64, rails: usize) -> Shares {
 /// # Panics
 /// When `segment` is 0 or there are more than [`MAX_RAILS`] paths.
 pub fn water_fill(length: u64, segment: u64, paths: &[Path]) -> Shares {
-    assert!(paths.len() <= MAX_RAILS && segment > 0);
-    let mut shares = [0; MAX_RAILS];
+    assert!(segment > 0);
+    let (lines, count) = lines(paths);
+    let lines = &lines[..count];
     let segments = length.div_ceil(segment);
-    if paths.iter().all(|path| path.rate.0 == 0) {
+    let level = level(segments * segment, lines);
+    let mut shares = [0; MAX_RAILS];
+    if level.is_infinite() {
         return shares;
     }
-    let level = level(segments as f64 * segment as f64, paths);
     let mut left = segments;
-    for (share, path) in shares.iter_mut().zip(paths) {
-        if path.rate.0 > 0 {
-            let bytes = ((level - path.ready()) / path.ps_per_byte()).max(0.0);
-            *share = ((bytes / segment as f64) as u64).min(left);
-            left -= *share;
-        }
+    for (share, line) in shares.iter_mut().zip(lines) {
+        *share = ((line.bytes_until(level) / segment as f64) as u64).min(left);
+        left -= *share;
     }
     for _ in 0..left {
-        let earliest = earliest(&shares, segment, paths);
-        shares[earliest] += 1;
+        let end = |index: usize| lines[index].end((shares[index] + 1) * segment);
+        let earliest = (0..count).min_by(|a, b| end(*a).total_cmp(&end(*b)));
+        shares[earliest.expect("some rail has a rate")] += 1;
     }
     for share in &mut shares {
         *share *= segment;
     }
-    shorten(&mut shares, segments * segment - length, segment, paths);
+    shorten(&mut shares, segments * segment - length, segment, lines);
     shares
 }
 
-/// T: when all rails end that carry a part of `bytes`, in ps from now.
-fn level(bytes: f64, paths: &[Path]) -> f64 {
-    let mut order = [0; MAX_RAILS];
-    let mut count = 0;
-    for (index, path) in paths.iter().enumerate() {
-        if path.rate.0 > 0 {
-            order[count] = index;
-            count += 1;
-        }
-    }
-    let order = &mut order[..count];
-    order.sort_unstable_by(|a, b| paths[*a].ready().total_cmp(&paths[*b].ready()));
+/// Whether rail number `rail` has a part of the split that [`water_fill`] makes: most often told without making it.
+///
+/// # Panics
+/// As [`water_fill`], and when there is no such rail.
+pub fn has_share(rail: usize, length: u64, segment: u64, paths: &[Path]) -> bool {
+    let (lines, count) = lines(paths);
+    let level = level(length, &lines[..count]);
+    let share = lines[rail].bytes_until(level);
+    share >= segment as f64 || water_fill(length, segment, paths)[rail] > 0
+}
+
+/// T: when all rails end that carry a part of `bytes`, in ps from now; infinite where no rail has a rate.
+fn level(bytes: u64, lines: &[Line]) -> f64 {
+    let mut order = [Line::NEVER; MAX_RAILS];
+    let order = &mut order[..lines.len()];
+    order.copy_from_slice(lines);
+    order.sort_unstable_by(|a, b| a.ready.total_cmp(&b.ready));
     let (mut rates, mut weighted, mut level) = (0.0, 0.0, f64::INFINITY);
-    for index in order {
-        let (ready, rate) = (paths[*index].ready(), 1.0 / paths[*index].ps_per_byte());
-        if ready >= level {
+    for line in order {
+        if line.ready >= level {
             break;
         }
+        let rate = 1.0 / line.per_byte;
         rates += rate;
-        weighted += rate * ready;
-        level = (bytes + weighted) / rates;
+        weighted += rate * line.ready;
+        level = (bytes as f64 + weighted) / rates;
     }
     level
 }
 
-/// The rail that would end first with one more segment; shares are in segments here.
-fn earliest(shares: &Shares, segment: u64, paths: &[Path]) -> usize {
-    let end = |index: usize| {
-        let bytes = (shares[index] + 1) * segment;
-        paths[index].ready() + bytes as f64 * paths[index].ps_per_byte()
-    };
-    (0..paths.len())
-        .filter(|index| paths[*index].rate.0 > 0)
-        .min_by(|a, b| end(*a).total_cmp(&end(*b)))
-        .expect("some rail has a rate")
-}
-
 /// The message's last segment is shorter by `missing`: the rail that ends last has it.
-fn shorten(shares: &mut Shares, missing: u64, segment: u64, paths: &[Path]) {
-    let end =
-        |index: usize| paths[index].ready() + shares[index] as f64 * paths[index].ps_per_byte();
-    let last = (0..paths.len())
+fn shorten(shares: &mut Shares, missing: u64, segment: u64, lines: &[Line]) {
+    let end = |index: usize| lines[index].end(shares[index]);
+    let last = (0..lines.len())
         .filter(|index| shares[*index] >= segment)
         .max_by(|a, b| end(*a).total_cmp(&end(*b)));
     if let Some(last) = last {
@@ -191,6 +219,10 @@ mod tests {
             let shares = water_fill(segments * segment, segment, &paths);
             assert_eq!(shares.iter().sum::<u64>(), segments * segment);
             assert!(shares.iter().all(|share| share % segment == 0));
+            for rail in 0..paths.len() {
+                let told = has_share(rail, segments * segment, segment, &paths);
+                assert_eq!(told, shares[rail] > 0, "{shares:?} of {paths:?}");
+            }
             let (ours, least) = (
                 makespan(&shares, &paths),
                 best(segments, segment, &paths, &mut Vec::new()),
