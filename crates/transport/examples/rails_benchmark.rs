@@ -56,7 +56,10 @@ impl Pair {
     /// Both ends do what is due at `now`.
     fn step(&mut self, now: Time) {
         for at in [0, 1] {
-            while let Some((_, transmit)) = self.pipes[at].pop_front_if(|(due, _)| *due <= now) {
+            while let Some((due, transmit)) = self.pipes[at].front().copied()
+                && due <= now
+            {
+                self.pipes[at].pop_front();
                 self.arrive(at, now, &transmit);
             }
             let node = &mut self.nodes[at];
