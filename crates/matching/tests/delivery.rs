@@ -7,7 +7,8 @@ use std::{cell::RefCell, collections::BTreeMap};
 use proptest::{prelude::*, test_runner::TestRunner};
 use raddle_matching::Statistics;
 use world::{
-    Case, Kind, Sending, World, cases,
+    Sending, World,
+    cases::{Case, Kind, Op, cases},
     model::{Record, takes},
 };
 
@@ -15,7 +16,7 @@ use world::{
 #[test]
 fn random_programs() {
     let reached = RefCell::new(Statistics::default());
-    let mut runner = TestRunner::new(ProptestConfig::with_cases(250));
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(200));
     let run = runner.run(&cases(Kind::Any), |case| {
         let mut world = World::new(&case);
         world.run();
@@ -45,7 +46,7 @@ fn random_programs() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(250))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// Without wildcards the k-th receive of a source and tag gets the k-th message, whatever the delays are.
     #[test]
@@ -137,7 +138,7 @@ fn numbers(case: &Case, source: u32, to: (u32, u32, i32)) -> impl Iterator<Item 
     let sends = case.programs[source as usize]
         .iter()
         .filter_map(|op| match op {
-            world::Op::Send(message) => Some((message.to, message.context, message.tag)),
+            Op::Send(message) => Some((message.to, message.context, message.tag)),
             _ => None,
         });
     sends

@@ -1,0 +1,174 @@
+//! From the network to the program: the order of each pair, matching, and what is kept meanwhile.
+
+use raddle_schedule::parcel::PartHead;
+
+use super::Matcher;
+use crate::{
+    calls::{Actions, Fetch},
+    part::Content,
+    queues::{Body, Envelope, Message, Receive},
+    slab::Place,
+    store::cost,
+};
+
+impl Matcher {
+    /// A message came, perhaps before others of its pair.
+    pub(super) fn arrive(&mut self, head: &PartHead, content: Content<'_>, out: &mut impl Actions) {
+        let source = head.source;
+        if let Content::Bytes(bytes) = content {
+            self.take_room(source, bytes.len() as u64);
+        }
+        let mut next = self.peers[source as usize].expected;
+        if head.sequence != next {
+            let message = self.stored(head, content);
+            self.ahead.insert((source, head.sequence), message);
+            return;
+        }
+        self.pass(head, content, out);
+        loop {
+            next = next.wrapping_add(1);
+            let Some(message) = self.ahead.remove(&(source, next)) else {
+                break;
+            };
+            self.release(message, out);
+        }
+        self.peers[source as usize].expected = next;
+    }
+
+    /// Releases a message; its bytes are copied only if no receive waits for it.
+    fn pass(&mut self, head: &PartHead, content: Content<'_>, out: &mut impl Actions) {
+        if let Content::Bytes(bytes) = content {
+            let envelope = envelope(head, bytes.len() as u64);
+            match self.waiting_receive(&envelope) {
+                Some(receive) => self.deliver(receive, &envelope, bytes, out),
+                None => {
+                    let body = Body::Stored(self.store.copy(bytes));
+                    self.keep(Message { envelope, body });
+                }
+            }
+        } else {
+            let message = self.stored(head, content);
+            self.release(message, out);
+        }
+    }
+
+    /// Releases a message to the queues.
+    pub(super) fn release(&mut self, message: Message, out: &mut impl Actions) {
+        let envelope = message.envelope;
+        if let Body::Reference { key, .. } = message.body
+            && let Some(old) = self.references.remove(&(envelope.source, key))
+        {
+            self.set_aside(old, key, out);
+        }
+        match self.waiting_receive(&envelope) {
+            Some(receive) => self.complete(receive, message, out),
+            None => self.keep(message),
+        }
+    }
+
+    fn waiting_receive(&mut self, envelope: &Envelope) -> Option<Receive> {
+        let receive = self.queues.take_receive(envelope)?;
+        self.counts(envelope.context).waiting -= 1;
+        Some(receive)
+    }
+
+    fn keep(&mut self, message: Message) {
+        self.statistics.unexpected += 1;
+        let source = message.envelope.source;
+        let reference = match message.body {
+            Body::Reference { key, .. } => Some((source, key)),
+            Body::Stored(_) => None,
+        };
+        let place = self.queues.keep(message);
+        if let Some(reference) = reference {
+            self.references.insert(reference, place);
+        }
+    }
+
+    /// Another message of the same source has the key now.
+    fn set_aside(&mut self, old: Place, key: u32, out: &mut impl Actions) {
+        if let Some(message) = self.queues.kept_mut(old) {
+            let number = self.statistics.set_aside;
+            self.statistics.set_aside += 1;
+            message.body = Body::Reference {
+                key,
+                aside: Some(number),
+            };
+            out.set_aside(number, &message.envelope, key);
+        }
+    }
+
+    /// A receive gets a message that was kept.
+    pub(super) fn complete(&mut self, receive: Receive, message: Message, out: &mut impl Actions) {
+        let envelope = message.envelope;
+        match message.body {
+            Body::Stored(block) => {
+                self.deliver(receive, &envelope, block.bytes(), out);
+                self.store.give_back(block);
+            }
+            Body::Reference { key, aside } => {
+                self.counts(envelope.context).received += 1;
+                let from = aside.map_or(Fetch::Key(key), Fetch::Aside);
+                if aside.is_none() {
+                    self.references.remove(&(envelope.source, key));
+                }
+                out.fetch(receive.id, receive.capacity, &envelope, from);
+            }
+        }
+    }
+
+    /// A receive gets the bytes of a message, which leaves its source's room.
+    fn deliver(
+        &mut self,
+        receive: Receive,
+        envelope: &Envelope,
+        bytes: &[u8],
+        out: &mut impl Actions,
+    ) {
+        self.counts(envelope.context).received += 1;
+        let fits = usize::try_from(receive.capacity).unwrap_or(usize::MAX);
+        out.deliver(receive.id, envelope, &bytes[..bytes.len().min(fits)]);
+
+        let source = envelope.source;
+        self.statistics.kept_bytes -= cost(envelope.bytes);
+        let peer = &mut self.peers[source as usize];
+        let Some(freed) = peer.free(envelope.bytes, self.window) else {
+            return;
+        };
+        if source == self.rank {
+            peer.granted(freed, self.window);
+        } else {
+            self.lines.grant(source, freed, &mut self.statistics, out);
+        }
+    }
+
+    pub(super) fn take_room(&mut self, source: u32, bytes: u64) {
+        self.peers[source as usize].keep(bytes);
+        let statistics = &mut self.statistics;
+        statistics.kept_bytes += cost(bytes);
+        statistics.most_kept_bytes = statistics.most_kept_bytes.max(statistics.kept_bytes);
+    }
+
+    /// A message that can wait.
+    fn stored(&mut self, head: &PartHead, content: Content<'_>) -> Message {
+        match content {
+            Content::Bytes(bytes) => Message {
+                envelope: envelope(head, bytes.len() as u64),
+                body: Body::Stored(self.store.copy(bytes)),
+            },
+            Content::Reference { bytes, key } => Message {
+                envelope: envelope(head, bytes),
+                body: Body::Reference { key, aside: None },
+            },
+        }
+    }
+}
+
+pub(super) const fn envelope(head: &PartHead, bytes: u64) -> Envelope {
+    Envelope {
+        context: head.context,
+        source: head.source,
+        tag: head.tag,
+        bytes,
+    }
+}
