@@ -12,31 +12,25 @@ ratio does not hold.
 """
 
 import argparse
-import json
 import math
 import os
 import platform
 import re
-import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
-from threading import Timer
-from typing import Any, Self
+from typing import Any
 
-from pairs import FEWEST_PAIRS, Comparison, Verdict, compare
+from legs import MOST_TIMES, OUT, Judge, Leg, Sleeper, Times, alternate, say
+from pairs import FEWEST_PAIRS, Comparison, compare
 
-from raddle.errors import LabError
 from raddle.files import write_json
-from raddle.lab import Backend, Lab, LabSpec, Mode
-from raddle.lab.mpi import MpiRun, prepared
+from raddle.lab import Backend, Lab, LabSpec
 from raddle.lab.tools import mpi_library, switch_program
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,118 +56,11 @@ LEAST_ELSEWHERE = 0.97
 DISABLED = {"RADDLE_DISABLE": "1"}
 PARTS = ("small", "long", "foam")
 FOAM_ENVIRONMENT = {"WM_PROJECT_DIR": "/usr/share/openfoam"}
-PATIENCE_S = 600
-OUT = ROOT / "out"
 RESIDUALS = re.compile(r"Time =|.*(Solving for|Courant|continuity errors)")
 """Lines of an icoFoam log that the solution decides, and not the clock."""
 
-MOST_TIMES = 6
-"""Most pairs, in multiples of what is asked for."""
-
 LONG_TIMES = 3
 """Pairs of the size that offload leaves alone, likewise."""
-
-Times = dict[int, float]
-Judge = Callable[[list[dict[str, Times]]], list[Comparison]]
-Start = Callable[[], AbstractContextManager[Mapping[str, Callable[[], Times]]]]
-
-
-@dataclass(frozen=True)
-class Leg:
-    """One side of a comparison: a program of MPI, and how it is run."""
-
-    lab: Lab
-    hosts: int
-    mpi_args: str = ""
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-    @contextmanager
-    def command(self, words: list[str]) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """The command that runs a program so, and its environment."""
-        run = MpiRun(
-            hosts=self.lab.topology.hosts[: self.hosts],
-            ppn=(1,) * self.hosts,
-            backend=self.lab.backend,
-            program=tuple(words),
-            mode=Mode.NODE,
-            mpi_args=tuple(self.mpi_args.split()),
-        )
-        with prepared(self.lab, run) as (command, environment):
-            yield command, {**environment, **FOAM_ENVIRONMENT, **self.variables}
-
-    def run(self, words: list[str]) -> tuple[str, float]:
-        """What a program prints under MPI, and how long mpirun took in seconds."""
-        with self.command(words) as (command, environment):
-            begun = time.monotonic()
-            done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, check=False,
-                timeout=PATIENCE_S,
-            )  # fmt: skip
-            seconds = time.monotonic() - begun
-        if done.returncode != 0:
-            msg = f"{' '.join(command)}\n{done.stdout[-500:]}{done.stderr[-1500:]}"
-            raise LabError(msg)
-        return done.stdout, seconds
-
-
-class Sleeper:
-    """An Allreduce program that measures when it is given a turn, and sleeps in between."""
-
-    def __init__(self, leg: Leg, program: Path, iterations: int, sizes: tuple[int, ...]) -> None:
-        """Name what runs; it starts when the context is entered."""
-        self.leg, self.sizes = leg, sizes
-        self.fifo = OUT / f"turn-{secrets.token_hex(4)}"
-        self.words = [str(program), "-n", str(iterations), "-t", str(self.fifo)]
-        self.words += map(str, sizes)
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        with ExitStack() as stack:
-            os.mkfifo(self.fifo)
-            stack.callback(self.fifo.unlink)
-            # Open for both, so that neither side waits for the other nor sees an end.
-            self.pipe = os.open(self.fifo, os.O_RDWR)
-            stack.callback(os.close, self.pipe)
-            command, environment = stack.enter_context(self.leg.command(self.words))
-            self.said = stack.enter_context(tempfile.TemporaryFile("w+"))
-            self.process = subprocess.Popen(
-                command, env=environment, stdout=subprocess.PIPE, stderr=self.said, text=True
-            )
-            stack.callback(self._end)
-            self.stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Let it end."""
-        self.stack.close()
-
-    def _end(self) -> None:
-        os.write(self.pipe, b"q" * self.leg.hosts)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.terminate()
-            self.process.wait()
-
-    def turn(self) -> Times:
-        """Median of an Allreduce in us, by size."""
-        os.write(self.pipe, b"." * self.leg.hosts)
-        times: Times = {}
-        limit = Timer(PATIENCE_S, self.process.terminate)
-        limit.start()
-        try:
-            while len(times) < len(self.sizes):
-                line = self.process.stdout.readline() if self.process.stdout else ""
-                if not line:
-                    self.said.seek(0)
-                    msg = f"{' '.join(self.words)} ended early:\n{self.said.read()[-1500:]}"
-                    raise LabError(msg)
-                if line.startswith("{"):
-                    row = json.loads(line)
-                    times[row["bytes"]] = row["median_us"]
-        finally:
-            limit.cancel()
-        return times
 
 
 @dataclass(frozen=True)
@@ -237,7 +124,7 @@ class Bench:
 
         def leg(lab: Lab) -> Callable[[], Times]:
             def run() -> Times:
-                log, seconds = Leg(lab, hosts).run(words)
+                log, seconds = Leg(lab, hosts, variables=FOAM_ENVIRONMENT).run(words)
                 logs.add("\n".join(filter(RESIDUALS.match, log.splitlines())))
                 return {0: seconds}
 
@@ -283,27 +170,6 @@ class Bench:
         return alternate(what, self.pairs, start, TURNS, judge)
 
 
-def alternate(what: str, pairs: int, start: Start, together: int, judge: Judge) -> list[Comparison]:
-    """Let all legs measure in turns, every second time the other way round, until it is clear.
-
-    `start` gives the legs, anew for every `together` rounds.
-    """
-    rounds: list[dict[str, Times]] = []
-    while True:
-        with start() as legs:
-            for _ in range(together):
-                names = list(legs)[:: 1 if len(rounds) % 2 == 0 else -1]
-                rounds.append({name: legs[name]() for name in names})
-                told = ", ".join(f"{name} {median(rounds[-1][name].values()):.4g}" for name in legs)
-                say(f"{what}: {len(rounds)}: {told}")
-        if len(rounds) < pairs:
-            continue
-        found = judge(rounds)
-        unclear = any(c.fails and c.verdict is Verdict.NOT_MEASURED for c in found)
-        if not unclear or len(rounds) >= MOST_TIMES * pairs:
-            return found
-
-
 def ratio_of(what: str, at_least: float, key: int) -> Judge:
     """Judge one ratio: legs `plain` and `offload`, what they say under `key`."""
 
@@ -316,11 +182,6 @@ def ratio_of(what: str, at_least: float, key: int) -> Judge:
 def force(algorithm: int) -> str:
     """Words for mpirun that force an Allreduce algorithm."""
     return f"--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm {algorithm}"
-
-
-def say(text: str) -> None:
-    """Talk on stderr; figures go to stdout."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> int:
