@@ -10,7 +10,9 @@ from raddle import _core
 from raddle.cli.app import app
 from raddle.errors import TraceError
 from raddle.replay import Settings, replay
+from raddle.trace import describe
 
+DATA = Path(__file__).parent.parent / "data" / "traces"
 FABRIC = """kind = "leaf-spine"
 leaves = 2
 spines = 2
@@ -68,6 +70,25 @@ def test_the_same_replay_gives_the_same(trace: Path) -> None:
         for row in summary["schedules"].values():
             row.pop("schedule_s")
     assert one == two
+
+
+def test_a_recorded_program_is_replayed_on_another_map(map_file: Path) -> None:
+    """LAMMPS on 8 ranks: its compute gaps are kept, its collectives become messages."""
+    settings = Settings(seeds=1, fabric=map_file, placement="blocks:2", gap_share=0.0)
+    summary = replay(DATA / "melt.trace.parquet", ["both"], settings)
+    row = summary["schedules"]["none"]
+    found = describe(DATA / "melt.trace.parquet")
+    computing = (1 - found["mpi_share"]) * found["duration_s"]
+    assert computing < row["time_s"] < found["duration_s"]
+    assert row["messages"] < found["messages"] < row["network_messages"]
+
+
+@pytest.mark.parametrize("name", ["stencil", "sweep"])
+def test_a_trace_carries_its_map(name: str) -> None:
+    """Nothing but the trace is needed."""
+    row = replay(DATA / f"{name}.trace.parquet", ["none"], Settings(seeds=1))
+    found = describe(DATA / f"{name}.trace.parquet")
+    assert row["schedules"]["none"]["network_messages"] == found["messages_between_hosts"]
 
 
 def test_costs_and_placement_matter(trace: Path, map_file: Path) -> None:

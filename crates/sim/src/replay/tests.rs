@@ -395,6 +395,52 @@ fn the_simulator_replays_every_schedule_and_the_same_each_time() {
     assert!(messages[2] < messages[0] && messages[3] < messages[0]);
 }
 
+/// All receives are waited for, so a rank that comes to its end has every message; between hosts each parcel travels once.
+#[test]
+fn every_application_comes_to_its_end_with_every_schedule() {
+    for application in Application::ALL {
+        let generate = Generate {
+            application,
+            sizes: Sizes::Small,
+            ranks: 24,
+            per_host: 6,
+            exchanges: 2,
+            gap: Span::from_us(10),
+            seed: 5,
+        };
+        let trace = generate.trace().unwrap();
+        let prepared = Prepared::new(&trace).unwrap();
+        let hosts: Vec<NodeId> = trace.placement.iter().map(|&host| NodeId(host)).collect();
+        let remote = |m: &&raddle_trace::Transfer| {
+            trace.placement[m.source as usize] != trace.placement[m.target as usize]
+        };
+        let remote = prepared.pairing.messages().iter().filter(remote).count();
+        for variant in Variant::ALL {
+            for scope in [Scope::Pair, Scope::Process] {
+                let join = Join {
+                    scope,
+                    ..Join::default()
+                };
+                let schedule = Settings {
+                    variant,
+                    join,
+                    ..Settings::default()
+                };
+                let plan = Plan::new(&prepared, &trace.placement, &schedule).unwrap();
+                assert!(plan.len() <= remote);
+                assert_eq!(plan.len() == remote, plan.joined() == 0);
+                let settings = settings();
+                let program = Program::new(&prepared, Some(&plan), &settings.costs);
+                let mut machine = Machine::new(&program, &hosts, &settings).unwrap();
+                let sent = drive_ideal(&mut machine, NETWORK, u64::MAX, |_, _| {});
+                assert_eq!(sent, plan.len() as u64);
+                let last = machine.ends().unwrap().into_iter().max().unwrap();
+                assert!(last.0 > 20_000_000, "two gaps of 10 us: {last:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn placements_are_told_by_name() {
     let trace = ring(6, 1, 2, 1);
