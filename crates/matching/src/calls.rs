@@ -7,16 +7,16 @@ use crate::{parcel::Parcel, queues::Envelope, slab::Place};
 /// What a [`Matcher`](crate::Matcher) lets its driver do, at once or as soon as the call is over; the matcher is never
 /// called from inside.
 pub trait Actions {
-    /// Send a parcel to a rank on the shadow channel, which keeps the order of what is sent to one rank. The buffer comes
-    /// back by [`Matcher::recycle`](crate::Matcher::recycle) when it was sent.
+    /// Send a parcel to a rank on the shadow channel, which keeps the order of what is sent to one rank. The buffer
+    /// comes back by [`Matcher::recycle`](crate::Matcher::recycle) when it was sent.
     fn send(&mut self, to: u32, parcel: Parcel);
     /// This receive is complete: `bytes` are those that fit into it. It is truncated if `message` has more.
     fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]);
     /// This receive has a message that is with its sender: get it into the receive's buffer, where there is room for
     /// `capacity` bytes. What is fetched and set aside of one source and key is received in the order of these calls.
     fn fetch(&mut self, receive: u64, capacity: u64, message: &Envelope, from: Fetch);
-    /// Get a message that nobody has asked for yet into memory of the driver's, under the number `aside`: its sender uses
-    /// its key again.
+    /// Get a message that nobody has asked for yet into memory of the driver's, under the number `aside`: its sender
+    /// uses its key again.
     fn set_aside(&mut self, aside: u64, message: &Envelope, key: u32);
 }
 

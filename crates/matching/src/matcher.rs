@@ -245,8 +245,8 @@ impl Matcher {
         self.lines.longest()
     }
 
-    /// What a rank keeps for each other at most, in bytes of window: a message counts 128 B and its length, rounded up to
-    /// a power of two of at least 32.
+    /// What a rank keeps for each other at most, in bytes of window: a message counts 128 B and its length, rounded up
+    /// to a power of two of at least 32.
     #[must_use]
     pub const fn window(&self) -> u64 {
         self.window

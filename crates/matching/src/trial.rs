@@ -72,8 +72,8 @@ impl Vote {
 /// The trial of one communicator at one of its ranks; all ranks decide the same, since they see the same sums.
 ///
 /// Before each blocking collective of the communicator call [`Self::collective`]. If it says so, add up the ranks' votes
-/// and call [`Self::decide`]: from there on messages go the way that it gives. It changes the way only when no message is
-/// under way and no receive waits, counted over both ways.
+/// and call [`Self::decide`]: from there on messages go the way that it gives. It changes the way only when no message
+/// is under way and no receive waits, counted over both ways.
 #[derive(Debug, Clone)]
 pub struct Trial {
     way: Way,
@@ -133,7 +133,8 @@ impl Trial {
         self.collectives >= self.least
     }
 
-    /// This rank's vote: counts of the communicator over both ways, statistics of the matcher, time since the last point.
+    /// This rank's vote: counts of the communicator over both ways, statistics of the matcher, time since the last
+    /// point.
     pub fn vote(&mut self, counts: &Counts, statistics: &Statistics, elapsed: Span) -> Vote {
         let seen = std::mem::replace(&mut self.seen, *statistics);
         Vote {

@@ -1,4 +1,5 @@
-//! Parcels that are well formed and say anything: the corpus of the fuzz target `matching` with damage, and generated ones.
+//! Parcels that are well formed and say anything: the corpus of the fuzz target `matching` with damage, and
+//! generated ones.
 
 use proptest::{collection::vec, prelude::*};
 use raddle_schedule::parcel::{ParcelWriter, PartHead};
