@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from mpi_lab import HERE, LIBRARIES, TestLab, lab_up, missing, needs, totals
+from raddle import _core
 
 pytestmark = [pytest.mark.scale, needs("openmpi")]
 
@@ -31,6 +32,9 @@ that Open MPI 4.1 can make between hosts (51 tests of test_win and test_util_syn
 
 CRASHES = {"openmpi": (), "mpich": ("-x", "testSplitTypeShared")}
 """MPICH 4.0 dies of MPI_Comm_split_type on an intercommunicator, without Raddle too."""
+
+MESSAGES = ("-i", "test_p2p|test_request|test_status", "-e", "|".join(LEFT_OUT))
+"""Tests of messages between two ranks, and of requests."""
 
 VERDICT = re.compile(r"^(test\w+ \([\w.]+\)).* \.\.\. .*?(ok|skipped|FAIL|ERROR|expected failure)")
 
@@ -79,6 +83,25 @@ def verdicts(folder: Path, ranks: int) -> list[dict[str, str]]:
     return found
 
 
+def run(
+    lab: TestLab, suite: Path, mpi: str, ranks: int, folder: Path, options: tuple[str, ...],
+    tests: tuple[str, ...], **variables: str,
+) -> list[dict[str, str]]:  # fmt: skip
+    """Run tests on so many hosts, with options for `raddle lab mpirun`; per rank, the verdicts."""
+    folder.mkdir()
+    words: list[str | Path] = ["--mpi", mpi, "--hosts", str(ranks), "--", HERE / "mpi4py_rank.sh"]
+    program = [
+        suite / f"env-{mpi}" / "bin" / "python",
+        suite / f"mpi4py-{VERSION}" / "test" / "main.py",
+    ]
+    done = lab.run(
+        "mpirun", *options, *words, folder, *program, "-v", *tests, timeout=900, **variables
+    )
+    found = verdicts(folder, ranks)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return found
+
+
 @pytest.mark.parametrize(
     ("mpi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("openmpi", 4), ("mpich", 2)]
 )
@@ -88,25 +111,34 @@ def test_the_same_passes_and_skips(
     if missing(mpi):
         pytest.skip(missing(mpi))
     report = tmp_path / "report.json"
-    words: list[str | Path] = ["--mpi", mpi, "--hosts", str(ranks), "--", HERE / "mpi4py_rank.sh"]
-    tests = [
-        suite / f"env-{mpi}" / "bin" / "python",
-        suite / f"mpi4py-{VERSION}" / "test" / "main.py",
-    ]
-    options = ["-v", "-e", "|".join(LEFT_OUT), *CRASHES[mpi]]
     found = {}
     for offload in ("off", "sockets"):
-        folder = tmp_path / offload
-        folder.mkdir()
-        done = lab.run(
-            "mpirun", "--offload", offload, *words, folder, *tests, *options, timeout=900,
-            RADDLE_OFFLOAD="always", RADDLE_REPORT=str(report),
-        )  # fmt: skip
-        found[offload] = verdicts(folder, ranks)
-        assert done.returncode == 0, (done.stdout, done.stderr)
+        options = ("--offload", offload)
+        variables = {"RADDLE_OFFLOAD": "always", "RADDLE_REPORT": str(report)}
+        left_out = ("-e", "|".join(LEFT_OUT), *CRASHES[mpi])
+        found[offload] = run(
+            lab, suite, mpi, ranks, tmp_path / offload, options, left_out, **variables
+        )
     assert found["off"] == found["sockets"]
     counts = Counter(found["sockets"][0].values())
     assert counts["ok"] > 1000, counts
     counters = json.loads(report.read_text())
     assert totals(counters, "offloaded").total() > 100
     assert totals(counters, "rounds")["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("mpi", LIBRARIES)
+def test_recording_changes_no_verdict_about_messages(
+    mpi: str, suite: Path, lab: TestLab, tmp_path: Path
+) -> None:
+    """In their trace, every message has both ends: else none could be made."""
+    if missing(mpi):
+        pytest.skip(missing(mpi))
+    trace = tmp_path / "messages.trace.parquet"
+    found = [
+        run(lab, suite, mpi, 2, tmp_path / name, ("--offload", "off", *options), MESSAGES)
+        for name, options in (("plain", ()), ("recorded", ("--record", str(trace))))
+    ]
+    assert found[0] == found[1]
+    assert Counter(found[1][0].values())["ok"] > 150
+    assert json.loads(_core.trace_describe(trace, matrix=False))["messages"] > 10_000
