@@ -27,7 +27,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("switch",),
     ("files",),
     ("sim", "net", "plan"),
-    ("mpi", "opensm", "python"),
+    ("mpi", "opensm", "python", "rails"),
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 DRIVERS = RANK["files"]

@@ -8,6 +8,18 @@ use thiserror::Error;
 pub struct Buffer(u32);
 
 impl Buffer {
+    /// Its number, for who cannot hold this value.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The buffer of a number; that of another number is unknown or somebody else's.
+    #[must_use]
+    pub const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+
     /// Its token in the core.
     pub(super) const fn token(self) -> u64 {
         self.0 as u64
