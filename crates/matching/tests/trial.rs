@@ -65,6 +65,29 @@ fn where_nothing_is_joined_messages_are_plain_at_once() {
     }
 }
 
+/// While messages are under way there is a point every 8 collectives; 32 in a row are enough, 31 are not.
+#[test]
+fn what_is_never_quiet_stays_as_it_is() {
+    let mut trial = Trial::default();
+    let mut ask = |under_way| {
+        let collectives = 1 + (1..).take_while(|_| !trial.collective()).count();
+        trial.decide(&Vote {
+            under_way,
+            ..JOINED
+        });
+        (collectives, trial.is_settled(), trial.way())
+    };
+    assert_eq!(ask(1), (16, false, Way::Ours));
+    for _ in 1..31 {
+        assert_eq!(ask(1), (8, false, Way::Ours));
+    }
+    assert_eq!(ask(0), (8, false, Way::Plain));
+    for _ in 0..31 {
+        assert_eq!(ask(-1), (8, false, Way::Plain));
+    }
+    assert_eq!(ask(-1), (8, true, Way::Plain));
+}
+
 #[test]
 fn a_vote_is_what_happened_since_the_last() {
     let mut trial = Trial::default();
