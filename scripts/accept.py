@@ -619,8 +619,13 @@ def offload_cleanup(_: Path) -> Outcome:
     minutes=70,
 )
 def offload_speed(folder: Path) -> Outcome:
-    out = folder / "bench-mpi.json"
-    done = run(PYTHON, ROOT / "scripts" / "bench_mpi.py", "--out", out)
+    return compared(folder, "bench_mpi.py")
+
+
+def compared(folder: Path, script: str) -> Outcome:
+    """Run a script of paired comparisons; what does not hold is named."""
+    out = folder / "compared.json"
+    done = run(PYTHON, ROOT / "scripts" / script, "--out", out)
     if not out.exists():
         raise Broken(done.last_words)
     document = json.loads(out.read_text())
@@ -629,6 +634,58 @@ def offload_speed(folder: Path) -> Outcome:
     least = ", ".join(f"{one['what']} {one['median']} ({one['verdict']})" for one in others)
     text = f"{len(limited) - len(others)} of {len(limited)} hold" + (f"; {least}" if least else "")
     return judge(text, kept=document["holds"])
+
+
+# ---- message scheduling --------------------------------------------------------------------
+
+
+@promise(
+    "scheduling, a million messages",
+    "cargo run --release -p raddle-schedule --example schedule_benchmark",
+    "< 1 s, all kinds of traffic, variants and scopes",
+    minutes=2,
+)
+def scheduling_time(_: Path) -> Outcome:
+    done = run(example("schedule", "schedule_benchmark"))
+    if done.status != 0:
+        raise Broken(done.last_words)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    worst = max(rows, key=lambda row: row["schedule_s"])
+    where = f"{worst['traffic']}, {worst['ranks']} ranks, {worst['schedule']}, {worst['scope']}"
+    return judge(f"{worst['schedule_s']:.2f} s ({where})", kept=worst["schedule_s"] < 1)
+
+
+@promise(
+    "scheduling, delivery is the same",
+    "cargo test -p raddle-matching --test delivery",
+    "bytes and matching order of a model of MPI's rules, any interleaving",
+    minutes=2,
+)
+def scheduling_delivery(_: Path) -> Outcome:
+    return cargo_test("matching", "delivery")
+
+
+@promise(
+    "scheduling, recording costs little",
+    "scripts/bench_record.py",
+    "< 3 % of the time of LAMMPS and icoFoam",
+    minutes=15,
+)
+def scheduling_record(folder: Path) -> Outcome:
+    return compared(folder, "bench_record.py")
+
+
+# ---- several rails -------------------------------------------------------------------------
+
+
+@promise(
+    "rails, random schedules",
+    "cargo test -p raddle-transport --test rails -- --ignored",
+    "100,000 schedules: every message once, in order, every byte",
+    minutes=15,
+)
+def rails_schedules(_: Path) -> Outcome:
+    return cargo_test("transport", "rails", "--", "--ignored")
 
 
 # ---- what holds for all --------------------------------------------------------------------
