@@ -48,12 +48,13 @@
 //! |---|---|
 //! | `split` | pure: how many bytes for which rail |
 //! | `policy`, `state` | which rails a message takes; what is known of the other node's |
-//! | `rail` | one rail: congestion control, heartbeats; with `sent`, `received` and `rtt` |
+//! | `rail` | one rail: whether it works; with `control`, `sent`, `received` and `rtt` |
 //! | `outbox`, `inbox` | messages and tokens |
-//! | `connection` | all of it: greeting, what is sent next, failure |
+//! | `connection` | all of it; `arrivals`: greeting, acknowledgements, failure; `departures`: what is sent next |
 
 mod config;
 mod connection;
+mod control;
 mod dropped;
 mod event;
 mod inbox;

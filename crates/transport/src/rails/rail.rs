@@ -7,20 +7,16 @@ use raddle_wire::rails::Ack;
 
 use super::{
     config::Config,
+    control::Control,
     received::{Arrival, Received},
     rtt::Rtt,
     sent::{Content, NeverSent, Piece, Sent},
     split::Path,
 };
-use crate::{
-    cc::{Ack as Signal, FlowControl, FlowLimits, SchemeParameters, Timers},
-    telemetry::Echo,
-};
+use crate::{cc, telemetry::Echo};
 
 /// A rail is down when it was silent for so many heartbeats.
 const HEARTBEATS: u64 = 3;
-/// Slowest pace that congestion control may ask for, as a part of the rail's rate.
-const SLOWEST: u64 = 1_000;
 /// Doublings of the patience with a silent rail.
 const BACK_OFF: u32 = 6;
 
@@ -34,77 +30,6 @@ pub enum RailStatus {
     Up,
     /// An acknowledgement is overdue: it gets probes, and no data until one is answered.
     Suspect,
-}
-
-/// Congestion control of a rail, with the parameters that its round-trip time gave.
-#[derive(Debug)]
-struct Control {
-    flow: FlowControl,
-    parameters: SchemeParameters,
-    limits: FlowLimits,
-    timers: Timers,
-    /// The flow before a timeout, which may turn out to have been too early.
-    before: Option<FlowControl>,
-}
-
-impl Control {
-    fn new(config: &Config, rail: usize, least_rtt: Span) -> Self {
-        let rate = config.rails[rail].0;
-        let limits = FlowLimits {
-            line_rate: rate,
-            min_rate: (rate / SLOWEST).max(1),
-        };
-        let parameters = config
-            .parameters(rail, least_rtt)
-            .expect("the scheme was checked");
-        Self {
-            flow: FlowControl::new(&parameters, &limits),
-            parameters,
-            limits,
-            timers: Timers::default(),
-            before: None,
-        }
-    }
-
-    /// Bytes that may be in flight.
-    fn window(&self) -> u64 {
-        match self.flow.window(&self.parameters, &self.limits) {
-            0 => u64::MAX,
-            window => window,
-        }
-    }
-
-    fn on_loss(&mut self, now: Time) {
-        self.flow.on_loss(now, &self.parameters, &self.limits);
-    }
-
-    fn on_timeout(&mut self, now: Time) {
-        self.before.get_or_insert_with(|| self.flow.clone());
-        self.flow.on_timeout(now, &self.parameters, &self.limits);
-    }
-
-    fn due(&self) -> Time {
-        (0..Timers::SLOTS)
-            .map(|slot| self.timers.due(slot))
-            .min()
-            .unwrap_or(Time::NEVER)
-    }
-
-    fn on_timers(&mut self, now: Time) {
-        for slot in 0..Timers::SLOTS {
-            if self.timers.due(slot) <= now {
-                self.timers.cancel(slot);
-                let Self {
-                    flow,
-                    parameters,
-                    limits,
-                    timers,
-                    ..
-                } = self;
-                flow.on_timer(now, slot, parameters, limits, timers);
-            }
-        }
-    }
 }
 
 /// What happened to a rail's standing.
@@ -220,7 +145,7 @@ impl Rail {
     ) -> u64 {
         if let (Content::Piece(_), Some(control)) = (content, &self.control) {
             let earliest = Time(now.0.saturating_sub(config.lateness.0));
-            let rate = BitRate(control.flow.rate().max(1));
+            let rate = BitRate(control.rate().max(1));
             self.pace_at = self.pace_at.max(earliest) + rate.transmission_time(Bytes(bytes as u64));
         }
         self.sent.send(now, bytes as u32, content)
@@ -262,7 +187,7 @@ impl Rail {
     /// Congestion control has changed its mind, or the round-trip time has.
     fn measure(&mut self) {
         self.rate = self.control.as_ref().map_or(BitRate(0), |control| {
-            let rate = control.flow.rate();
+            let rate = control.rate();
             let bits = control.window() as f64 * 8.0;
             let per_rtt = (bits / self.rtt.smoothed().as_secs_f64()) as u64;
             BitRate(rate.min(per_rtt).max(1))
@@ -309,9 +234,10 @@ impl Rail {
 
     /// Whether marks are to be told, at most as often as the scheme wants.
     fn echo(&mut self, now: Time) -> bool {
-        let interval = self.control.as_ref().map_or(Span::ZERO, |control| {
-            control.parameters.signals().echo_interval
-        });
+        let interval = self
+            .control
+            .as_ref()
+            .map_or(Span::ZERO, |control| control.echo_interval());
         let may = self
             .echoed_at
             .is_none_or(|last| now.since(last) >= interval);
@@ -356,7 +282,7 @@ impl Rail {
         }
         let change = self.prove(now, config);
         if let Some(control) = &mut self.control {
-            let signal = Signal {
+            let signal = cc::Ack {
                 seq: newest.end,
                 next: self.sent.total(),
                 newly_acked: told.bytes,
@@ -366,31 +292,18 @@ impl Rail {
                 complete: false,
                 random: 0,
             };
-            if !self.sent.has_doubts() {
-                control.before = None;
-            }
-            let Control {
-                flow,
-                parameters,
-                limits,
-                timers,
-                ..
-            } = control;
-            flow.on_ack(now, &signal, parameters, limits, timers);
+            control.on_ack(now, &signal, !self.sent.has_doubts());
         }
         self.find_lost(now, lost);
         self.measure();
         Ok(change)
     }
 
-    /// A packet that was given up has arrived after all: it was late, not lost, and congestion control goes on as before
-    /// (RFC 4015).
+    /// A packet that was given up has arrived after all: it was late, not lost.
     fn undo_timeout(&mut self, now: Time, sent: Time) {
         self.rtt.sample(now, sent, Span::ZERO);
-        if let Some(control) = &mut self.control
-            && let Some(before) = control.before.take()
-        {
-            control.flow = before;
+        if let Some(control) = &mut self.control {
+            control.undo_timeout();
         }
     }
 

@@ -1,0 +1,220 @@
+//! Packets that go, and which rail takes what.
+
+use raddle_wire::rails::{Body, Hello, Packet};
+
+use super::{Connection, Payload, Transmit};
+use crate::rails::{
+    config::Config,
+    policy::{Choice, Policy, RailSet, Segmentation, one_in_turn, rails_of},
+    rail::{Rail, RailStatus},
+    sent::{Content, Piece},
+    split::{self, MAX_RAILS, Path},
+    state::Knowledge,
+};
+
+impl Connection {
+    /// What goes before data on a rail, whatever congestion control says.
+    pub(super) fn control_packet(&mut self, index: usize) -> Option<Transmit> {
+        let rail = &mut self.rails[index];
+        if std::mem::take(&mut rail.hello) {
+            let hello = Hello {
+                segment: self.config.segment,
+                rails: self.config.rails.len() as u8,
+                reserved: 0,
+                occupied: self.peer.is_some_and(|peer| peer.epoch != self.greeted),
+                established: self.peer.is_some_and(|peer| peer.epoch == self.greeted),
+            };
+            let mut transmit = self.packet(index, Body::Hello(hello));
+            transmit.packet.target_epoch = self.greeted;
+            return Some(transmit);
+        }
+        self.peer?;
+        if let Some(ack) = rail.take_ack(self.now) {
+            return Some(self.packet(index, Body::Ack(ack)));
+        }
+        if std::mem::take(&mut rail.probe) {
+            return Some(self.numbered(index, Body::Probe, Content::Probe, true));
+        }
+        if rail.status() != RailStatus::Up {
+            return None;
+        }
+        let (port, grant) = self.inbox.take_grant()?;
+        Some(self.numbered(index, Body::Grant(grant), Content::Grant { port }, false))
+    }
+
+    pub(super) fn data_packet(&mut self, index: usize) -> Option<Transmit> {
+        if !self.rails[index].may_send(self.now, self.config.datagram()) {
+            return None;
+        }
+        let piece = self.next_piece(index)?;
+        let described = self.outbox.describe(piece);
+        self.counters.segments += 1;
+        self.counters.segment_bytes += piece.bytes();
+        let body = Body::Data(described.segment);
+        let mut transmit = self.numbered(index, body, Content::Piece(piece), described.is_last);
+        // A sender that must wait now would wait for the receiver's patience as well.
+        transmit.packet.urgent |= !self.rails[index].has_room(self.config.datagram());
+        transmit.payload = Payload {
+            token: described.token,
+            offset: piece.offset,
+            bytes: described.segment.payload,
+        };
+        Some(transmit)
+    }
+
+    fn packet(&self, index: usize, body: Body) -> Transmit {
+        let packet = Packet {
+            job: self.config.job,
+            source: self.config.local,
+            target: self.config.peer,
+            source_epoch: self.config.epoch,
+            target_epoch: self.peer.map_or(0, |peer| peer.epoch),
+            rail: index as u8,
+            busy: self.busy(),
+            ..Packet::of(body)
+        };
+        Transmit {
+            rail: index,
+            packet,
+            payload: Payload::default(),
+        }
+    }
+
+    fn numbered(&mut self, index: usize, body: Body, content: Content, urgent: bool) -> Transmit {
+        let mut transmit = self.packet(index, body);
+        let bytes = transmit.packet.length();
+        transmit.packet.number = self.rails[index].send(self.now, &self.config, bytes, content);
+        transmit.packet.urgent = urgent;
+        transmit
+    }
+
+    // Which rail takes what.
+
+    /// Rails of which `holds` says yes.
+    fn rails_that(&self, holds: impl Fn(&Rail) -> bool) -> RailSet {
+        let bits = self.rails.iter().enumerate();
+        bits.fold(0, |set, (index, rail)| {
+            set | RailSet::from(holds(rail)) << index
+        })
+    }
+
+    pub(super) fn working(&self) -> RailSet {
+        self.rails_that(|rail| rail.status() == RailStatus::Up)
+    }
+
+    fn busy(&self) -> RailSet {
+        self.rails_that(|rail| rail.is_busy(self.now))
+    }
+
+    /// Rails on which data may be sent.
+    pub(super) fn candidates(&self) -> RailSet {
+        self.config.policy.candidates(self.working())
+    }
+
+    /// One segment for a rail that may send.
+    fn next_piece(&mut self, index: usize) -> Option<Piece> {
+        if self.config.segmentation == Segmentation::WaterFill
+            && self.config.policy != Policy::Static
+        {
+            let takes = self.outbox.has_work() && self.has_share(index);
+            return takes
+                .then(|| self.outbox.take_segment(&mut self.events))
+                .flatten();
+        }
+        // A piece stays with its rail, also if the policy would choose others by now.
+        let is_candidate = self.candidates() >> index & 1 == 1;
+        if is_candidate && let Some(piece) = self.outbox.take_again() {
+            return Some(piece);
+        }
+        while is_candidate && self.rails[index].assigned.is_empty() {
+            self.assign()?;
+        }
+        let segment = u64::from(self.config.segment);
+        let front = self.rails[index].assigned.front_mut()?;
+        let piece = Piece {
+            end: front.end.min(front.offset + segment),
+            ..*front
+        };
+        front.offset = piece.end;
+        if front.offset == front.end {
+            self.rails[index].assigned.pop_front();
+        }
+        Some(piece)
+    }
+
+    /// Whether the best split of what is unsent gives this rail anything.
+    fn has_share(&self, index: usize) -> bool {
+        let candidates = self.candidates();
+        if candidates & !(1 << index) == 0 {
+            return candidates != 0;
+        }
+        let mut paths = [Path::default(); MAX_RAILS];
+        for rail in rails_of(candidates) {
+            paths[rail] = self.rails[rail].path();
+        }
+        let unsent = self.outbox.unsent().max(1);
+        let paths = &paths[..self.rails.len()];
+        split::has_share(index, unsent, self.config.segment.into(), paths)
+    }
+
+    /// Binds the next message to rails. `None`: there is none, or it waits for the other node's state.
+    fn assign(&mut self) -> Option<()> {
+        let (source_port, length) = self.outbox.next_message(&mut self.events)?;
+        let Config {
+            stale, ask, policy, ..
+        } = self.config;
+        let (busy, asks) = match policy {
+            Policy::Static => (0, false),
+            _ => match self.state.consult(self.now, stale, ask) {
+                Knowledge::Known { busy, ask } => (busy, ask),
+                Knowledge::Unknown { ask } => {
+                    self.ask(ask);
+                    return None;
+                }
+            },
+        };
+        self.ask(asks);
+        let choice = Choice {
+            count: self.rails.len(),
+            working: self.working(),
+            busy: busy | self.busy(),
+        };
+        let mut chosen = policy.choose(choice, source_port, &mut self.turn);
+        if length <= self.config.short.0 {
+            chosen = one_in_turn(chosen, &mut self.turn);
+        }
+        if chosen == 0 {
+            return None;
+        }
+        let whole = self.outbox.take_message(&mut self.events)?;
+        self.bind(whole, chosen);
+        Some(())
+    }
+
+    /// Asks for the other node's state: a probe that is answered at once.
+    fn ask(&mut self, asks: bool) {
+        let working = self.working();
+        if asks && let Some(index) = rails_of(working).next() {
+            self.rails[index].probe = true;
+        }
+    }
+
+    /// Cuts a message into a piece for each of the chosen rails.
+    fn bind(&mut self, whole: Piece, chosen: RailSet) {
+        let count = chosen.count_ones() as usize;
+        let shares = split::equal(whole.bytes(), self.config.segment.into(), count);
+        let mut offset = whole.offset;
+        for (place, (rail, share)) in rails_of(chosen).zip(shares).enumerate() {
+            // A message without bytes is one empty piece.
+            if share > 0 || (place == 0 && whole.bytes() == 0) {
+                let piece = Piece {
+                    offset,
+                    end: offset + share,
+                    ..whole
+                };
+                self.rails[rail].assigned.push_back(piece);
+                offset += share;
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Congestion control of a rail: a scheme of `cc` with its parameters, limits and timers.
+
+use raddle_units::{Span, Time};
+
+use super::config::Config;
+use crate::cc::{Ack, FlowControl, FlowLimits, SchemeParameters, Timers};
+
+/// Slowest pace that congestion control may ask for, as a part of the rail's rate.
+const SLOWEST: u64 = 1_000;
+
+/// Congestion control of a rail, with the parameters that its round-trip time gave.
+#[derive(Debug)]
+pub(super) struct Control {
+    flow: FlowControl,
+    parameters: SchemeParameters,
+    limits: FlowLimits,
+    timers: Timers,
+    /// The flow before a timeout, which may turn out to have been too early.
+    before: Option<FlowControl>,
+}
+
+impl Control {
+    pub(super) fn new(config: &Config, rail: usize, least_rtt: Span) -> Self {
+        let rate = config.rails[rail].0;
+        let limits = FlowLimits {
+            line_rate: rate,
+            min_rate: (rate / SLOWEST).max(1),
+        };
+        let parameters = config
+            .parameters(rail, least_rtt)
+            .expect("the scheme was checked");
+        Self {
+            flow: FlowControl::new(&parameters, &limits),
+            parameters,
+            limits,
+            timers: Timers::default(),
+            before: None,
+        }
+    }
+
+    /// Bytes that may be in flight.
+    pub(super) fn window(&self) -> u64 {
+        match self.flow.window(&self.parameters, &self.limits) {
+            0 => u64::MAX,
+            window => window,
+        }
+    }
+
+    /// Bit/s, apart from the window.
+    pub(super) fn rate(&self) -> u64 {
+        self.flow.rate()
+    }
+
+    /// Least time between two echoes of congestion marks.
+    pub(super) fn echo_interval(&self) -> Span {
+        self.parameters.signals().echo_interval
+    }
+
+    /// An acknowledgement. `settled`: nothing that was given up may still arrive.
+    pub(super) fn on_ack(&mut self, now: Time, signal: &Ack<'_>, settled: bool) {
+        if settled {
+            self.before = None;
+        }
+        let Self {
+            flow,
+            parameters,
+            limits,
+            timers,
+            ..
+        } = self;
+        flow.on_ack(now, signal, parameters, limits, timers);
+    }
+
+    pub(super) fn on_loss(&mut self, now: Time) {
+        self.flow.on_loss(now, &self.parameters, &self.limits);
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        self.before.get_or_insert_with(|| self.flow.clone());
+        self.flow.on_timeout(now, &self.parameters, &self.limits);
+    }
+
+    /// The timeout was too early: what it changed is undone (RFC 4015).
+    pub(super) fn undo_timeout(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.flow = before;
+        }
+    }
+
+    /// When a timer of the scheme is due.
+    pub(super) fn due(&self) -> Time {
+        (0..Timers::SLOTS)
+            .map(|slot| self.timers.due(slot))
+            .min()
+            .unwrap_or(Time::NEVER)
+    }
+
+    pub(super) fn on_timers(&mut self, now: Time) {
+        for slot in 0..Timers::SLOTS {
+            if self.timers.due(slot) <= now {
+                self.timers.cancel(slot);
+                let Self {
+                    flow,
+                    parameters,
+                    limits,
+                    timers,
+                    ..
+                } = self;
+                flow.on_timer(now, slot, parameters, limits, timers);
+            }
+        }
+    }
+}
