@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::{
     policy::{Policy, Segmentation},
+    rail::HEARTBEATS,
     state::Ask,
 };
 use crate::cc::{Environment, SchemeParameters, SchemeSettings, Telemetry};
@@ -54,7 +55,7 @@ pub struct Config {
     pub sees_marks: bool,
     /// Time between heartbeats, up to [`MAX_HEARTBEAT`]. A rail that is silent for three is down.
     pub heartbeat: Span,
-    /// Time without an acknowledgement on any rail after which the connection fails.
+    /// Time without an acknowledgement on any rail after which the connection fails: at least three heartbeats.
     pub give_up: Span,
     /// How long an acknowledgement may wait for more to acknowledge.
     pub ack_delay: Span,
@@ -165,6 +166,11 @@ impl Config {
                 found: self.heartbeat,
             });
         }
+        let least = self.heartbeat * HEARTBEATS;
+        if self.give_up < least {
+            let found = self.give_up;
+            return Err(ConfigError::GiveUp { found, least });
+        }
         self.check_scheme()
     }
 
@@ -233,6 +239,16 @@ pub enum ConfigError {
     Heartbeat {
         /// The time given.
         found: Span,
+    },
+    /// It would fail before a rail can be found to be down.
+    #[error(
+        "giving up after {found} comes before a rail is known to be down: at least {least}, three heartbeats"
+    )]
+    GiveUp {
+        /// The time given.
+        found: Span,
+        /// The least that makes sense.
+        least: Span,
     },
     /// No such scheme.
     #[error("there is no congestion control called {scheme:?}")]

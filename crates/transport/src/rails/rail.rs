@@ -16,7 +16,7 @@ use super::{
 use crate::{cc, telemetry::Echo};
 
 /// A rail is down when it was silent for so many heartbeats.
-const HEARTBEATS: u64 = 3;
+pub(super) const HEARTBEATS: u64 = 3;
 /// Doublings of the patience with a silent rail.
 const BACK_OFF: u32 = 6;
 

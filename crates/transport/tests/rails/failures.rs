@@ -279,4 +279,9 @@ fn configurations_that_contradict_themselves_are_refused() {
         refused(|config| config.heartbeat = Span::from_ms(51)),
         Some(ConfigError::Heartbeat { found })
     );
+    let (found, least) = (Span::from_ms(59), Span::from_ms(60));
+    assert_eq!(
+        refused(|config| config.give_up = Span::from_ms(59)),
+        Some(ConfigError::GiveUp { found, least })
+    );
 }
