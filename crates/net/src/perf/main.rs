@@ -104,6 +104,9 @@ struct Common {
     /// Time between heartbeats
     #[arg(long, default_value = "20ms")]
     heartbeat: Span,
+    /// How late the hosts may be without a queue; more on hosts that share their processors
+    #[arg(long, default_value = "200us")]
+    lateness: Span,
     /// The site's secret; without it a key that everybody knows
     #[arg(long, value_name = "FILE")]
     secret_file: Option<String>,
@@ -190,6 +193,7 @@ impl Common {
         };
         config.scheme.clone_from(&self.scheme);
         config.heartbeat = self.heartbeat;
+        config.lateness = self.lateness;
         Node::open(config, &self.rails).map_err(Failure::input)
     }
 }
