@@ -439,7 +439,7 @@ uplink = true
     #[test]
     fn errors_say_where_what_and_how_to_cure_it() {
         // (what to replace, by what, words of the message)
-        let cases: [(&str, &str, &[&str]); 16] = [
+        let cases: [(&str, &str, &[&str]); 17] = [
             (
                 "schema = 1",
                 "schema = 2",
