@@ -105,11 +105,14 @@ fn mtu(any: &UdpSocket, name: &str) -> Option<u32> {
         *to = from.cast_signed();
     }
     // SAFETY: the kernel reads the name and writes the MTU of `request`.
-    let answer =
-        unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+    let answer = unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
     // SAFETY: the call has filled in the MTU if it says so.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-    if answer < 0 { None } else { u32::try_from(mtu).ok() }
+    if answer < 0 {
+        None
+    } else {
+        u32::try_from(mtu).ok()
+    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,21 @@
 //! The two ends of a measurement.
 
-use std::{fmt, io};
+use std::{
+    io,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use raddle_net::rails::{Buffer, Node, NodeEvent, UseError};
-use raddle_transport::rails::{PortError, RailStatus, SendFailure};
-use raddle_units::{BitRate, Span};
-use serde::Serialize;
+use raddle_transport::rails::{Failure, PortError, RailStatus, SendFailure};
+use raddle_units::Span;
 use thiserror::Error;
 
 /// Port of the server that takes messages.
 const SINK: u16 = 1;
-/// Port of the server that sends messages back, to the same port.
+/// Port that messages are sent back to, of both sides.
 const ECHO: u16 = 2;
-/// Receive buffers of a port.
-const BUFFERS: usize = 64;
+/// Receive buffers of a port of the server.
+const BUFFERS: u64 = 64;
 /// Memory of all of them at most.
 const MEMORY: u64 = 1 << 30;
 
@@ -26,101 +28,63 @@ pub(crate) enum MeasureError {
     Use(#[from] UseError),
     #[error(transparent)]
     Port(#[from] PortError),
-    #[error("{0}")]
-    Failed(#[from] raddle_transport::rails::Failure),
+    #[error(transparent)]
+    Failed(#[from] Failure),
     #[error("a message was not sent: {0}")]
-    Send(SendFailure),
+    Send(#[from] SendFailure),
 }
 
-impl MeasureError {
-    /// Whether a new connection would not help.
-    pub(crate) const fn is_fatal(&self) -> bool {
-        !matches!(self, Self::Failed(_))
-    }
-}
-
-/// What is sent.
+/// What is sent, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
+    /// Bytes of a message.
     pub bytes: u64,
     /// Messages on their way at once.
     pub window: usize,
+    /// How long to send before.
+    pub warm_up: Span,
+    /// How long to measure.
+    pub time: Span,
 }
 
-/// A rail's part.
-#[derive(Debug, Serialize)]
-struct RailPart {
-    rail: usize,
-    up: bool,
-    sent_bytes: u64,
-    rtt_us: f64,
+/// What a rail did while goodput was measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RailShare {
+    pub up: bool,
+    pub sent_bytes: u64,
+    pub rtt: Span,
 }
 
-/// What a bandwidth measurement found.
-#[derive(Debug, Serialize)]
-pub(crate) struct Bandwidth {
-    message_bytes: u64,
-    seconds: f64,
-    messages: u64,
-    goodput_bps: u64,
-    segments: u64,
-    resent_segments: u64,
-    refused_packets: u64,
-    rails: Vec<RailPart>,
+/// What a measurement of goodput found.
+#[derive(Debug)]
+pub(crate) struct Goodput {
+    /// Time that was measured.
+    pub seconds: f64,
+    /// Messages that arrived in it.
+    pub measured: u64,
+    /// Messages sent, with those before and after; all arrived.
+    pub messages: u64,
+    pub rails: Vec<RailShare>,
 }
 
-/// What a latency measurement found: one-way times, half of what a message takes there and back.
-#[derive(Debug, Serialize)]
+/// One-way times in microseconds: half of what a message takes there and back.
+#[derive(Debug)]
 pub(crate) struct Latency {
-    message_bytes: u64,
-    count: usize,
-    median_us: f64,
-    p99_us: f64,
-    least_us: f64,
+    /// Messages sent, with those that were not measured.
+    pub messages: u64,
+    pub median_us: f64,
+    pub p99_us: f64,
+    pub least_us: f64,
 }
 
-impl fmt::Display for Bandwidth {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            out,
-            "{} messages of {} B in {:.2} s: {}",
-            self.messages,
-            self.message_bytes,
-            self.seconds,
-            BitRate(self.goodput_bps)
-        )?;
-        writeln!(
-            out,
-            "{} of {} segments sent again, {} packets refused by the system",
-            self.resent_segments, self.segments, self.refused_packets
-        )?;
-        for rail in &self.rails {
-            let status = if rail.up { "up" } else { "not up" };
-            writeln!(
-                out,
-                "rail {}: {status}, {:.1} MB sent, round trip {:.1} us",
-                rail.rail,
-                rail.sent_bytes as f64 / 1e6,
-                rail.rtt_us
-            )?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Latency {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{} messages of {} B one way: median {:.1} us, 99 % {:.1} us, least {:.1} us",
-            self.count, self.message_bytes, self.median_us, self.p99_us, self.least_us
-        )
-    }
-}
-
-/// Receives until the connection fails.
-pub(crate) fn serve(node: &mut Node, longest: u64, spin: Span) -> Result<(), MeasureError> {
-    let count = (MEMORY / 2 / longest.max(1)).clamp(1, BUFFERS as u64);
+/// Receives, and sends back what is for the port that does, until `ended`; gives the messages that came.
+pub(crate) fn serve(
+    node: &mut Node,
+    longest: u64,
+    spin: Span,
+    ended: &AtomicBool,
+) -> Result<u64, MeasureError> {
+    let count = (MEMORY / 2 / longest.max(1)).clamp(1, BUFFERS);
     for port in [SINK, ECHO] {
         node.open_port(port, longest)?;
         for _ in 0..count {
@@ -128,99 +92,113 @@ pub(crate) fn serve(node: &mut Node, longest: u64, spin: Span) -> Result<(), Mea
             node.provide(port, buffer)?;
         }
     }
+    let mut messages = 0;
     loop {
+        // Looked at first: what the client knows to have arrived has made its event before the client ended.
+        let last = ended.load(Ordering::Acquire);
         while let Some(event) = node.poll_event() {
             match event {
                 NodeEvent::Received {
                     buffer,
-                    target_port: ECHO,
+                    target_port,
                     length,
                     ..
                 } => {
-                    node.send(ECHO, ECHO, buffer, length)?;
+                    messages += 1;
+                    match target_port {
+                        ECHO => node.send(ECHO, ECHO, buffer, length)?,
+                        _ => node.provide(target_port, buffer)?,
+                    }
                 }
-                NodeEvent::Received {
-                    buffer,
-                    target_port,
-                    ..
-                } => node.provide(target_port, buffer)?,
                 NodeEvent::Sent { buffer } => node.provide(ECHO, buffer)?,
                 NodeEvent::Failed(failure) => return Err(failure.into()),
                 _ => {}
             }
         }
+        if last {
+            return Ok(messages);
+        }
         node.wait(spin)?;
     }
 }
 
-/// Sends for a while; counts the messages that arrived in `time`, after `warm_up`.
-pub(crate) fn bandwidth(
-    node: &mut Node,
-    load: Load,
-    warm_up: Span,
-    time: Span,
-    spin: Span,
-) -> Result<Bandwidth, MeasureError> {
-    let bytes = vec![1; load.bytes as usize];
+/// Sends for a while, and waits until all has arrived.
+pub(crate) fn goodput(node: &mut Node, load: Load, spin: Span) -> Result<Goodput, MeasureError> {
+    let content = vec![1; load.bytes as usize];
     let mut free: Vec<Buffer> = (0..load.window)
-        .map(|_| node.register(bytes.clone()))
+        .map(|_| node.register(content.clone()))
         .collect();
-    let mut first = None;
-    let mut begun = None;
-    let mut messages = 0;
+    let sources = node.connection().config().rails.len() as u64;
+    let (mut sent, mut arrived) = (0_u64, 0);
+    let (mut first, mut begun, mut found) = (None, None, None);
     loop {
         while let Some(event) = node.poll_event() {
             match event {
                 NodeEvent::Sent { buffer } => {
+                    arrived += 1;
+                    free.push(buffer);
                     let now = node.now();
                     let first = *first.get_or_insert(now);
-                    if now.since(first) >= warm_up {
-                        messages += u64::from(begun.is_some());
-                        begun.get_or_insert(now);
+                    if begun.is_none() && now.since(first) >= load.warm_up {
+                        begun = Some((now, arrived, shares(node)));
                     }
-                    free.push(buffer);
                 }
-                NodeEvent::SendFailed { error, .. } => return Err(MeasureError::Send(error)),
+                NodeEvent::SendFailed { error, .. } => return Err(error.into()),
                 NodeEvent::Failed(failure) => return Err(failure.into()),
                 _ => {}
             }
         }
-        while let Some(buffer) = free.pop() {
-            node.send(0, SINK, buffer, load.bytes)?;
-        }
-        if let Some(begun) = begun
-            && node.now().since(begun) >= time
+        if let Some((since, before, rails)) = &begun
+            && found.is_none()
+            && node.now().since(*since) >= load.time
         {
-            let seconds = node.now().since(begun).as_secs_f64();
-            return Ok(judge(node, load, messages, seconds));
+            let seconds = node.now().since(*since).as_secs_f64();
+            found = Some((seconds, arrived - before, later(node, rails)));
+        }
+        if let Some((seconds, measured, rails)) = &mut found {
+            if free.len() == load.window {
+                for buffer in free {
+                    node.release(buffer).map_err(UseError::from)?;
+                }
+                return Ok(Goodput {
+                    seconds: *seconds,
+                    measured: *measured,
+                    messages: sent,
+                    rails: std::mem::take(rails),
+                });
+            }
+        } else {
+            while let Some(buffer) = free.pop() {
+                node.send((sent % sources) as u16, SINK, buffer, load.bytes)?;
+                sent += 1;
+            }
         }
         node.wait(spin)?;
     }
 }
 
-fn judge(node: &Node, load: Load, messages: u64, seconds: f64) -> Bandwidth {
-    let counters = node.connection().counters();
-    let rails = node.connection().rails().enumerate();
-    Bandwidth {
-        message_bytes: load.bytes,
-        seconds,
-        messages,
-        goodput_bps: ((messages * load.bytes) as f64 * 8.0 / seconds) as u64,
-        segments: counters.segments,
-        resent_segments: counters.resent,
-        refused_packets: node.refused(),
-        rails: rails
-            .map(|(rail, view)| RailPart {
-                rail,
-                up: view.status == RailStatus::Up,
-                sent_bytes: view.sent,
-                rtt_us: view.rtt.as_ns() as f64 / 1e3,
-            })
-            .collect(),
-    }
+/// All rails, since the connection began.
+fn shares(node: &Node) -> Vec<RailShare> {
+    let rails = node.connection().rails();
+    rails
+        .map(|rail| RailShare {
+            up: rail.status == RailStatus::Up,
+            sent_bytes: rail.sent,
+            rtt: rail.rtt,
+        })
+        .collect()
 }
 
-/// Sends messages back and forth.
+/// All rails, since they were as in `before`.
+fn later(node: &Node, before: &[RailShare]) -> Vec<RailShare> {
+    let mut shares = shares(node);
+    for (now, before) in shares.iter_mut().zip(before) {
+        now.sent_bytes -= before.sent_bytes;
+    }
+    shares
+}
+
+/// Sends messages back and forth, one at a time.
 pub(crate) fn latency(
     node: &mut Node,
     bytes: u64,
@@ -235,7 +213,8 @@ pub(crate) fn latency(
     let warm_up = count / 10 + 1;
     let mut free = vec![node.register(vec![1; bytes as usize])];
     let (mut times, mut begun) = (Vec::with_capacity(count + warm_up), None);
-    while times.len() < count + warm_up {
+    // The last message has come back only when it is known to have arrived.
+    while times.len() < count + warm_up || free.is_empty() {
         while let Some(event) = node.poll_event() {
             match event {
                 NodeEvent::Sent { buffer } => free.push(buffer),
@@ -244,12 +223,13 @@ pub(crate) fn latency(
                     times.extend(begun.map(|begun| node.now().since(begun).as_ns() as f64 / 2e3));
                     node.provide(ECHO, buffer)?;
                 }
-                NodeEvent::SendFailed { error, .. } => return Err(MeasureError::Send(error)),
+                NodeEvent::SendFailed { error, .. } => return Err(error.into()),
                 NodeEvent::Failed(failure) => return Err(failure.into()),
                 _ => {}
             }
         }
-        if begun.is_none()
+        if times.len() < count + warm_up
+            && begun.is_none()
             && let Some(buffer) = free.pop()
         {
             begun = Some(node.now());
@@ -261,8 +241,7 @@ pub(crate) fn latency(
     times.sort_by(f64::total_cmp);
     let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize];
     Ok(Latency {
-        message_bytes: bytes,
-        count: times.len(),
+        messages: (count + warm_up) as u64,
         median_us: at(0.5),
         p99_us: at(0.99),
         least_us: at(0.0),

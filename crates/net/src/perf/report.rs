@@ -1,0 +1,126 @@
+//! What a run found, as a table and as JSON.
+
+use std::fmt;
+
+use raddle_net::rails::Node;
+use raddle_units::BitRate;
+use serde::Serialize;
+
+use crate::{
+    client::Run,
+    control::{PolicyName, SplitName},
+    interfaces::Interface,
+    measure::{Goodput, Latency},
+};
+
+/// A rail's part in the goodput.
+#[derive(Debug, Serialize)]
+struct RailPart {
+    interface: String,
+    up: bool,
+    /// Bytes of packets sent while goodput was measured.
+    bytes_sent: u64,
+    /// The same per second, in bit/s.
+    rate_bps: u64,
+    /// Mean round-trip time at its end.
+    rtt_us: f64,
+}
+
+/// What a run found.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    policy: PolicyName,
+    split: SplitName,
+    /// Bytes of a message.
+    size: u64,
+    seconds: f64,
+    goodput_bps: u64,
+    /// Half a round trip: the median, what 99 % do not exceed, and the least.
+    latency_us: f64,
+    latency_p99_us: f64,
+    latency_least_us: f64,
+    /// Messages sent, with warm-up; all came.
+    messages: u64,
+    segments: u64,
+    /// Segments sent again.
+    retransmissions: u64,
+    /// Packets that this host's interfaces did not take; they count as lost.
+    refused_packets: u64,
+    rails: Vec<RailPart>,
+}
+
+impl Report {
+    /// Puts together what was measured on `interfaces`, one for each rail.
+    pub(crate) fn new(
+        node: &Node,
+        run: &Run,
+        interfaces: &[Interface],
+        goodput: Goodput,
+        latency: Latency,
+    ) -> Self {
+        let counters = node.connection().counters();
+        let bps = |bytes: u64| (bytes as f64 * 8.0 / goodput.seconds) as u64;
+        let rails = interfaces.iter().zip(&goodput.rails);
+        Self {
+            policy: run.policy,
+            split: run.split,
+            size: run.load.bytes,
+            seconds: goodput.seconds,
+            goodput_bps: bps(goodput.measured * run.load.bytes),
+            latency_us: latency.median_us,
+            latency_p99_us: latency.p99_us,
+            latency_least_us: latency.least_us,
+            messages: goodput.messages + latency.messages,
+            segments: counters.segments,
+            retransmissions: counters.resent,
+            refused_packets: node.refused(),
+            rails: rails
+                .map(|(interface, share)| RailPart {
+                    interface: interface.name.clone(),
+                    up: share.up,
+                    bytes_sent: share.sent_bytes,
+                    rate_bps: bps(share.sent_bytes),
+                    rtt_us: share.rtt.as_ns() as f64 / 1e3,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "messages of {} B, {} sent, all came; {} of {} segments sent again",
+            self.size, self.messages, self.retransmissions, self.segments
+        )?;
+        writeln!(
+            out,
+            "goodput {} in {:.2} s",
+            BitRate(self.goodput_bps),
+            self.seconds
+        )?;
+        writeln!(
+            out,
+            "latency {:.1} us (median), {:.1} us (99 %), {:.1} us (least)",
+            self.latency_us, self.latency_p99_us, self.latency_least_us
+        )?;
+        write!(
+            out,
+            "{:<16}{:<8}{:>12}{:>12}{:>14}",
+            "rail", "status", "MB sent", "Mbit/s", "round trip us"
+        )?;
+        for rail in &self.rails {
+            write!(
+                out,
+                "\n{:<16}{:<8}{:>12.1}{:>12.1}{:>14.1}",
+                rail.interface,
+                if rail.up { "up" } else { "not up" },
+                rail.bytes_sent as f64 / 1e6,
+                rail.rate_bps as f64 / 1e6,
+                rail.rtt_us
+            )?;
+        }
+        Ok(())
+    }
+}

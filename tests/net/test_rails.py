@@ -1,0 +1,144 @@
+"""`raddle-perf` between two hosts of a lab: goodput of rails, a rail that fails, clear errors."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laboratory import missing, until, up
+from raddle.lab import Lab
+
+PERF = shutil.which("raddle-perf", path=str(Path(sys.executable).parent))
+REASON = missing() or ("" if PERF else "raddle-perf is not built: make build")
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+
+QUICK = ("--time", "1500ms", "--warm-up", "300ms", "--count", "20")
+
+
+def start(name: str, host: str, *words: str) -> subprocess.Popen[str]:
+    """Start a program on a host of a lab."""
+    opened = Lab.find(name)
+    return subprocess.Popen(
+        opened.command(host, list(words)), env=opened.environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def finish(process: subprocess.Popen[str], status: int = 0) -> tuple[str, str]:
+    """What a program said; fails at another exit status."""
+    out, error = process.communicate(timeout=30)
+    assert process.returncode == status, f"{process.returncode}\n{out}{error}"
+    return out, error
+
+
+def perf(name: str, *words: str) -> dict[str, Any]:
+    """What `raddle-perf run` from h1 to h2 measures."""
+    words = ("raddle-perf", "run", "--peer", "h2", *QUICK, *words, "--json")
+    out, _ = finish(start(name, "h1", *words))
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return found
+
+
+@contextmanager
+def served(name: str, rates: str) -> Iterator[str]:
+    """A lab of two hosts with two rails, and a server on h2."""
+    with up(name, "--hosts", "2", "--rails", "2", "--rates", rates):
+        server = start(name, "h2", "raddle-perf", "serve")
+        try:
+            assert server.stderr is not None
+            assert "listening" in server.stderr.readline()
+            yield name
+        finally:
+            server.terminate()
+            server.communicate(timeout=10)
+
+
+@pytest.fixture(scope="module")
+def even() -> Iterator[str]:
+    """Two rails of 400 Mbit/s."""
+    with served("rails-even", "400Mbps,400Mbps") as name:
+        yield name
+
+
+def test_two_rails_carry_nearly_twice_of_one(even: str) -> None:
+    """Every message is counted at both ends: the client fails if they differ."""
+    one = perf(even, "--rails", "e0")
+    two = perf(even)
+    assert [rail["interface"] for rail in one["rails"]] == ["e0"]
+    assert [rail["interface"] for rail in two["rails"]] == ["e0", "e1"]
+    assert one["goodput_bps"] <= 400e6
+    assert two["goodput_bps"] >= 1.7 * one["goodput_bps"]
+    for found in (one, two):
+        measured = found["goodput_bps"] * found["seconds"] / 8
+        assert sum(rail["bytes_sent"] for rail in found["rails"]) >= 0.95 * measured
+        assert found["messages"] * found["size"] >= measured
+        assert 0 < found["latency_us"] <= found["latency_p99_us"]
+
+
+def test_uneven_rails_carry_most_of_their_sum() -> None:
+    """Rails of 4:1 carry what each of them does."""
+    with served("rails-uneven", "400Mbps,100Mbps") as name:
+        found = perf(name, "--split", "weighted", "--policy", "dynamic")
+    assert 0.8 * 500e6 <= found["goodput_bps"] <= 500e6
+
+
+def test_policies_and_splits_of_one_way_rails(even: str) -> None:
+    """One way: the client sends on the first half of the rails; the other carries little."""
+    found = perf(even, "--policy", "unidirectional", "--split", "equal")
+    assert (found["policy"], found["split"]) == ("unidirectional", "equal")
+    first, second = (rail["bytes_sent"] for rail in found["rails"])
+    assert second < first / 10
+
+
+def test_a_rail_that_goes_and_comes_does_not_end_a_run(even: str) -> None:
+    """What was on it goes by the other; all messages come."""
+    words = ("run", "--peer", "h2", "--time", "3s", "--count", "10", "--json")
+    running = start(even, "h1", "raddle-perf", *words)
+    for pause, state in ((1.0, "down"), (0.7, "up")):
+        time.sleep(pause)
+        finish(start(even, "h1", "ip", "link", "set", "e1", state))
+    out, _ = finish(running)
+    found = json.loads(out.splitlines()[-1])
+    assert found["retransmissions"] > 0
+    assert found["goodput_bps"] >= 300e6
+    until(lambda: "e1" in finish(start(even, "h1", "ip", "-br", "link", "show", "up"))[0], "e1 up")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("--peer", "h1"), 1, "raddle-perf serve"),
+        (("--peer", "nowhere.invalid"), 1, "nowhere.invalid"),
+        (("--peer", "h2", "--rails", "e0,e7"), 2, "no interface e7"),
+        (("--peer", "h2", "--rails", "lo"), 1, "rail lo"),
+        (("--peer", "h2", "--size", "0B"), 2, "--size"),
+        (("--peer", "h2", "--scheme", "hpcc"), 1, "telemetry"),
+        (("--peer", "h2", "--rates", "1Gbps,1Gbps,1Gbps"), 2, "3 rates for 2 rails"),
+    ],
+)
+def test_errors_name_what_is_wrong(
+    even: str, words: tuple[str, ...], status: int, said: str
+) -> None:
+    """Status 1: the peer or the system; 2: the command line."""
+    _, error = finish(start(even, "h1", "raddle-perf", "run", *words), status)
+    assert said in error
+    assert "panicked" not in error
+
+
+def test_the_server_refuses_what_is_no_client(even: str) -> None:
+    """A line of another program or version gets an error line, and the server goes on."""
+    program = (
+        "import socket, sys; s = socket.create_connection(('h2', 7650)); "
+        "s.sendall(sys.argv[1].encode()); print(s.makefile().readline())"
+    )
+    for line, said in (("GET / HTTP/1.1\r\n", "not understood"), ('{"version": 9}\n', "version 9")):
+        out, _ = finish(start(even, "h1", sys.executable, "-c", program, line))
+        assert said in json.loads(out)["error"]
+    assert perf(even)["messages"] > 0
