@@ -48,10 +48,10 @@ impl Run {
     /// # Errors
     /// What is wrong with the command line, the peer, or the connection.
     pub(crate) fn measure(&self) -> Result<Report, Failure> {
-        let mut interfaces = self.interfaces()?;
+        let interfaces = self.interfaces()?;
         let stream = self.connect()?;
         let mut lines = BufReader::new(&stream);
-        let (mut node, used) = self.open(&stream, &mut lines, &mut interfaces)?;
+        let (mut node, used) = self.open(&stream, &mut lines, &interfaces)?;
         let goodput = measure::goodput(&mut node, self.load, self.spin);
         let goodput = goodput.map_err(Failure::system)?;
         let latency = measure::latency(&mut node, self.load.bytes, self.count, self.spin);
@@ -90,9 +90,10 @@ impl Run {
 
     fn connect(&self) -> Result<TcpStream, Failure> {
         let unknown = |why: String| Failure::system(format!("{}: {why}", self.peer));
-        let resolved = match self.peer.contains(':') {
-            true => self.peer.to_socket_addrs(),
-            false => (self.peer.as_str(), PORT).to_socket_addrs(),
+        let resolved = if self.peer.contains(':') {
+            self.peer.to_socket_addrs()
+        } else {
+            (self.peer.as_str(), PORT).to_socket_addrs()
         };
         let mut addresses = resolved.map_err(|error| unknown(error.to_string()))?;
         let address = addresses
@@ -117,7 +118,7 @@ impl Run {
         &self,
         mut stream: &TcpStream,
         lines: &mut BufReader<&TcpStream>,
-        interfaces: &mut Vec<Interface>,
+        interfaces: &[Interface],
     ) -> Result<(Node, Vec<Interface>), Failure> {
         if interfaces.len() > MAX_RAILS {
             return Err(Failure::input(format!(

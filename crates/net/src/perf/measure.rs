@@ -213,7 +213,7 @@ pub(crate) fn latency(
     let warm_up = count / 10 + 1;
     let mut free = vec![node.register(vec![1; bytes as usize])];
     let (mut times, mut begun) = (Vec::with_capacity(count + warm_up), None);
-    // The last message has come back only when it is known to have arrived.
+    // All that was sent is known to have arrived before this ends: the other side counts it.
     while times.len() < count + warm_up || free.is_empty() {
         while let Some(event) = node.poll_event() {
             match event {
