@@ -61,7 +61,7 @@ def count(value: float) -> str:
 
 def many(number: int, what: str) -> str:
     """A number of things: "1 host", "4 hosts"."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def size(value_bytes: float) -> str:

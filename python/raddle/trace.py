@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from raddle.errors import TraceError
+from raddle.text import many
 
 __all__ = ["APPLICATIONS", "SUFFIX", "check_name", "describe", "draw"]
 
@@ -84,7 +85,8 @@ def draw(found: dict[str, Any], *, title: str) -> Figure:
     right.set_xlabel("message size in bytes (below 1: 0 and 1)")
     right.set_ylabel("messages")
     figure.suptitle(
-        f"{title}: {ranks:,} ranks on {len(found['hosts']):,} hosts, {found['messages']:,} messages"
+        f"{title}: {many(ranks, 'rank')} on {many(len(found['hosts']), 'host')}, "
+        f"{many(found['messages'], 'message')}"
     )
     return figure
 

@@ -10,7 +10,7 @@ import typer
 
 from raddle.cli.options import AsJson, Quiet
 from raddle.cli.talk import Commands, examples, guarded, print_json, print_table, say
-from raddle.text import count, duration_s, size, span_us
+from raddle.text import count, duration_s, many, size, span_us
 
 __all__ = ["app"]
 
@@ -178,8 +178,8 @@ def _show(found: dict[str, Any]) -> None:
     steps = found["supersteps"]
     print(f"program   {found['program']} ({found['mpi']})")
     print(
-        f"ranks     {found['ranks']:,} on {len(found['hosts']):,} hosts, "
-        f"{found['communicators']:,} communicators"
+        f"ranks     {found['ranks']:,} on {many(len(found['hosts']), 'host')}, "
+        f"{many(found['communicators'], 'communicator')}"
     )
     print(
         f"messages  {found['messages']:,} with {size(found['bytes'])}; between hosts "
