@@ -164,6 +164,11 @@ impl RunArgs {
             let text = format!("--size {size}: 1B to {longest} are possible");
             return Err(Failure::input(text));
         }
+        if self.time == Span::ZERO {
+            return Err(Failure::input(
+                "--time 0s measures nothing: take 1s or more",
+            ));
+        }
         if size.0 * u64::from(self.window) > MOST_MEMORY {
             let (window, most) = (self.window, Bytes(MOST_MEMORY));
             return Err(Failure::input(format!(

@@ -122,7 +122,8 @@ pub(crate) fn serve(
     }
 }
 
-/// Sends for a while, and waits until all has arrived.
+/// Sends for a while, and waits until all has arrived. Time is measured from an arrival to an arrival, so that it holds whole
+/// messages.
 pub(crate) fn goodput(node: &mut Node, load: Load, spin: Span) -> Result<Goodput, MeasureError> {
     let content = vec![1; load.bytes as usize];
     let mut free: Vec<Buffer> = (0..load.window)
@@ -142,18 +143,18 @@ pub(crate) fn goodput(node: &mut Node, load: Load, spin: Span) -> Result<Goodput
                     if begun.is_none() && now.since(first) >= load.warm_up {
                         begun = Some((now, arrived, shares(node)));
                     }
+                    if let Some((since, before, rails)) = &begun
+                        && found.is_none()
+                        && now.since(*since) >= load.time
+                    {
+                        let seconds = now.since(*since).as_secs_f64();
+                        found = Some((seconds, arrived - before, later(node, rails)));
+                    }
                 }
                 NodeEvent::SendFailed { error, .. } => return Err(error.into()),
                 NodeEvent::Failed(failure) => return Err(failure.into()),
                 _ => {}
             }
-        }
-        if let Some((since, before, rails)) = &begun
-            && found.is_none()
-            && node.now().since(*since) >= load.time
-        {
-            let seconds = node.now().since(*since).as_secs_f64();
-            found = Some((seconds, arrived - before, later(node, rails)));
         }
         if let Some((seconds, measured, rails)) = &mut found {
             if free.len() == load.window {
