@@ -192,7 +192,7 @@ pub unsafe extern "C" fn raddle_rails_open(
 /// See the header.
 ///
 /// # Safety
-/// `node` is null or comes from [`raddle_rails_open`] and was not closed.
+/// `node` is null or comes from [`raddle_rails_open`], was not closed, and no other call on it runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_rails_close(node: *mut Node) {
     if !node.is_null() {
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn raddle_rails_close(node: *mut Node) {
 /// See the header.
 ///
 /// # Safety
-/// As [`with`]; `buffer` can be written or is null.
+/// As [`raddle_rails_close`]; `buffer` can be written or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_rails_alloc(
     node: *mut Node,
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn raddle_rails_alloc(
 /// See the header.
 ///
 /// # Safety
-/// As [`with`]; the memory is not used any more.
+/// As [`raddle_rails_close`]; the memory is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_rails_free(node: *mut Node, buffer: u32) -> c_int {
     // SAFETY: the caller says so.
@@ -253,7 +253,7 @@ pub unsafe extern "C" fn raddle_rails_free(node: *mut Node, buffer: u32) -> c_in
 /// See the header.
 ///
 /// # Safety
-/// As [`with`].
+/// As [`raddle_rails_close`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_rails_open_port(node: *mut Node, port: u16, longest: u64) -> c_int {
     // SAFETY: the caller says so.
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn raddle_rails_open_port(node: *mut Node, port: u16, long
 /// See the header.
 ///
 /// # Safety
-/// As [`with`]; the memory is not used until it is given back.
+/// As [`raddle_rails_close`]; the memory is not used until it is given back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_rails_provide(node: *mut Node, port: u16, buffer: u32) -> c_int {
     // SAFETY: the caller says so.
@@ -277,7 +277,7 @@ pub unsafe extern "C" fn raddle_rails_provide(node: *mut Node, port: u16, buffer
 /// See the header.
 ///
 /// # Safety
-/// As [`with`]; the memory is not changed until it is given back.
+/// As [`raddle_rails_close`]; the memory is not changed until it is given back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_rails_send(
     node: *mut Node,
@@ -297,7 +297,7 @@ pub unsafe extern "C" fn raddle_rails_send(
 /// See the header.
 ///
 /// # Safety
-/// As [`with`].
+/// As [`raddle_rails_close`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_rails_wait(node: *mut Node, spin_us: u32) -> c_int {
     // SAFETY: the caller says so.
@@ -307,7 +307,7 @@ pub unsafe extern "C" fn raddle_rails_wait(node: *mut Node, spin_us: u32) -> c_i
 /// See the header.
 ///
 /// # Safety
-/// As [`with`]; `event` can be written or is null.
+/// As [`raddle_rails_close`]; `event` can be written or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_rails_poll(node: *mut Node, event: *mut Event) -> c_int {
     // SAFETY: the caller says so.
