@@ -2,7 +2,7 @@
 """Run the tests of every room, then print how many passed, failed and were skipped.
 
 Every stage runs even if an earlier one failed. Exit status 1 if a test failed or a stage broke.
-RADDLE_TEST_PROFILE names a profile of cargo for the tests in Rust, instead of `dev`.
+TEST_PROFILE names a profile of cargo for the tests in Rust, instead of `dev`.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def stages(*, scale: bool) -> list[Stage]:
     """List what `make test` or, with `scale`, `make test-scale` runs."""
     # raddle-python holds conversions only: pytest tests it; linking it would need libpython.
     cargo: tuple[str, ...] = ("cargo", "test", "--workspace", "--exclude", "raddle-python")
-    profile = os.environ.get("RADDLE_TEST_PROFILE", "dev")
+    profile = os.environ.get("TEST_PROFILE", "dev")
     cargo += ("--profile", profile, "--locked", "--no-fail-fast", "--quiet")
     pytest = (PYTHON, "-m", "pytest", "-q", "--durations=15", "--durations-min=2")
     if scale:
