@@ -27,7 +27,7 @@ ENVIRONMENT = {
 LAB_NODE = re.compile(r"(h|tor|spine)\d+\b")
 LAB_LINK = re.compile(r"(e\d+|h\d+|tor\d+|spine\d+|br0)\b")
 LAB_SEGMENT = re.compile(r"left-by-the-test|\.h\d+\.")
-NEEDED = {"ip": "iproute2", "tc": "iproute2", "ethtool": "ethtool", "nsenter": "util-linux"}
+NEEDED = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux"}
 SWITCH = shutil.which("raddle-switch", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
 

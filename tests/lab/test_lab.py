@@ -304,8 +304,8 @@ def test_without_root_a_lab_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) 
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(
-        shutil, "which", lambda name, **_: None if name == "ethtool" else f"/bin/{name}"
+        shutil, "which", lambda name, **_: None if name == "unshare" else f"/bin/{name}"
     )
     done = CliRunner().invoke(app, ["lab", "up"], prog_name="raddle")
     assert done.exit_code == 2
-    assert "install the Debian packages ethtool" in done.stderr
+    assert "install the Debian packages util-linux" in done.stderr

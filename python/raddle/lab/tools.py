@@ -12,7 +12,6 @@ __all__ = ["NEEDED", "check_machine", "mpi_library", "program_path", "switch_pro
 PACKAGES = {
     "ip": "iproute2",
     "tc": "iproute2",
-    "ethtool": "ethtool",
     "unshare": "util-linux",
     "setpriv": "util-linux",
     "nsenter": "util-linux",
@@ -22,7 +21,7 @@ PACKAGES = {
 }
 """Which Debian package brings a program."""
 
-NEEDED = ("ip", "tc", "ethtool", "unshare", "nsenter", "mount")
+NEEDED = ("ip", "tc", "unshare", "nsenter", "mount")
 """What building a lab takes."""
 
 LIBRARY = "libraddle_mpi.so"
