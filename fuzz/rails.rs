@@ -6,7 +6,7 @@
 
 #![allow(dead_code, reason = "each user takes some of the functions")]
 
-use raddle_transport::rails::{Config, Connection, Event};
+use raddle_transport::rails::{Config, Connection, Event, Reception};
 use raddle_units::{BitRate, Span, Time};
 use raddle_wire::{
     native::JobKey,
@@ -56,7 +56,7 @@ pub(crate) fn raw(bytes: &[u8]) {
     assert!(
         stage
             .node
-            .handle_datagram(stage.now, 0, bytes, false)
+            .handle_datagram(stage.now, 0, bytes, Reception::default())
             .is_err()
     );
     assert_eq!(stage.node.counters().taken, before);
@@ -84,8 +84,8 @@ impl Stage {
                     // Data stays on the way, so that there is something to acknowledge.
                     if !matches!(transmit.packet.body, Body::Data(_)) {
                         let to = &mut nodes[1 - from];
-                        let _ =
-                            to.handle_packet(Time::ZERO, transmit.rail, &transmit.packet, false);
+                        let how = Reception::default();
+                        let _ = to.handle_packet(Time::ZERO, transmit.rail, &transmit.packet, how);
                     }
                 }
             }
@@ -134,9 +134,13 @@ impl Stage {
     fn give(&mut self, datagram: &mut [u8], how: u8, place: u8) {
         let rail = usize::from(how / 4) % 3;
         if how.is_multiple_of(2) {
+            let reception = Reception {
+                held: Span::from_us(u64::from(place) << (how % 32)),
+                marked: how & 64 != 0,
+            };
             let placed = self
                 .node
-                .handle_datagram(self.now, rail, datagram, how & 64 != 0);
+                .handle_datagram(self.now, rail, datagram, reception);
             if let Ok(Some((placement, payload))) = placed {
                 assert_eq!(usize::from(placement.bytes), payload.len());
                 assert!(placement.offset + u64::from(placement.bytes) <= LONGEST);
@@ -152,7 +156,7 @@ impl Stage {
         );
         assert!(
             self.node
-                .handle_datagram(self.now, rail, datagram, false)
+                .handle_datagram(self.now, rail, datagram, Reception::default())
                 .is_err()
         );
         let after = (

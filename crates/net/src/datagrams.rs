@@ -1,5 +1,6 @@
 //! UDP datagrams in trains: many of one size with one system call (udp(7): `UDP_SEGMENT`, `UDP_GRO`). Between namespaces of one
-//! machine a train stays whole all the way; a network card cuts it.
+//! machine a train stays whole all the way; a network card cuts it. What comes tells how long it waited for the program
+//! (socket(7): `SO_TIMESTAMPNS`).
 #![expect(
     unsafe_code,
     reason = "trains need control messages that no safe wrapper has"
@@ -11,7 +12,10 @@ use std::{
     net::{SocketAddrV4, UdpSocket},
     os::fd::{AsRawFd, RawFd},
     ptr,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
+
+use raddle_units::Span;
 
 /// Datagrams of a train at most (the kernel's limit, `UDP_MAX_SEGMENTS`).
 pub const MAX_TRAIN: usize = 64;
@@ -19,8 +23,21 @@ pub const MAX_TRAIN: usize = 64;
 pub const MAX_TRAIN_BYTES: usize = 65_507;
 /// Bytes that may wait in the kernel, in each direction; it may allow less.
 const BUFFER: libc::c_int = 8 << 20;
-/// Words of control messages: room for one with an integer.
-const CONTROL_WORDS: usize = 4;
+/// Words of control messages: room for one with an integer and one with a time.
+const CONTROL_WORDS: usize = 8;
+/// The longest time that a train is believed to have waited. What is longer tells of a clock that was set.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// A train that came, or a single datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Train {
+    /// Bytes of all its datagrams.
+    pub bytes: usize,
+    /// Bytes of each but the last.
+    pub size: usize,
+    /// How long its first waited in this host for the program; zero where the kernel does not say.
+    pub held: Span,
+}
 
 /// A UDP socket between two addresses.
 #[derive(Debug)]
@@ -43,8 +60,9 @@ impl DatagramSocket {
         let opened = Self { socket, cuts: true };
         opened.set(libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER)?;
         opened.set(libc::SOL_SOCKET, libc::SO_SNDBUF, BUFFER)?;
-        // A kernel without it gives single datagrams.
+        // A kernel without these gives single datagrams, and does not tell how long they waited.
         let _ = opened.set(libc::SOL_UDP, libc::UDP_GRO, 1);
+        let _ = opened.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
         Ok(opened)
     }
 
@@ -113,12 +131,11 @@ impl DatagramSocket {
         }
     }
 
-    /// Receives a train, or a single datagram, into `buffer`, without waiting: its bytes, and those of each datagram but the last.
-    /// `None`: nothing is there. `buffer` is to hold [`MAX_TRAIN_BYTES`].
+    /// Receives a train into `buffer`, without waiting. `None`: nothing is there. `buffer` is to hold [`MAX_TRAIN_BYTES`].
     ///
     /// # Errors
     /// What the system says, errors of datagrams sent earlier excepted.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, usize)>> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Train>> {
         let mut piece = libc::iovec {
             iov_base: buffer.as_mut_ptr().cast(),
             iov_len: buffer.len(),
@@ -141,11 +158,15 @@ impl DatagramSocket {
                 io::ErrorKind::ConnectionRefused
                 | io::ErrorKind::HostUnreachable
                 | io::ErrorKind::NetworkUnreachable
-                | io::ErrorKind::Interrupted => Ok(Some((0, 0))),
+                | io::ErrorKind::Interrupted => Ok(Some(Train {
+                    bytes: 0,
+                    size: 0,
+                    held: Span::ZERO,
+                })),
                 _ => Err(error),
             };
         };
-        Ok(Some((length, train_size(&message).unwrap_or(length))))
+        Ok(Some(described(&message, length)))
     }
 
     fn set(&self, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
@@ -171,32 +192,88 @@ fn is_unable(error: &io::Error) -> bool {
     )
 }
 
-/// Bytes of each datagram of a received train, if it is one.
-fn train_size(message: &libc::msghdr) -> Option<usize> {
+/// What the control messages of a received train of `bytes` bytes say.
+fn described(message: &libc::msghdr, bytes: usize) -> Train {
+    let (mut size, mut held) = (bytes, Span::ZERO);
     // SAFETY: `message` describes control messages that the kernel wrote, and whose room is still there.
-    let header = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
-    if (header.cmsg_level, header.cmsg_type) != (libc::SOL_UDP, libc::UDP_GRO) {
-        return None;
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() };
+    while let Some(header) = next {
+        match (header.cmsg_level, header.cmsg_type) {
+            (libc::SOL_UDP, libc::UDP_GRO) => {
+                // SAFETY: a control message of this kind holds an int, perhaps not aligned.
+                let found: libc::c_int =
+                    unsafe { ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
+                size = usize::try_from(found).map_or(size, |found| found.max(1));
+            }
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                // SAFETY: a control message of this kind holds a timespec, perhaps not aligned.
+                let came: libc::timespec =
+                    unsafe { ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
+                held = since(came);
+            }
+            _ => {}
+        }
+        // SAFETY: as above, and `header` is one of these messages.
+        next = unsafe { libc::CMSG_NXTHDR(message, header).as_ref() };
     }
-    // SAFETY: a control message of this kind holds an int, perhaps not aligned.
-    let size: libc::c_int = unsafe { ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
-    usize::try_from(size).ok().filter(|size| *size > 0)
+    Train { bytes, size, held }
+}
+
+/// Time from `came`, of the system's clock, to now; none where that cannot be.
+fn since(came: libc::timespec) -> Span {
+    let came = u64::try_from(came.tv_sec)
+        .ok()
+        .zip(u32::try_from(came.tv_nsec).ok())
+        .and_then(|(seconds, nanoseconds)| {
+            UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
+        });
+    let held = came.and_then(|came| SystemTime::now().duration_since(came).ok());
+    let held = held.filter(|held| *held <= LONGEST_WAIT);
+    held.map_or(Span::ZERO, |held| Span::from_ns(held.as_nanos() as u64))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn trains_arrive_as_they_were_sent() {
+    fn pair() -> [DatagramSocket; 2] {
         let any: SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
         let free = || UdpSocket::bind(any).unwrap().local_addr().unwrap().port();
         let (a, b) = (free(), free());
         let [a, b] = [a, b].map(|port| SocketAddrV4::new(*any.ip(), port));
-        let (mut sender, receiver) = (
-            DatagramSocket::open(a, b).unwrap(),
-            DatagramSocket::open(b, a).unwrap(),
-        );
+        [(a, b), (b, a)].map(|(local, peer)| DatagramSocket::open(local, peer).unwrap())
+    }
+
+    /// One datagram waits for 30 ms, the next for none: the kernel tells them apart.
+    #[test]
+    fn what_waited_says_so() {
+        let [mut sender, receiver] = pair();
+        let mut buffer = vec![0; MAX_TRAIN_BYTES];
+        let pause = Duration::from_millis(30);
+        sender.send_train(b"early", 5).unwrap();
+        std::thread::sleep(pause);
+        let early = receiver.receive(&mut buffer).unwrap().unwrap();
+        assert!(early.held >= Span::from_ms(29), "{early:?}");
+        let at_once = (0..100).map(|_| {
+            sender.send_train(b"late", 4).unwrap();
+            receiver.receive(&mut buffer).unwrap().unwrap().held
+        });
+        let least = at_once.min().unwrap();
+        assert!(least < Span::from_ms(1), "{least}");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_tells_nothing() {
+        let at = |tv_sec, tv_nsec| since(libc::timespec { tv_sec, tv_nsec });
+        assert_eq!(at(0, 0), Span::ZERO, "it waited since 1970");
+        assert_eq!(at(1 << 40, 0), Span::ZERO, "it comes from the future");
+        assert_eq!(at(-1, 0), Span::ZERO);
+        assert_eq!(at(i64::MAX, -1), Span::ZERO);
+    }
+
+    #[test]
+    fn trains_arrive_as_they_were_sent() {
+        let [mut sender, receiver] = pair();
         let bytes: Vec<u8> = (0..10_500_u32).map(|at| (at / 7) as u8).collect();
         let mut buffer = vec![0; MAX_TRAIN_BYTES];
         assert_eq!(receiver.receive(&mut buffer).unwrap(), None);
@@ -204,10 +281,10 @@ mod tests {
             sender.cuts = cuts;
             sender.send_train(&bytes, 1000).unwrap();
             let (mut came, mut datagrams) = (Vec::new(), 0);
-            while let Some((length, size)) = receiver.receive(&mut buffer).unwrap() {
-                came.extend_from_slice(&buffer[..length]);
-                datagrams += length.div_ceil(size);
-                assert!(size == 1000 || length == 500);
+            while let Some(train) = receiver.receive(&mut buffer).unwrap() {
+                came.extend_from_slice(&buffer[..train.bytes]);
+                datagrams += train.bytes.div_ceil(train.size);
+                assert!(train.size == 1000 || train.bytes == 500);
             }
             assert!(came == bytes);
             assert_eq!(datagrams, 11);

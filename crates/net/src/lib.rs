@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod node;
 pub mod ports;
 pub mod rails;
+pub mod readiness;
 pub mod secret;
 pub mod socket;
 mod spin;

@@ -5,7 +5,7 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use raddle_transport::rails::{Config, Connection, Event, Transmit};
+use raddle_transport::rails::{Config, Connection, Event, Reception, Transmit};
 use raddle_units::{BitRate, Span, Time};
 use raddle_wire::native::JobKey;
 
@@ -84,7 +84,8 @@ impl Pair {
     fn arrive(&mut self, at: usize, now: Time, transmit: &Transmit) {
         let node = &mut self.nodes[at];
         if !self.on_the_wire {
-            let taken = node.handle_packet(now, transmit.rail, &transmit.packet, false);
+            let how = Reception::default();
+            let taken = node.handle_packet(now, transmit.rail, &transmit.packet, how);
             assert!(taken.is_ok());
             return;
         }
@@ -93,7 +94,8 @@ impl Pair {
             .packet
             .write(&mut self.datagram, payload, &self.key);
         let length = written.expect("the buffer is long enough");
-        let taken = node.handle_datagram(now, transmit.rail, &self.datagram[..length], false);
+        let (datagram, how) = (&self.datagram[..length], Reception::default());
+        let taken = node.handle_datagram(now, transmit.rail, datagram, how);
         assert!(taken.is_ok());
     }
 }

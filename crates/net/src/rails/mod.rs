@@ -26,7 +26,8 @@ mod memory;
 use std::{io, net::SocketAddrV4};
 
 use raddle_transport::rails::{
-    Config, ConfigError, Connection, Event, Failure, PortError, SendError, SendFailure, Transmit,
+    Config, ConfigError, Connection, Event, Failure, PortError, Reception, SendError, SendFailure,
+    Transmit,
 };
 use raddle_units::{Span, Time};
 use thiserror::Error;
@@ -36,11 +37,11 @@ pub use memory::{Buffer, BufferError};
 use crate::{
     clock::{Clock, duration},
     datagrams::{DatagramSocket, MAX_TRAIN, MAX_TRAIN_BYTES},
-    socket::wait_readable,
+    readiness::Readiness,
 };
 use memory::Memory;
 
-/// Trains that are received from a rail before others have their turn.
+/// Trains that are received from a rail before what they bring about is sent.
 const TURN: usize = 8;
 /// Longest sleep.
 const SLEEP: Span = Span::from_ms(100);
@@ -69,6 +70,9 @@ pub enum OpenError {
         /// Addresses given.
         addresses: usize,
     },
+    /// The system cannot watch the sockets.
+    #[error("the rails' sockets cannot be watched: {0}")]
+    Watch(io::Error),
     /// The system refuses a socket.
     #[error("rail {rail} from {} to {}: {error}", address.local, address.peer)]
     Socket {
@@ -198,6 +202,7 @@ pub struct Node {
     clock: Clock,
     connection: Connection,
     rails: Vec<Rail>,
+    readiness: Readiness,
     memory: Memory,
     /// Open ports and the longest message of each.
     ports: Vec<(u16, u64)>,
@@ -233,10 +238,13 @@ impl Node {
             })
         };
         let rails: Result<Vec<Rail>, OpenError> = rails.iter().enumerate().map(open).collect();
+        let rails = rails?;
+        let descriptors: Vec<_> = rails.iter().map(|rail| rail.socket.descriptor()).collect();
         Ok(Self {
             clock,
             connection,
-            rails: rails?,
+            rails,
+            readiness: Readiness::new(&descriptors).map_err(OpenError::Watch)?,
             memory: Memory::default(),
             ports: Vec::new(),
             buffer: vec![0; MAX_TRAIN_BYTES].into(),
@@ -320,13 +328,15 @@ impl Node {
     /// What the system says about receiving.
     pub fn step(&mut self) -> io::Result<bool> {
         let mut came = false;
-        for index in 0..self.rails.len() {
-            for _ in 0..TURN {
-                if !self.receive(index)? {
-                    break;
-                }
-                came = true;
+        for _ in 0..TURN {
+            let ready = self.readiness.look()?;
+            if ready == 0 {
+                break;
             }
+            for index in (0..self.rails.len()).filter(|index| ready >> index & 1 == 1) {
+                self.receive(index)?;
+            }
+            came = true;
         }
         let now = self.clock.now();
         if self.connection.poll_timeout().is_some_and(|due| due <= now) {
@@ -356,11 +366,7 @@ impl Node {
                 .poll_timeout()
                 .unwrap_or(Time::NEVER)
                 .since(now);
-            let mut descriptors = [-1; 8];
-            for (descriptor, rail) in descriptors.iter_mut().zip(&self.rails) {
-                *descriptor = rail.socket.descriptor();
-            }
-            return wait_readable(&descriptors, Some(duration(due.min(SLEEP))));
+            return self.readiness.sleep(duration(due.min(SLEEP)));
         }
     }
 
@@ -414,24 +420,28 @@ impl Node {
         self.refused
     }
 
-    /// Receives a train; false if nothing is there.
-    fn receive(&mut self, index: usize) -> io::Result<bool> {
-        let Some((length, size)) = self.rails[index].socket.receive(&mut self.buffer)? else {
-            return Ok(false);
+    /// Receives a train, if one is there.
+    fn receive(&mut self, index: usize) -> io::Result<()> {
+        let Some(train) = self.rails[index].socket.receive(&mut self.buffer)? else {
+            return Ok(());
         };
         let now = self.clock.now();
-        for datagram in self.buffer[..length].chunks(size.max(1)) {
-            let taken = self.connection.handle_datagram(now, index, datagram, false);
+        let how = Reception {
+            held: train.held,
+            marked: false,
+        };
+        for datagram in self.buffer[..train.bytes].chunks(train.size.max(1)) {
+            let taken = self.connection.handle_datagram(now, index, datagram, how);
             if let Ok(Some((place, payload))) = taken {
                 self.memory.fill(&place, payload);
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     fn send_all(&mut self) {
-        let now = self.clock.now();
-        while let Some(transmit) = self.connection.poll_transmit(now) {
+        // The tag of a packet takes longer than a look at the clock, and a train of them as long as a round trip.
+        while let Some(transmit) = self.connection.poll_transmit(self.clock.now()) {
             self.refused += self.add(&transmit);
         }
         self.refused += self.rails.iter_mut().map(Rail::flush).sum::<u64>();

@@ -63,8 +63,9 @@ pub struct Config {
     pub ack_every: u32,
     /// Least time after which silence is asked about: what the driver's own delays amount to.
     pub patience: Span,
-    /// How late the driver's timers and looks are: sending may lag so far behind the pace and catch up, and a round trip may be
-    /// longer by it at both ends without any queue.
+    /// How late the driver's timers and looks are at least: sending may lag so far behind the pace and catch up, and the queue
+    /// that congestion control aims at is as long as both ends' lateness, so that a rail has something to send meanwhile. What
+    /// is measured beyond ([`Reception::held`](super::Reception), delays of acknowledgements) counts instead, up to `patience`.
     pub lateness: Span,
     /// Messages that may wait or be under way: send tokens, at least 1.
     pub send_queue: usize,
@@ -114,14 +115,19 @@ impl Config {
         (DATA_OVERHEAD + usize::from(self.segment)).max(MAX_CONTROL)
     }
 
-    /// The fabric as a rail's congestion control sees it, with the least round-trip time found on it. That was a probe's and found
-    /// both drivers awake; a full packet takes its own time beside. The bandwidth-delay product is doubled and no less than 16 packets: what keeps a rail
-    /// busy that is polled now and then.
-    pub(super) fn environment(&self, rail: usize, least_rtt: Span) -> Environment {
+    /// What congestion control allows for the lateness of both hosts, of which `measured` was seen.
+    pub(super) fn allowance(&self, measured: Span) -> Span {
+        measured.min(self.patience).max(self.lateness * 2)
+    }
+
+    /// The fabric as a rail's congestion control sees it, with the least round-trip time found on it and what hosts take beside.
+    /// The least was a probe's and found both drivers awake; a full packet takes its own time. The bandwidth-delay product is
+    /// doubled and no less than 16 packets: what keeps a rail busy that is polled now and then.
+    fn environment(&self, rail: usize, least_rtt: Span, hosts: Span) -> Environment {
         let rate = self.rails[rail];
         let packet = self.datagram() as u64;
         let found = least_rtt.max(Span::from_us(1));
-        let base_rtt = found + rate.transmission_time(Bytes(packet)) + self.lateness * 2;
+        let base_rtt = found + rate.transmission_time(Bytes(packet)) + hosts;
         Environment {
             line_rate: rate,
             base_rtt,
@@ -177,7 +183,7 @@ impl Config {
     /// A scheme that needs what this driver or these packets lack is refused by name.
     fn check_scheme(&self) -> Result<(), ConfigError> {
         let scheme = || self.scheme.clone();
-        let resolved = self.parameters(0, Span::from_us(10));
+        let resolved = self.parameters(0, Span::from_us(10), Span::ZERO);
         let parameters = resolved.ok_or_else(|| ConfigError::UnknownScheme { scheme: scheme() })?;
         let signals = parameters.signals();
         let lacking = match signals.telemetry {
@@ -195,9 +201,14 @@ impl Config {
         }
     }
 
-    /// Parameters of a rail's congestion control; `None` for an unknown scheme.
-    pub(super) fn parameters(&self, rail: usize, least_rtt: Span) -> Option<SchemeParameters> {
-        let environment = self.environment(rail, least_rtt);
+    /// Parameters of a rail's congestion control, for hosts that take so long beside; `None` for an unknown scheme.
+    pub(super) fn parameters(
+        &self,
+        rail: usize,
+        least_rtt: Span,
+        hosts: Span,
+    ) -> Option<SchemeParameters> {
+        let environment = self.environment(rail, least_rtt, hosts);
         let resolved = self.schemes.resolve(&self.scheme, &environment);
         resolved.map(|(parameters, _)| parameters)
     }

@@ -5,7 +5,7 @@ mod departures;
 
 use std::collections::VecDeque;
 
-use raddle_units::{Span, Time};
+use raddle_units::{Bytes, Span, Time};
 use raddle_wire::{
     Problem,
     rails::{Packet, Unverified},
@@ -45,6 +45,15 @@ pub struct Payload {
     pub bytes: u16,
 }
 
+/// How a packet came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reception {
+    /// How long it waited in this host before the driver read it; zero where the driver cannot tell.
+    pub held: Span,
+    /// It carries a congestion mark (ECN).
+    pub marked: bool,
+}
+
 /// What a rail is like, for a program to look at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RailView {
@@ -82,6 +91,8 @@ pub struct Connection {
     hello_at: Time,
     state: PeerState,
     failure: Option<Failure>,
+    /// What other connections of this host have on their way, by rail.
+    others: [Bytes; MAX_RAILS],
     /// When a packet was acknowledged last on any rail, or the connection was made.
     proved: Time,
     /// Rail that is asked first for something to send.
@@ -113,6 +124,7 @@ impl Connection {
             hello_at: now + config.heartbeat,
             state: PeerState::default(),
             failure: None,
+            others: [Bytes(0); MAX_RAILS],
             proved: now,
             first: 0,
             turn: MAX_RAILS - 1,
@@ -162,7 +174,17 @@ impl Connection {
 
     // What the driver does.
 
-    /// A datagram that came by `rail`. Gives where its payload belongs, if it has a new one.
+    /// Other connections of this host have so many bytes on their way by each rail, whose card they share: for them it is as
+    /// busy as for its own (`MNC`, section 3). Rails beyond the list have none.
+    ///
+    /// # Panics
+    /// When there are more than eight.
+    pub fn note_others(&mut self, on_their_way: &[Bytes]) {
+        self.others = [Bytes(0); MAX_RAILS];
+        self.others[..on_their_way.len()].copy_from_slice(on_their_way);
+    }
+
+    /// A datagram that came by `rail` and was read at `now`. Gives where its payload belongs, if it has a new one.
     ///
     /// # Errors
     /// Why it was dropped; that is counted.
@@ -171,12 +193,12 @@ impl Connection {
         now: Time,
         rail: usize,
         bytes: &'a [u8],
-        marked: bool,
+        how: Reception,
     ) -> Result<Option<(Placement, &'a [u8])>, Dropped> {
         let verified = Unverified::parse(bytes).and_then(|packet| packet.verify(&self.config.key));
         match verified {
             Ok((packet, payload)) => {
-                let placement = self.handle_packet(now, rail, &packet, marked)?;
+                let placement = self.handle_packet(now, rail, &packet, how)?;
                 Ok(placement.map(|placement| (placement, payload)))
             }
             Err(error) => {
@@ -190,8 +212,8 @@ impl Connection {
         }
     }
 
-    /// A packet that is known to be genuine. `marked`: it carries a congestion mark. Gives where its payload belongs, if it has
-    /// a new one; the driver copies it there before it looks at events.
+    /// A packet that is known to be genuine. Gives where its payload belongs, if it has a new one; the driver copies it there
+    /// before it looks at events.
     ///
     /// # Errors
     /// Why it was dropped; that is counted.
@@ -200,10 +222,10 @@ impl Connection {
         now: Time,
         rail: usize,
         packet: &Packet,
-        marked: bool,
+        how: Reception,
     ) -> Result<Option<Placement>, Dropped> {
         self.now = self.now.max(now);
-        let accepted = self.accept(rail, packet, marked);
+        let accepted = self.accept(rail, packet, how);
         match &accepted {
             Ok(_) => self.counters.taken += 1,
             Err(reason) => self.counters.drop(*reason),

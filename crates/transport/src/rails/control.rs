@@ -17,17 +17,19 @@ pub(super) struct Control {
     timers: Timers,
     /// The flow before a timeout, which may turn out to have been too early.
     before: Option<FlowControl>,
+    /// What the parameters allow for the lateness of both hosts.
+    allowance: Span,
 }
 
 impl Control {
-    pub(super) fn new(config: &Config, rail: usize, least_rtt: Span) -> Self {
+    pub(super) fn new(config: &Config, rail: usize, least_rtt: Span, allowance: Span) -> Self {
         let rate = config.rails[rail].0;
         let limits = FlowLimits {
             line_rate: rate,
             min_rate: (rate / SLOWEST).max(1),
         };
         let parameters = config
-            .parameters(rail, least_rtt)
+            .parameters(rail, least_rtt, allowance)
             .expect("the scheme was checked");
         Self {
             flow: FlowControl::new(&parameters, &limits),
@@ -35,7 +37,22 @@ impl Control {
             limits,
             timers: Timers::default(),
             before: None,
+            allowance,
         }
+    }
+
+    /// Takes new parameters where hosts have become later than the present ones allow for, or half as late.
+    pub(super) fn allow(&mut self, config: &Config, rail: usize, least_rtt: Span, allowance: Span) {
+        if allowance > self.allowance || allowance < Span(self.allowance.0 / 2) {
+            self.allowance = allowance;
+            let parameters = config.parameters(rail, least_rtt, allowance);
+            self.parameters = parameters.expect("the scheme was checked");
+        }
+    }
+
+    /// How late one of the hosts may be.
+    pub(super) const fn lateness(&self) -> Span {
+        Span(self.allowance.0 / 2)
     }
 
     /// Bytes that may be in flight.

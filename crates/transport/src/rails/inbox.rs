@@ -147,6 +147,11 @@ impl Inbox {
 
     // Grants.
 
+    /// Whether a grant is to be sent.
+    pub(super) fn grant_is_due(&self) -> bool {
+        self.ports.iter().any(Port::grant_is_due)
+    }
+
     /// A grant that is to be sent, and its port's index.
     pub(super) fn take_grant(&mut self) -> Option<(usize, Grant)> {
         let index = self.ports.iter().position(Port::grant_is_due)?;

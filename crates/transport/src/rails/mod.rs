@@ -7,7 +7,7 @@
 //! length, and what came names the receive token where it is to be copied, before events are looked at.
 //!
 //! ```
-//! use raddle_transport::rails::{Config, Connection, Event};
+//! use raddle_transport::rails::{Config, Connection, Event, Reception};
 //! use raddle_units::{BitRate, Span, Time};
 //! use raddle_wire::native::JobKey;
 //!
@@ -29,7 +29,8 @@
 //!         while let Some(transmit) = nodes[sender].poll_transmit(now) {
 //!             // A socket would carry `transmit.packet.write(..)`; here the packet is handed over as it is.
 //!             let receiver = &mut nodes[1 - sender];
-//!             let place = receiver.handle_packet(now, transmit.rail, &transmit.packet, false).unwrap();
+//!             let how = Reception::default();
+//!             let place = receiver.handle_packet(now, transmit.rail, &transmit.packet, how).unwrap();
 //!             if let Some(place) = place {
 //!                 let (from, to) = (transmit.payload.offset as usize, place.offset as usize);
 //!                 let bytes = usize::from(place.bytes);
@@ -48,7 +49,7 @@
 //! |---|---|
 //! | `split` | pure: how many bytes for which rail |
 //! | `policy`, `state` | which rails a message takes; what is known of the other node's |
-//! | `rail` | one rail: whether it works; with `control`, `sent`, `received` and `rtt` |
+//! | `rail` | one rail: whether it works; with `control`, `sent`, `received`, `rtt` and `lateness` |
 //! | `outbox`, `inbox` | messages and tokens |
 //! | `connection` | all of it; `arrivals`: greeting, acknowledgements, failure; `departures`: what is sent next |
 
@@ -58,6 +59,7 @@ mod control;
 mod dropped;
 mod event;
 mod inbox;
+mod lateness;
 mod outbox;
 mod policy;
 mod rail;
@@ -68,7 +70,7 @@ pub mod split;
 mod state;
 
 pub use config::{Config, ConfigError, MAX_HEARTBEAT};
-pub use connection::{Connection, Payload, RailView, Transmit};
+pub use connection::{Connection, Payload, RailView, Reception, Transmit};
 pub use dropped::{Counters, Dropped};
 pub use event::{Event, Failure, SendFailure};
 pub use inbox::{Placement, PortError};

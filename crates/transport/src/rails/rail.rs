@@ -8,6 +8,7 @@ use raddle_wire::rails::Ack;
 use super::{
     config::Config,
     control::Control,
+    lateness::Longest,
     received::{Arrival, Received},
     rtt::Rtt,
     sent::{Content, NeverSent, Piece, Sent},
@@ -46,6 +47,8 @@ pub(super) struct Numbered {
     pub(super) number: u64,
     pub(super) arrival: Arrival,
     pub(super) urgent: bool,
+    /// How long it waited for the driver.
+    pub(super) held: Span,
     /// It carries a congestion mark.
     pub(super) marked: bool,
     pub(super) has_segment: bool,
@@ -59,6 +62,8 @@ pub(super) struct Rail {
     sent: Sent,
     received: Received,
     rtt: Rtt,
+    /// How long hosts let packets and acknowledgements wait.
+    waits: Longest,
     control: Option<Control>,
     /// When the next data packet may leave.
     pace_at: Time,
@@ -92,6 +97,7 @@ impl Rail {
             sent: Sent::default(),
             received: Received::default(),
             rtt: Rtt::default(),
+            waits: Longest::default(),
             control: None,
             pace_at: now,
             rate: BitRate(0),
@@ -109,6 +115,10 @@ impl Rail {
             heartbeat_at: Time::NEVER,
             timeouts: 0,
         }
+    }
+
+    pub(super) const fn index(&self) -> usize {
+        self.index
     }
 
     pub(super) const fn status(&self) -> RailStatus {
@@ -136,15 +146,9 @@ impl Rail {
     // Sending.
 
     /// Notes a numbered packet of `bytes` bytes; gives its number. Data moves the pace.
-    pub(super) fn send(
-        &mut self,
-        now: Time,
-        config: &Config,
-        bytes: usize,
-        content: Content,
-    ) -> u64 {
+    pub(super) fn send(&mut self, now: Time, bytes: usize, content: Content) -> u64 {
         if let (Content::Piece(_), Some(control)) = (content, &self.control) {
-            let earliest = Time(now.0.saturating_sub(config.lateness.0));
+            let earliest = Time(now.0.saturating_sub(control.lateness().0));
             let rate = BitRate(control.rate().max(1));
             self.pace_at = self.pace_at.max(earliest) + rate.transmission_time(Bytes(bytes as u64));
         }
@@ -206,7 +210,7 @@ impl Rail {
         let newest = self.received.newest_first().next();
         self.received.insert(packet.number);
         if newest.is_none_or(|newest| packet.number > newest.last) {
-            self.largest_at = now;
+            self.largest_at = Time(now.0.saturating_sub(packet.held.0));
         }
         self.unacknowledged += 1;
         self.marked |= packet.marked;
@@ -259,10 +263,11 @@ impl Rail {
 
     // Acknowledgements, losses and silence.
 
-    /// An acknowledgement: contents that arrived and those that are lost go to the two lists.
+    /// An acknowledgement that this host let wait for `held`: contents that arrived and those that are lost go to the two lists.
     pub(super) fn on_ack(
         &mut self,
         now: Time,
+        held: Span,
         ack: &Ack,
         config: &Config,
         arrived: &mut Vec<Content>,
@@ -277,11 +282,15 @@ impl Rail {
         };
         // RFC 9002, section 5.1; a first sample that is too long is better than none.
         if told.is_largest || !self.rtt.is_known() {
-            self.rtt
-                .sample(now, newest.at, Span::from_ns(ack.delay_ns.into()));
+            let waited = held.0.saturating_add(Span::from_ns(ack.delay_ns.into()).0);
+            self.rtt.sample(now, newest.at, Span(waited));
+            let late = Span(waited.saturating_sub(config.ack_delay.0));
+            self.waits.see(now, late, config.heartbeat);
         }
         let change = self.prove(now, config);
+        let allowance = config.allowance(self.waits.get());
         if let Some(control) = &mut self.control {
+            control.allow(config, self.index, self.rtt.least(), allowance);
             let signal = cc::Ack {
                 seq: newest.end,
                 next: self.sent.total(),
@@ -316,7 +325,9 @@ impl Rail {
         if before != RailStatus::Down {
             return Change::None;
         }
-        self.control = Some(Control::new(config, self.index, self.rtt.least()));
+        let allowance = config.allowance(self.waits.get());
+        let control = Control::new(config, self.index, self.rtt.least(), allowance);
+        self.control = Some(control);
         self.pace_at = now;
         Change::Rose
     }

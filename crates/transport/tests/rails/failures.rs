@@ -1,7 +1,7 @@
 //! Rails that fail and come back, and what is refused.
 
 use raddle_transport::rails::{
-    Config, ConfigError, Connection, Event, Failure, RailStatus, SendError, SendFailure,
+    Config, ConfigError, Connection, Event, Failure, RailStatus, Reception, SendError, SendFailure,
 };
 use raddle_units::{BitRate, Span, Time};
 use raddle_wire::native::JobKey;
@@ -152,7 +152,8 @@ fn settle(now: Time, nodes: &mut [Connection; 2]) -> [Vec<Event>; 2] {
         for from in [0, 1] {
             nodes[from].handle_timeout(now);
             while let Some(transmit) = nodes[from].poll_transmit(now) {
-                let _ = nodes[1 - from].handle_packet(now, transmit.rail, &transmit.packet, false);
+                let how = Reception::default();
+                let _ = nodes[1 - from].handle_packet(now, transmit.rail, &transmit.packet, how);
                 moved = true;
             }
         }

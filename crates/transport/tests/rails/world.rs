@@ -6,7 +6,7 @@ use std::{
     collections::{BinaryHeap, VecDeque},
 };
 
-use raddle_transport::rails::{Config, Connection, Dropped, Event, Failure, Transmit};
+use raddle_transport::rails::{Config, Connection, Dropped, Event, Failure, Reception, Transmit};
 use raddle_units::{BitRate, Bytes, Span, Time};
 use raddle_wire::native::JobKey;
 
@@ -50,8 +50,8 @@ struct Pipe {
 }
 
 enum Step {
-    /// Node, rail, datagram.
-    Arrive(usize, usize, Vec<u8>),
+    /// Node, rail, datagram, and when it was there.
+    Arrive(usize, usize, Vec<u8>, Time),
     Timer(usize),
     /// Rail, whether it carries from then on.
     Cut(usize, bool),
@@ -113,6 +113,10 @@ pub(crate) struct World {
     pub repeated: u64,
     /// Contents are written and compared.
     pub compares: bool,
+    /// Hosts look for packets and at timers only so often; zero: at once.
+    pub looks: Span,
+    /// They know how long packets waited.
+    pub tells: bool,
 }
 
 /// The byte at `offset` of a message.
@@ -159,6 +163,8 @@ impl World {
             damaged: 0,
             repeated: 0,
             compares: true,
+            looks: Span::ZERO,
+            tells: false,
         };
         for node in [0, 1] {
             world.at(Time::ZERO, Step::Timer(node));
@@ -170,6 +176,15 @@ impl World {
         self.queue.push(Reverse((time, self.serial)));
         self.steps.insert(self.serial, step);
         self.serial += 1;
+    }
+
+    /// Something arrives at a node, or is due: it happens when the node looks.
+    fn when_seen(&mut self, time: Time, step: Step) {
+        let seen = match self.looks.0 {
+            0 => time,
+            period => Time(time.0.next_multiple_of(period)),
+        };
+        self.at(seen, step);
     }
 
     /// Opens a port with so many buffers.
@@ -213,9 +228,9 @@ impl World {
 
     fn step(&mut self, step: Step) {
         let node = match step {
-            Step::Arrive(node, rail, bytes) => {
+            Step::Arrive(node, rail, bytes, there) => {
                 if self.carries[rail] {
-                    self.arrive(node, rail, &bytes);
+                    self.arrive(node, rail, &bytes, there);
                 }
                 node
             }
@@ -240,11 +255,15 @@ impl World {
         self.drain(node);
     }
 
-    fn arrive(&mut self, node: usize, rail: usize, bytes: &[u8]) {
+    fn arrive(&mut self, node: usize, rail: usize, bytes: &[u8], there: Time) {
         let program = &mut self.nodes[node];
+        let mut how = Reception::default();
+        if self.tells {
+            how.held = self.now.since(there);
+        }
         let outcome = program
             .connection
-            .handle_datagram(self.now, rail, bytes, false);
+            .handle_datagram(self.now, rail, bytes, how);
         if let Ok(Some((place, payload))) = outcome {
             assert_eq!(usize::from(place.bytes), payload.len());
             if self.compares {
@@ -276,7 +295,7 @@ impl World {
             let due = due.max(self.now + Span::from_ns(1));
             if due < self.nodes[node].armed {
                 self.nodes[node].armed = due;
-                self.at(due, Step::Timer(node));
+                self.when_seen(due, Step::Timer(node));
             }
         }
     }
@@ -323,12 +342,12 @@ impl World {
         let peer = 1 - node;
         if self.chance.happens(link.double) {
             let later = arrival + Span(self.chance.below(2 * link.latency.0 + 1));
-            self.at(later, Step::Arrive(peer, rail, bytes.clone()));
+            self.when_seen(later, Step::Arrive(peer, rail, bytes.clone(), later));
         }
         if self.chance.happens(link.damage) {
             self.spoil(arrival, peer, rail, &bytes);
         }
-        self.at(arrival, Step::Arrive(peer, rail, bytes));
+        self.when_seen(arrival, Step::Arrive(peer, rail, bytes, arrival));
     }
 
     /// Sends a damaged copy, and something old; keeps this for later.
@@ -341,10 +360,10 @@ impl World {
             copy[at] ^= 1 << self.chance.below(8);
         }
         self.damaged += 1;
-        self.at(arrival, Step::Arrive(peer, rail, copy));
+        self.when_seen(arrival, Step::Arrive(peer, rail, copy, arrival));
         if let Some((node, rail, old)) = self.old.pop() {
             self.repeated += 1;
-            self.at(arrival, Step::Arrive(node, rail, old));
+            self.when_seen(arrival, Step::Arrive(node, rail, old, arrival));
         }
         self.old.push((peer, rail, bytes.to_vec()));
     }

@@ -1,8 +1,9 @@
 //! Packets that come, and what is lost with those that do not.
 
+use raddle_units::Span;
 use raddle_wire::rails::{Ack, Body, Hello, Packet};
 
-use super::{Connection, Peer};
+use super::{Connection, Peer, Reception};
 use crate::rails::{
     config::Config,
     dropped::Dropped,
@@ -18,7 +19,7 @@ impl Connection {
         &mut self,
         index: usize,
         packet: &Packet,
-        marked: bool,
+        how: Reception,
     ) -> Result<Option<Placement>, Dropped> {
         if self.failure.is_some() {
             return Err(Dropped::Closed);
@@ -48,7 +49,7 @@ impl Connection {
             return Err(Dropped::OldEpoch);
         }
         if let Body::Ack(ack) = &packet.body {
-            self.on_ack(index, ack)?;
+            self.on_ack(index, ack, how.held)?;
             self.state.hear(self.now, packet.busy);
             return Ok(None);
         }
@@ -62,7 +63,8 @@ impl Connection {
             number: packet.number,
             arrival,
             urgent: packet.urgent,
-            marked,
+            held: how.held,
+            marked: how.marked,
             has_segment: matches!(packet.body, Body::Data(_)),
         };
         self.rails[index].take(self.now, &numbered, &self.config);
@@ -111,10 +113,10 @@ impl Connection {
         }
     }
 
-    fn on_ack(&mut self, index: usize, ack: &Ack) -> Result<(), Dropped> {
+    fn on_ack(&mut self, index: usize, ack: &Ack, held: Span) -> Result<(), Dropped> {
         let rail = &mut self.rails[index];
         let (arrived, lost) = (&mut self.arrived, &mut self.lost);
-        let change = rail.on_ack(self.now, ack, &self.config, arrived, lost);
+        let change = rail.on_ack(self.now, held, ack, &self.config, arrived, lost);
         let change = change.map_err(|_| Dropped::BadAck)?;
         if !self.arrived.is_empty() {
             self.proved = self.now;

@@ -35,7 +35,8 @@ impl Connection {
         if std::mem::take(&mut rail.probe) {
             return Some(self.numbered(index, Body::Probe, Content::Probe, true));
         }
-        if rail.status() != RailStatus::Up {
+        // By the rail that a short message would take: most often one goes with it, and the two are acknowledged together.
+        if !self.inbox.grant_is_due() || !self.takes(index, 1) {
             return None;
         }
         let (port, grant) = self.inbox.take_grant()?;
@@ -83,7 +84,7 @@ impl Connection {
     fn numbered(&mut self, index: usize, body: Body, content: Content, urgent: bool) -> Transmit {
         let mut transmit = self.packet(index, body);
         let bytes = transmit.packet.length();
-        transmit.packet.number = self.rails[index].send(self.now, &self.config, bytes, content);
+        transmit.packet.number = self.rails[index].send(self.now, bytes, content);
         transmit.packet.urgent = urgent;
         transmit
     }
@@ -102,8 +103,9 @@ impl Connection {
         self.rails_that(|rail| rail.status() == RailStatus::Up)
     }
 
+    /// Rails that move data, this connection's or another's.
     fn busy(&self) -> RailSet {
-        self.rails_that(|rail| rail.is_busy(self.now))
+        self.rails_that(|rail| rail.is_busy(self.now) || self.others[rail.index()].0 > 0)
     }
 
     /// Rails on which data may be sent.
@@ -116,7 +118,7 @@ impl Connection {
         if self.config.segmentation == Segmentation::WaterFill
             && self.config.policy != Policy::Static
         {
-            let takes = self.outbox.has_work() && self.has_share(index);
+            let takes = self.outbox.has_work() && self.takes(index, self.outbox.unsent().max(1));
             return takes
                 .then(|| self.outbox.take_segment(&mut self.events))
                 .flatten();
@@ -142,8 +144,8 @@ impl Connection {
         Some(piece)
     }
 
-    /// Whether the best split of what is unsent gives this rail anything.
-    fn has_share(&self, index: usize) -> bool {
+    /// Whether the best split of `bytes` gives this rail anything.
+    fn takes(&self, index: usize, bytes: u64) -> bool {
         let candidates = self.candidates();
         if candidates & !(1 << index) == 0 {
             return candidates != 0;
@@ -151,10 +153,10 @@ impl Connection {
         let mut paths = [Path::default(); MAX_RAILS];
         for rail in rails_of(candidates) {
             paths[rail] = self.rails[rail].path();
+            paths[rail].backlog += self.others[rail];
         }
-        let unsent = self.outbox.unsent().max(1);
         let paths = &paths[..self.rails.len()];
-        split::has_share(index, unsent, self.config.segment.into(), paths)
+        split::has_share(index, bytes, self.config.segment.into(), paths)
     }
 
     /// Binds the next message to rails. `None`: there is none, or it waits for the other node's state.
