@@ -45,22 +45,7 @@ LAUNCHERS: dict[Launcher, tuple[str, ...]] = {
     Launcher.MPICH: ("mpiexec.mpich",),
 }
 CAVITY = Path("/usr/share/doc/openfoam-examples/examples/incompressible/icoFoam/cavity/cavity")
-MELT = """units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 20 0 20 0 20
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 3.0 87287
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 20 delay 0 check no
-fix 1 all nve
-run 250
-"""
-"""The melt example of LAMMPS, with 32,000 atoms."""
+MELT = ROOT / "experiments" / "lammps-melt.in"
 
 Time = Callable[[str, float], float]
 """From what a program prints, and the seconds that mpirun took."""
@@ -130,9 +115,8 @@ def real_programs() -> list[Program]:
         foam = ("icoFoam", "-parallel", "-case", str(case))
         programs.append(Program("icoFoam cavity", foam, Launcher.OPENMPI, 4, of_mpirun))
     if shutil.which("lmp"):
-        melt = OUT / "in.melt"
-        melt.write_text(MELT)
-        lammps = ("lmp", "-in", str(melt), "-log", "none")
+        size = ("-var", "n", "20", "-var", "steps", "250")
+        lammps = ("lmp", "-in", str(MELT), *size, "-log", "none")
         programs.append(Program("LAMMPS melt", lammps, Launcher.OPENMPI, 2, last("Loop time of")))
     return programs
 

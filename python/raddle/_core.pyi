@@ -235,3 +235,9 @@ class Replay:
         """The program with the messages of a plan."""
     def run(self, schedule: ReplaySchedule, seed: int, progress: Progress) -> str:
         """Replay with the noise of `seed`; JSON times."""
+    def retell(
+        self, schedule: ReplaySchedule, seed: int, progress: Progress, out: str | PathLike[str]
+    ) -> None:
+        """Replay with the noise of `seed`, write the trace `out`: the same calls, these times."""
+    def recorded(self) -> tuple[float, float]:
+        """Seconds that the program took when recorded, and the ranks' mean of them in MPI."""

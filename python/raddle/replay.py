@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 from raddle.errors import TraceError
 from raddle.stats import Interval, mean_interval
 from raddle.text import suggest
+from raddle.trace import SUFFIX
 
 if TYPE_CHECKING:
     from raddle import _core
@@ -73,6 +75,7 @@ def replay(
     *,
     jobs: int | None = None,
     watch: Callable[[int, int], None] | None = None,
+    traces: Path | None = None,
 ) -> dict[str, Any]:
     """Replay a trace with each of `schedules`, and in program order to compare with.
 
@@ -88,14 +91,18 @@ def replay(
         Runs at the same time; the number of cores if not given.
     watch
         Is told how many runs are done, of how many.
+    traces
+        A folder for `NAME.trace.parquet` of each schedule: the trace's calls with the times of
+        the first run.
 
     Returns
     -------
     dict
-        `schedules.NAME` has `time_s` and `time_ci95_s`; `gain_pct`, the time saved in percent of
-        program order's, and `gain_ci95_pct` (None with one seed); `schedule_s`, the processor's
-        time that scheduling all ranks took; messages, parcels, joined parcels, and what went
-        through the network.
+        `recorded` has `time_s` and `mpi_s`, the ranks' mean of the time in MPI, as recorded.
+        `schedules.NAME` has `time_s` and `time_ci95_s`, `mpi_s`; `gain_pct`, the time saved in
+        percent of program order's, and `gain_ci95_pct` (None with one seed); `schedule_s`, the
+        processor's time that scheduling all ranks took; messages, parcels, joined parcels, and
+        what went through the network.
 
     Raises
     ------
@@ -122,6 +129,10 @@ def replay(
     names = [name for name in SCHEDULES if name == "none" or name in schedules]
     planned = {name: _schedule(session, name, settings.scope) for name in names}
     runs = _run_all(session, {n: made for n, (made, _) in planned.items()}, settings, jobs, watch)
+    if traces is not None:
+        for name, (made, _) in planned.items():
+            session.retell(made, 0, _core.Progress(), traces / f"{name}{SUFFIX}")
+    recorded_s, recorded_mpi_s = session.recorded()
     return {
         "trace": str(trace),
         "fabric": "the trace's own" if settings.fabric is None else str(settings.fabric),
@@ -132,6 +143,7 @@ def replay(
         "gap_share": settings.gap_share,
         "start_skew": settings.start_skew,
         "costs": _costs(settings.costs),
+        "recorded": {"time_s": recorded_s, "mpi_s": recorded_mpi_s},
         "schedules": {name: _summary(runs[name], runs["none"], *planned[name]) for name in names},
     }
 
@@ -205,6 +217,7 @@ def _summary(
     return {
         "time_s": times.mean,
         "time_ci95_s": _ends(times),
+        "mpi_s": fmean(run["mpi_s"] for run in runs),
         "gain_pct": gains.mean,
         "gain_ci95_pct": _ends(gains),
         "schedule_s": schedule_s,
@@ -222,15 +235,19 @@ def _ends(interval: Interval) -> list[float | None] | None:
 
 
 def draw_gains(summary: dict[str, Any]) -> Figure:
-    """The gain of every schedule over program order, with its interval."""
+    """The gain of every schedule over program order as a labelled bar, with its interval."""
     rows = {name: row for name, row in summary["schedules"].items() if name != "none"}
     figure = Figure(figsize=(1.6 + 1.3 * max(1, len(rows)), 3.6), layout="constrained")
     axis = figure.subplots()
     for place, row in enumerate(rows.values()):
         low, high = row["gain_ci95_pct"] or (row["gain_pct"], row["gain_pct"])
         error = [[row["gain_pct"] - low], [high - row["gain_pct"]]]
-        axis.bar(place, row["gain_pct"], color="#0072B2", yerr=error, capsize=4)
-    axis.axhline(0, color="#666666", linewidth=0.8)
+        bar = axis.bar(place, row["gain_pct"], color="#0072B2", yerr=error, capsize=4)
+        axis.bar_label(bar, fmt="{:.1f} %", padding=3)
+    # A gain of nothing has a bar without height: the line and the label are what is seen of it.
+    axis.axhline(0, color="black", linewidth=1.2)
+    axis.set_xlim(-0.6, max(1, len(rows)) - 0.4)
+    axis.margins(y=0.2)
     axis.set_xticks(range(len(rows)), list(rows))
     axis.set_ylabel("time saved in %")
     axis.set_title(

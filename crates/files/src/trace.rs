@@ -22,7 +22,7 @@ mod read;
 
 use std::{
     fs::File,
-    io::{BufWriter, Write},
+    io::{BufWriter, ErrorKind, Write},
     path::Path,
     sync::Arc,
 };
@@ -52,6 +52,15 @@ const BATCH_ROWS: usize = 65_536;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceFileError {
+    /// There is no such file.
+    #[error(
+        "{file}: no such file\n  hint: `raddle record` makes the trace of a program, `raddle trace generate` one of a \
+         known kind of program"
+    )]
+    Missing {
+        /// The file's name.
+        file: String,
+    },
     /// The file is none of a trace.
     #[error("{file}: {problem}")]
     Malformed {
@@ -78,8 +87,14 @@ pub enum TraceFileError {
 /// # Errors
 /// No file, no trace, a damaged one, or one of another version; calls that [`Trace::check`] refuses.
 pub fn read_file(path: &Path) -> Result<Trace, TraceFileError> {
-    let file = File::open(path).map_err(DiskError::at("read", path))?;
-    read(file, &path.display().to_string())
+    let name = path.display().to_string();
+    match File::open(path) {
+        Ok(file) => read(file, &name),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(TraceFileError::Missing { file: name })
+        }
+        Err(error) => Err(DiskError::at("read", path)(error).into()),
+    }
 }
 
 /// Writes the file of a trace, whole or not at all.

@@ -92,7 +92,7 @@ pub(crate) fn trace_import(
 pub(crate) fn trace_export(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     py.detach(|| {
         let expanded = expand(&read_file(&path)?).map_err(wrong)?;
-        goal::write(&expanded).map_err(wrong)
+        goal::write(&expanded.trace).map_err(wrong)
     })
     .map_err(|error| raise(py, error))
 }
@@ -211,7 +211,7 @@ impl Replay {
                 seed: 0,
             };
             let placement = placement.parse().map_err(wrong)?;
-            let session = Session::new(&trace, fabric, placement, settings)?;
+            let session = Session::new(trace, fabric, placement, settings)?;
             Ok(Self { session })
         })
         .map_err(|error| raise(py, error))
@@ -255,10 +255,33 @@ impl Replay {
     ) -> PyResult<String> {
         let (scheduled, progress) = (&schedule.get().scheduled, progress.get());
         py.detach(|| {
-            let time = self.session.run(scheduled, seed, progress.counters())?;
-            Ok(serde_json::to_string(&time).unwrap_or_default())
+            let replayed = self.session.run(scheduled, seed, progress.counters())?;
+            Ok(serde_json::to_string(&replayed.time).unwrap_or_default())
         })
         .map_err(|error| raise(py, error))
+    }
+
+    /// Replay it with the noise of `seed` and write the trace `out`: the same calls with the times of this run.
+    fn retell(
+        &self,
+        py: Python<'_>,
+        schedule: &Bound<'_, ReplaySchedule>,
+        seed: u64,
+        progress: &Bound<'_, Progress>,
+        out: PathBuf,
+    ) -> PyResult<()> {
+        let (scheduled, progress) = (&schedule.get().scheduled, progress.get());
+        py.detach(|| {
+            let replayed = self.session.run(scheduled, seed, progress.counters())?;
+            Ok(write_file(&self.session.retold(&replayed.calls), &out)?)
+        })
+        .map_err(|error: Failure| raise(py, error))
+    }
+
+    /// How long the program took when it was recorded, and how much of the mean over ranks was in MPI: (s, s).
+    fn recorded(&self) -> (f64, f64) {
+        let times = self.session.recorded();
+        (times.duration_ns as f64 / 1e9, times.mpi_ns / 1e9)
     }
 }
 

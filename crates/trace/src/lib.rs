@@ -32,5 +32,5 @@ pub use model::{
 };
 pub use pairing::{Collectives, Pairing, Transfer};
 pub use recording::{Completion, DecodeError, Origin, Outcome, Problem, RankRecording, Recorder};
-pub use statistics::{CollectiveCalls, SizeBin, Statistics, Traffic};
+pub use statistics::{CollectiveCalls, SizeBin, Statistics, Times, Traffic};
 pub use superstep::Supersteps;

@@ -51,10 +51,19 @@ pub struct Statistics {
     pub sizes: Vec<SizeBin>,
     /// Collectives that occur.
     pub collectives: Vec<CollectiveCalls>,
+    /// How long ranks took.
+    pub times: Times,
+}
+
+/// How long ranks took, and how much of it in MPI. Where calls of threads overlap, time counts once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Times {
     /// From start to end of the rank that takes longest.
     pub duration_ns: u64,
     /// Share of all ranks' time that is spent in MPI, 0 to 1.
     pub mpi_share: f64,
+    /// The same time, as the mean over ranks.
+    pub mpi_ns: f64,
 }
 
 impl Statistics {
@@ -75,14 +84,12 @@ impl Statistics {
             bin.messages += 1;
             bin.bytes = bin.bytes.saturating_add(message.bytes.0);
         }
-        let (duration_ns, mpi_share) = times(trace);
         Self {
             ranks: matrix(by_rank),
             hosts: matrix(by_host),
             sizes: sizes.into_iter().filter(|bin| bin.messages > 0).collect(),
             collectives: collectives(trace),
-            duration_ns,
-            mpi_share,
+            times: Times::new(trace),
         }
     }
 }
@@ -117,20 +124,26 @@ fn collectives(trace: &Trace) -> Vec<CollectiveCalls> {
     all.into_iter().filter(|of| of.calls > 0).collect()
 }
 
-/// The longest rank's time, and the share of all ranks' time that is in calls. Where calls of threads overlap, time counts
-/// once.
-fn times(trace: &Trace) -> (u64, f64) {
-    let (mut longest, mut total, mut inside) = (0, 0.0, 0.0);
-    for events in &trace.ranks {
-        let (mut end, mut busy) = (0, 0);
-        for event in events {
-            let start = event.at.start_ns.max(end);
-            busy += event.at.end_ns.saturating_sub(start);
-            end = end.max(event.at.end_ns);
+impl Times {
+    /// The times of a trace.
+    #[must_use]
+    pub fn new(trace: &Trace) -> Self {
+        let (mut longest, mut total, mut inside) = (0, 0.0, 0.0);
+        for events in &trace.ranks {
+            let (mut end, mut busy) = (0, 0);
+            for event in events {
+                let start = event.at.start_ns.max(end);
+                busy += event.at.end_ns.saturating_sub(start);
+                end = end.max(event.at.end_ns);
+            }
+            longest = longest.max(end);
+            total += end as f64;
+            inside += busy as f64;
         }
-        longest = longest.max(end);
-        total += end as f64;
-        inside += busy as f64;
+        Self {
+            duration_ns: longest,
+            mpi_share: if total > 0.0 { inside / total } else { 0.0 },
+            mpi_ns: inside / trace.ranks.len().max(1) as f64,
+        }
     }
-    (longest, if total > 0.0 { inside / total } else { 0.0 })
 }

@@ -73,7 +73,7 @@ proptest! {
         prop_assert_eq!(calls, planned as u64 * u64::from(program.ranks));
         prop_assert_eq!(Collectives::new(&trace).unwrap().operations().len(), planned);
         let ends = trace.ranks.iter().map(|events| events.last().unwrap().at.end_ns);
-        prop_assert_eq!(statistics.duration_ns, ends.max().unwrap());
+        prop_assert_eq!(statistics.times.duration_ns, ends.max().unwrap());
     }
 }
 
@@ -98,6 +98,7 @@ fn the_share_of_mpi_is_time_in_calls() {
         ..Trace::default()
     };
     let statistics = Statistics::new(&trace, &Pairing::new(&trace).unwrap());
-    assert_eq!(statistics.duration_ns, 100);
-    assert!((statistics.mpi_share - 40.0 / 120.0).abs() < 1e-12);
+    assert_eq!(statistics.times.duration_ns, 100);
+    assert!((statistics.times.mpi_share - 40.0 / 120.0).abs() < 1e-12);
+    assert_eq!(statistics.times.mpi_ns, 20.0);
 }

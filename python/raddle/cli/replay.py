@@ -1,6 +1,7 @@
 """`raddle replay`: a trace on another fabric or placement, and with scheduled messages."""
 
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,6 +56,10 @@ def replay(
         float, typer.Option(min=0, max=1, help="Seeds vary compute gaps by up to this share.")
     ] = 0.02,
     start_skew: Annotated[str, typer.Option(help="Ranks start up to this much later.")] = "1us",
+    traces: Annotated[
+        bool,
+        typer.Option("--traces", help="Also write NAME.trace.parquet: the calls as replayed."),
+    ] = False,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", "-j", min=1, help="Runs at the same time.", show_default="cores"),
@@ -66,7 +71,7 @@ def replay(
     from raddle.files import claim_folder, write_json
     from raddle.plots import save
     from raddle.replay import SCHEDULES, Settings, draw_gains
-    from raddle.replay import replay as run
+    from raddle.replay import replay as replay_trace
 
     settings = Settings(
         fabric=fabric,
@@ -79,14 +84,18 @@ def replay(
         gap_share=gap_share,
         start_skew=start_skew,
     )
+    run = partial(
+        replay_trace, trace, schedule or SCHEDULES, settings,
+        jobs=jobs, traces=out if traces else None,
+    )  # fmt: skip
     with claim_folder(out):
         if progress_wanted(quiet=quiet):
             from raddle.cli.progress import CountBar
 
             with CountBar("runs") as bar:
-                summary = run(trace, schedule or SCHEDULES, settings, jobs=jobs, watch=bar.show)
+                summary = run(watch=bar.show)
         else:
-            summary = run(trace, schedule or SCHEDULES, settings, jobs=jobs)
+            summary = run()
         write_json(out / "summary.json", {"schema": 1, **summary})
         save(draw_gains(summary), out / "gains.svg")
     if as_json:
@@ -107,13 +116,15 @@ def _costs(file: Path | None) -> dict[str, Any]:
 
 
 def _show(summary: dict[str, Any]) -> None:
-    rows = []
+    recorded = (span_us(1e6 * summary["recorded"][key]) for key in ("time_s", "mpi_s"))
+    rows = [("(recorded)", *recorded, *("",) * 5)]
     for name, row in summary["schedules"].items():
         ends = row["gain_ci95_pct"]
         rows.append(
             (
                 name,
                 span_us(1e6 * row["time_s"]),
+                span_us(1e6 * row["mpi_s"]),
                 "" if name == "none" else f"{row['gain_pct']:.2f} %",
                 "" if name == "none" or ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}",
                 "" if name == "none" else elapsed_s(row["schedule_s"]),
@@ -121,5 +132,5 @@ def _show(summary: dict[str, Any]) -> None:
                 count(row["network_messages"]),
             )
         )
-    header = ("schedule", "time", "gain", "95 %", "scheduling", "parcels", "through the network")
+    header = ("schedule", "time", "in MPI", "gain", "95 %", "scheduling", "parcels", "through the network")
     print_table(header, rows)

@@ -79,6 +79,37 @@ def show(
 
 
 @app.command(
+    epilog=examples(
+        "raddle trace times lammps.trace.parquet",
+        "raddle trace times lammps.trace.parquet out/lammps/none.trace.parquet   recorded, replayed",
+        "raddle trace times lammps.trace.parquet --json | jq '.traces[0].ranks'   of each rank",
+    )
+)
+@guarded
+def times(
+    traces: Annotated[list[Path], typer.Argument(help="Traces.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Where time goes, as the mean over ranks: computing, sending, late partners, the wire.
+
+    A wait is late until what it waits for has been sent, the rest of it is wire.
+    """
+    from raddle.waits import PARTS, split_time
+
+    found = [split_time(trace) for trace in traces]
+    if as_json:
+        named = zip(traces, found, strict=True)
+        print_json({"traces": [{"file": str(trace), **split} for trace, split in named]})
+        return
+    parts = [split["parts"] for split in found]
+    rows = [(part, *(_milliseconds(of[part]) for of in parts)) for part in PARTS]
+    totals = [sum(of.values()) for of in parts]
+    in_mpi = (_milliseconds(all_ - of["compute"]) for all_, of in zip(totals, parts, strict=True))
+    rows += [("in MPI", *in_mpi), ("all", *map(_milliseconds, totals))]
+    print_table(("ms", *(trace.name.removesuffix(".trace.parquet") for trace in traces)), rows)
+
+
+@app.command(
     "import",
     epilog=examples(
         "raddle trace import stencil.goal --out stencil.trace.parquet",
@@ -159,6 +190,10 @@ def generate(
         application, sizes.value, ranks, per_host, exchanges, gap, seed, _text(fabric), out
     )
     _made(json.loads(text), out, quiet, as_json)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:,.3f}"
 
 
 def _text(fabric: Path | None) -> str:

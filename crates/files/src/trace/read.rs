@@ -43,13 +43,13 @@ fn read_trace<T: ChunkReader + 'static>(input: T) -> Result<Trace, String> {
     // Without the embedded Arrow schema texts and lists arrive as the plain types, whoever wrote the file.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(input, options)
-        .map_err(|error| format!("it is no whole Parquet file: {error}"))?;
+        .map_err(|error| format!("it is no whole Parquet file: {}", words(&error)))?;
     let pairs = builder.metadata().file_metadata().key_value_metadata();
     let mut trace = metadata::read(pairs.map_or(&[], Vec::as_slice))?;
     let batches = builder.with_batch_size(BATCH_ROWS).build();
     let mut row = 0;
-    for batch in batches.map_err(|error| error.to_string())? {
-        let batch = batch.map_err(|error| format!("after row {row}: {error}"))?;
+    for batch in batches.map_err(|error| words(&error))? {
+        let batch = batch.map_err(|error| format!("after row {row}: {}", words(&error)))?;
         let rows = Rows::new(&batch)?;
         for at in 0..batch.num_rows() {
             rows.read(at, &mut trace)
@@ -58,6 +58,15 @@ fn read_trace<T: ChunkReader + 'static>(input: T) -> Result<Trace, String> {
         row += batch.num_rows();
     }
     Ok(trace)
+}
+
+/// What a reader says, without the names that each of its layers puts before it.
+fn words(error: &impl std::fmt::Display) -> String {
+    let mut told = error.to_string();
+    for layer in ["Parquet argument error: ", "Parquet error: ", "EOF: "] {
+        told = told.replace(layer, "");
+    }
+    told
 }
 
 /// The columns of a batch.

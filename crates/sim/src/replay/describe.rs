@@ -51,8 +51,9 @@ pub fn trace_summary(trace: &Trace, matrix: bool) -> Result<Value, TraceError> {
             "messages_per_rank_mean": mean(&per_step),
             "messages_per_rank_max": per_step.iter().max(),
         },
-        "duration_s": statistics.duration_ns as f64 / 1e9,
-        "mpi_share": statistics.mpi_share,
+        "duration_s": statistics.times.duration_ns as f64 / 1e9,
+        "mpi_share": statistics.times.mpi_share,
+        "mpi_s": statistics.times.mpi_ns / 1e9,
     });
     if matrix {
         summary["host_matrix"] = pairs(&statistics.hosts);

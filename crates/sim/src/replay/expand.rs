@@ -12,6 +12,15 @@ use raddle_workload::collective::{self, Script};
 /// From so many bytes on an Allreduce cuts its operand (Open MPI 4.0, `coll/tuned`).
 const LONG_ALLREDUCE: u64 = 10_000;
 
+/// A trace whose collectives are messages.
+#[derive(Debug)]
+pub struct Expanded {
+    /// The trace.
+    pub trace: Trace,
+    /// Of each rank: after each call of the program, how many events of `trace` belong to it and those before.
+    pub calls: Vec<Vec<u32>>,
+}
+
 /// The trace with every collective as blocking sends and receives of its algorithm, followed by an empty wait that has its
 /// time. A nonblocking one runs where it is waited for; the call that starts it counts as computing. Algorithms are those of [`raddle_workload::collective`]; where members
 /// give different numbers of bytes, all give the mean. Each operation has a tag of its own, below
@@ -19,7 +28,7 @@ const LONG_ALLREDUCE: u64 = 10_000;
 ///
 /// # Errors
 /// Members of a communicator that call different collectives. The trace is one that [`Trace::check`] accepts.
-pub fn expand(trace: &Trace) -> Result<Trace, TraceError> {
+pub fn expand(trace: &Trace) -> Result<Expanded, TraceError> {
     let collectives = Collectives::new(trace)?;
     let mut expander = Expander {
         trace,
@@ -32,17 +41,19 @@ pub fn expand(trace: &Trace) -> Result<Trace, TraceError> {
             .collect(),
     };
     let ranks = (0..).zip(&trace.ranks);
-    Ok(Trace {
-        ranks: ranks
-            .map(|(rank, events)| expander.rank(rank, events))
-            .collect(),
+    let (ranks, calls) = ranks
+        .map(|(rank, events)| expander.rank(rank, events))
+        .unzip();
+    let trace = Trace {
+        ranks,
         placement: trace.placement.clone(),
         hosts: trace.hosts.clone(),
         communicators: trace.communicators.clone(),
         fabric: trace.fabric.clone(),
         program: trace.program.clone(),
         mpi: trace.mpi.clone(),
-    })
+    };
+    Ok(Expanded { trace, calls })
 }
 
 /// (rank, place in the communicator) by rank.
@@ -61,8 +72,10 @@ struct Expander<'a> {
 }
 
 impl Expander<'_> {
-    fn rank(&mut self, rank: u32, events: &[Event]) -> Vec<Event> {
+    /// The events of a rank, and how many there are after each of its calls.
+    fn rank(&mut self, rank: u32, events: &[Event]) -> (Vec<Event>, Vec<u32>) {
         let mut made = Vec::with_capacity(events.len());
+        let mut calls = Vec::with_capacity(events.len());
         // Started collectives that nobody has waited for, by request.
         let mut open = BTreeMap::new();
         for (index, event) in events.iter().enumerate() {
@@ -101,8 +114,9 @@ impl Expander<'_> {
                 }
                 Action::Send { .. } | Action::Receive { .. } => made.push(event.clone()),
             }
+            calls.push(made.len() as u32);
         }
-        made
+        (made, calls)
     }
 
     /// The calls of a rank in an operation.

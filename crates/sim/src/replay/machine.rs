@@ -5,6 +5,7 @@ use std::{
     collections::{BinaryHeap, VecDeque},
 };
 
+use raddle_trace::Interval;
 use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::{DATA_PRIORITY, Message, PLAIN_CLASS, Workload};
 
@@ -51,6 +52,10 @@ struct Rank {
     serving: Option<Item>,
     inbox: VecDeque<Item>,
     noise: RankNoise,
+    /// When its present call began: the end of the one before, or of computing after that.
+    since: Time,
+    /// Its calls so far.
+    calls: Vec<Interval>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +64,16 @@ enum Ticket {
     /// The rank that it belongs to waits for it.
     Awaited,
     Done,
+}
+
+impl Rank {
+    /// Its call is over.
+    fn returns(&mut self, now: Time) {
+        let nanoseconds = |time: Time| time.0 / 1000;
+        let call = Interval::new(nanoseconds(self.since), nanoseconds(now));
+        self.calls.push(call);
+        self.since = now;
+    }
 }
 
 /// The ranks of a [`Program`] on hosts. A [`Workload`] whose messages are parcels; [`Message::tag`] is the parcel.
@@ -126,6 +141,8 @@ impl<'a> Machine<'a> {
                 serving: None,
                 inbox: VecDeque::new(),
                 noise,
+                since: start,
+                calls: Vec::new(),
             });
             machine.go(rank, start);
         }
@@ -145,6 +162,12 @@ impl<'a> Machine<'a> {
             }),
         };
         (0..).zip(&self.ranks).map(end).collect()
+    }
+
+    /// When the calls of each rank began and came back, in the order of the program.
+    #[must_use]
+    pub fn into_calls(self) -> Vec<Vec<Interval>> {
+        self.ranks.into_iter().map(|rank| rank.calls).collect()
     }
 
     /// Messages that went through the network so far.
@@ -172,8 +195,12 @@ impl<'a> Machine<'a> {
         loop {
             let own = &mut self.ranks[rank as usize];
             match program.steps(rank).get(own.step) {
-                Some(Step::Compute(span)) => now += own.noise.gap(*span),
+                Some(Step::Compute(span)) => {
+                    now += own.noise.gap(*span);
+                    own.since = now;
+                }
                 Some(Step::Send(parcel)) => now = self.send(rank, *parcel, now),
+                Some(Step::Return) => own.returns(now),
                 Some(Step::Await { .. }) => break self.at(now, rank, What::Enter),
                 None => {
                     self.running -= 1;

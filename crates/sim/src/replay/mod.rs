@@ -2,7 +2,7 @@
 //! costs, its messages through the simulated network, in program order or as `schedule` has them.
 //!
 //! ```text
-//! Trace ─► expand ─► Pairing, Supersteps ─► Plan ─► Program ─► Machine (a Workload) ─► simulate ─► ReplayTime
+//! Trace ─► expand ─► Pairing, Supersteps ─► Plan ─► Program ─► Machine (a Workload) ─► simulate ─► Replayed
 //!          expand.rs                        plan.rs  program.rs  machine.rs
 //! ```
 //!
@@ -26,7 +26,7 @@ mod program;
 mod session;
 
 pub use describe::trace_summary;
-pub use expand::expand;
+pub use expand::{Expanded, expand};
 pub use generate::{Application, Generate, Sizes, UnknownName};
 pub use machine::Machine;
 pub use noise::Noise;
@@ -35,7 +35,7 @@ pub use plan::Plan;
 pub use program::Program;
 pub use session::{Scheduled, Session, scope};
 
-use raddle_trace::{Action, Pairing, Supersteps, Trace, TraceError};
+use raddle_trace::{Action, Interval, Pairing, Supersteps, Trace, TraceError};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::{MAX_SIZE_BYTES, collective::HostCosts};
@@ -104,6 +104,8 @@ pub struct ReplayTime {
     pub time_s: f64,
     /// The mean over ranks, in seconds.
     pub mean_s: f64,
+    /// How much of that mean ranks were in calls of MPI, in seconds.
+    pub mpi_s: f64,
     /// Messages that went through the network.
     pub network_messages: u64,
     /// Their bytes, heads and envelopes included.
@@ -112,6 +114,15 @@ pub struct ReplayTime {
     pub drops: u64,
     /// PAUSE frames received.
     pub pauses: u64,
+}
+
+/// What came of a replay.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Replayed {
+    /// How long it took.
+    pub time: ReplayTime,
+    /// When the calls of each rank began and came back; those of the trace, in its order.
+    pub calls: Vec<Vec<Interval>>,
 }
 
 /// Why a trace cannot be replayed.
@@ -177,6 +188,8 @@ pub enum ReplayError {
 pub struct Prepared {
     /// The trace with its collectives as messages.
     pub trace: Trace,
+    /// As [`Expanded::calls`].
+    pub calls: Vec<Vec<u32>>,
     /// Its messages.
     pub pairing: Pairing,
     /// Its supersteps, without the messages of collectives.
@@ -192,11 +205,12 @@ impl Prepared {
     pub fn new(trace: &Trace) -> Result<Self, ReplayError> {
         trace.check()?;
         check_range(trace)?;
-        let trace = expand(trace)?;
+        let Expanded { trace, calls } = expand(trace)?;
         let pairing = Pairing::new(&trace)?;
         let supersteps = Supersteps::new(&trace, &pairing);
         Ok(Self {
             trace,
+            calls,
             pairing,
             supersteps,
         })
@@ -240,7 +254,7 @@ pub fn replay(
     hosts: &[NodeId],
     settings: &ReplaySettings,
     progress: &Progress,
-) -> Result<ReplayTime, ReplayError> {
+) -> Result<Replayed, ReplayError> {
     let mut machine = Machine::new(program, hosts, settings)?;
     let name = &settings.scheme;
     let resolved = SchemeSettings::default().resolve(name, &network.environment);
@@ -258,15 +272,21 @@ pub fn replay(
     }
     let ends = machine.ends()?;
     let last = ends.iter().copied().max().unwrap_or(Time::ZERO);
+    let ranks = ends.len().max(1) as f64;
     let total: f64 = ends.iter().map(|end| end.as_secs_f64()).sum();
-    Ok(ReplayTime {
+    let (network_messages, network_bytes) = (machine.network_messages(), machine.network_bytes());
+    let calls = machine.into_calls();
+    let in_mpi: u64 = calls.iter().flatten().map(|call| call.length_ns()).sum();
+    let time = ReplayTime {
         time_s: last.as_secs_f64(),
-        mean_s: total / ends.len().max(1) as f64,
-        network_messages: machine.network_messages(),
-        network_bytes: machine.network_bytes(),
+        mean_s: total / ranks,
+        mpi_s: in_mpi as f64 / 1e9 / ranks,
+        network_messages,
+        network_bytes,
         drops: summary.drops,
         pauses: summary.pauses,
-    })
+    };
+    Ok(Replayed { time, calls })
 }
 
 #[cfg(test)]

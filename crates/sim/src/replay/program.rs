@@ -1,6 +1,6 @@
 //! What every rank does in a replay, as flat lists.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, iter::Peekable, ops::Range};
 
 use raddle_trace::{Action, Event, Transfer};
 use raddle_units::{Bytes, Span};
@@ -18,6 +18,8 @@ pub(super) enum Step {
         begin: u32,
         end: u32,
     },
+    /// A call of the program is over.
+    Return,
 }
 
 /// Messages that travel as one, or a single one.
@@ -61,8 +63,8 @@ impl Program {
             parts: Vec::new(),
             messages: prepared.pairing.messages().to_vec(),
         };
-        let ranks = (0..).zip(&prepared.trace.ranks);
-        for (rank, events) in ranks {
+        let ranks = prepared.trace.ranks.iter().zip(&prepared.calls);
+        for (rank, (events, calls)) in (0..).zip(ranks) {
             let mut writer = Writer {
                 planned: plan.map(|plan| plan.of(rank)).unwrap_or_default().iter(),
                 program: &mut program,
@@ -72,6 +74,7 @@ impl Program {
                 requests: BTreeMap::new(),
                 parcel_of: BTreeMap::new(),
                 batch: 0,
+                calls: calls.iter().peekable(),
             };
             writer.rank(prepared, events);
             program.first.push(program.steps.len());
@@ -137,11 +140,14 @@ struct Writer<'a> {
     parcel_of: BTreeMap<u32, u32>,
     /// Messages of the superstep that wait for its end.
     batch: u32,
+    /// After how many events each call is over.
+    calls: Peekable<std::slice::Iter<'a, u32>>,
 }
 
 impl Writer<'_> {
     fn rank(&mut self, prepared: &Prepared, events: &[Event]) {
         let mut end_ns = 0;
+        self.return_from(0);
         for (index, event) in events.iter().enumerate() {
             let gap = event.at.start_ns.saturating_sub(end_ns);
             if gap > 0 {
@@ -170,8 +176,16 @@ impl Writer<'_> {
                 }
                 _ => {}
             }
+            self.return_from(index as u32 + 1);
         }
         self.flush();
+    }
+
+    /// Notes the end of the calls that are over after so many events.
+    fn return_from(&mut self, events: u32) {
+        while self.calls.next_if(|&&end| end <= events).is_some() {
+            self.program.steps.push(Step::Return);
+        }
     }
 
     /// The ticket that stands for the end of a request; none where its call was its end.

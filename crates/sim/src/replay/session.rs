@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use raddle_fabric::Fabric;
 use raddle_schedule::{Scope, Settings, Variant};
-use raddle_trace::Trace;
+use raddle_trace::{Interval, Times, Trace};
 use raddle_units::NodeId;
 
 use super::{
-    Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, ReplayTime,
-    plan::is_remote, replay,
+    Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, Replayed, plan::is_remote,
+    replay,
 };
 use crate::{Network, Progress, Semantics};
 
 /// A trace on a fabric.
 #[derive(Debug)]
 pub struct Session {
+    recorded: Trace,
     prepared: Prepared,
     network: Network,
     hosts: Vec<u32>,
@@ -55,15 +56,16 @@ impl Session {
     /// # Errors
     /// [`ReplayError`].
     pub fn new(
-        trace: &Trace,
+        trace: Trace,
         fabric: Fabric,
         placement: RankPlacement,
         settings: ReplaySettings,
     ) -> Result<Self, ReplayError> {
-        let hosts = placement.hosts(trace, &fabric)?;
+        let hosts = placement.hosts(&trace, &fabric)?;
         let nodes = RankPlacement::nodes(&hosts, &fabric);
         Ok(Self {
-            prepared: Prepared::new(trace)?,
+            prepared: Prepared::new(&trace)?,
+            recorded: trace,
             network: Network::new(Arc::new(fabric), Semantics::CORRECTED, settings.costs.mtu)?,
             hosts,
             nodes,
@@ -109,7 +111,7 @@ impl Session {
         scheduled: &Scheduled,
         seed: u64,
         progress: &Progress,
-    ) -> Result<ReplayTime, ReplayError> {
+    ) -> Result<Replayed, ReplayError> {
         let settings = ReplaySettings {
             seed,
             ..self.settings.clone()
@@ -121,5 +123,29 @@ impl Session {
             &settings,
             progress,
         )
+    }
+
+    /// How long the program took when it was recorded.
+    #[must_use]
+    pub fn recorded(&self) -> Times {
+        Times::new(&self.recorded)
+    }
+
+    /// The trace as if it had been recorded here: its calls with the times of a run, its ranks where they are now. The map is
+    /// left out if they have moved.
+    #[must_use]
+    pub fn retold(&self, calls: &[Vec<Interval>]) -> Trace {
+        let mut trace = self.recorded.clone();
+        for (event, &at) in trace.ranks.iter_mut().flatten().zip(calls.iter().flatten()) {
+            event.at = at;
+        }
+        if trace.placement != self.hosts {
+            let last = self.hosts.iter().max().map_or(0, |&last| last + 1);
+            trace.hosts = (1..=last).map(|host| format!("host {host}")).collect();
+            trace.placement.clone_from(&self.hosts);
+            trace.fabric.clear();
+        }
+        "raddle replay".clone_into(&mut trace.mpi);
+        trace
     }
 }

@@ -171,6 +171,59 @@ fn a_ping_pong_takes_its_overheads_and_latencies() {
     }
 }
 
+/// A late receiver's call is short, an early one's ends with the message; a started barrier takes no time of its own.
+#[test]
+fn calls_have_the_times_that_they_take() {
+    let costs = settings().costs.host;
+    let mut calls = Calls::new(2);
+    let (message, request, any) = (message(1, 8), None, Wildcards::default());
+    calls.push(0, 700, Action::Send { message, request });
+    let message = Message { peer: 0, ..message };
+    let receive = Action::Receive {
+        message,
+        request,
+        any,
+    };
+    calls.push(1, 0, receive);
+    for rank in [0, 1] {
+        let call = Collective {
+            kind: CollectiveKind::Barrier,
+            comm: 0,
+            bytes: Bytes(0),
+            root: None,
+        };
+        let request = Some(calls.request(rank));
+        calls.push(rank, 0, Action::Collective { call, request });
+        calls.wait(rank, &[1]);
+        calls.push(rank, 50, Action::End);
+    }
+    let trace = calls.trace(1);
+    let prepared = Prepared::new(&trace).unwrap();
+    let program = Program::new(&prepared, None, &settings().costs);
+    let (hosts, settings) = ([NodeId(0), NodeId(1)], settings());
+    let mut machine = Machine::new(&program, &hosts, &settings).unwrap();
+    drive_ideal(&mut machine, NETWORK, u64::MAX, |_, _| {});
+    let end = machine.ends().unwrap();
+    let found = machine.into_calls();
+    let sent = 700_000 + costs.send_overhead.0 + 8 * costs.copy_per_byte.0;
+    let taken = sent + wire(8) + costs.receive_overhead.0 + 8 * costs.copy_per_byte.0;
+    let ns = |ps: u64| ps / 1000;
+    assert_eq!(
+        found[0][..2],
+        [Interval::new(700, ns(sent)), Interval::instant(ns(sent))]
+    );
+    assert_eq!(
+        found[1][..2],
+        [Interval::new(0, ns(taken)), Interval::instant(ns(taken))]
+    );
+    // The receiver comes to the barrier last, so its message is what the sender waits for.
+    let barrier = taken + costs.send_overhead.0 + wire(0) + costs.receive_overhead.0;
+    assert_eq!(found[0][2], Interval::new(ns(sent), ns(barrier)));
+    assert_eq!(found[0][3], Interval::instant(ns(barrier + 50_000)));
+    assert_eq!(end[0], Time(barrier + 50_000));
+    assert_eq!((found[0].len(), found[1].len()), (4, 4));
+}
+
 /// Whoever comes first is taken in first, whatever the order of requests.
 #[test]
 fn a_wait_serves_in_the_order_of_arrival() {
@@ -303,7 +356,7 @@ fn collectives_become_messages_that_go_together() {
                 }
                 let mut trace = calls.trace(2);
                 trace.communicators.push((0..ranks).rev().collect());
-                let expanded = expand(&trace).unwrap();
+                let expanded = expand(&trace).unwrap().trace;
                 expanded.check().unwrap();
                 let messages = Pairing::new(&expanded).unwrap();
                 assert_eq!(messages.messages().is_empty(), ranks == 1, "{kind}");
@@ -382,8 +435,15 @@ fn the_simulator_replays_every_schedule_and_the_same_each_time() {
             };
             replay(&network, &program, &nodes, &settings, &Progress::default()).unwrap()
         };
-        let one = run(1);
-        assert_eq!(one, run(1));
+        let (one, again) = (run(1), run(1));
+        assert_eq!(one, again);
+        let Replayed { time: one, calls } = one;
+        let run = |seed| run(seed).time;
+        for (calls, events) in calls.iter().zip(&trace.ranks) {
+            assert_eq!(calls.len(), events.len(), "every call comes back once");
+            assert!(calls.is_sorted_by_key(|call| call.start_ns));
+        }
+        assert!(0.0 < one.mpi_s && one.mpi_s < one.mean_s);
         assert_ne!(one.time_s, run(2).time_s, "the seed varies gaps");
         assert!(one.time_s > 60e-6 && one.time_s < 1e-3, "{one:?}");
         messages.push(one.network_messages);
