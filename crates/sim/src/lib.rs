@@ -14,6 +14,7 @@ mod multicast;
 mod offload;
 mod packet;
 mod paths;
+pub mod rails;
 pub mod record;
 pub mod replay;
 pub mod results;

@@ -23,19 +23,39 @@ pub(crate) enum PacketKind {
     GroupNack,
     /// Of an in-network reduction; `flow` is its place in the table of contents.
     Offload,
+    /// A segment of a message over rails; `flow` is its place in the table of contents, `seq` the half of a connection that it
+    /// is for.
+    RailData,
+    /// The same without payload: an acknowledgement, a grant, a probe, a hello.
+    RailControl,
 }
 
 impl PacketKind {
     /// Whether it carries payload.
     #[inline]
     pub(crate) const fn is_data(self) -> bool {
-        matches!(self, Self::Data | Self::GroupData)
+        matches!(self, Self::Data | Self::GroupData | Self::RailData)
     }
 
     /// Whether a host's software asked for it, unlike an acknowledgement.
     #[inline]
     pub(crate) const fn is_request(self) -> bool {
-        matches!(self, Self::Data | Self::GroupData | Self::Offload)
+        matches!(
+            self,
+            Self::Data | Self::GroupData | Self::Offload | Self::RailData
+        )
+    }
+
+    /// Whether it travels over rails.
+    #[inline]
+    pub(crate) const fn is_on_rails(self) -> bool {
+        matches!(self, Self::RailData | Self::RailControl)
+    }
+
+    /// Whether `flow` is the slot of a flow.
+    #[inline]
+    pub(crate) const fn is_of_flow(self) -> bool {
+        !matches!(self, Self::Offload | Self::RailData | Self::RailControl)
     }
 
     /// Whether it finds its way by the unicast tables alone.

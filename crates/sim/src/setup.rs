@@ -7,7 +7,9 @@ use raddle_routing::{LinkState, PathChoice, RoutingError, UnicastTables};
 use raddle_transport::cc::{Environment, SchemeParameters};
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, Span, Time};
 
-use crate::{chance::MarkReplay, multicast::Multicast, offload::Offload, semantics::Semantics};
+use crate::{
+    chance::MarkReplay, multicast::Multicast, offload::Offload, rails::Rails, semantics::Semantics,
+};
 
 /// A fabric with its routes and the figures derived from them; shared by all runs of an experiment.
 #[derive(Debug)]
@@ -95,6 +97,24 @@ pub enum SetupError {
         /// What is wrong.
         problem: &'static str,
     },
+    /// Settings of rails that contradict themselves.
+    #[error("rails: {problem}")]
+    Rails {
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A message that no rails carry.
+    #[error("message {tag} from {src} to {dst} over rails: {problem}")]
+    RailMessage {
+        /// The message.
+        tag: u64,
+        /// Its sender.
+        src: NodeId,
+        /// Where it is for.
+        dst: NodeId,
+        /// What is wrong.
+        problem: String,
+    },
     /// A message to a group that is not there, or from a host that is not in it.
     #[error("message {tag} from {src} goes to multicast group {group}, {problem}")]
     GroupMessage {
@@ -167,6 +187,8 @@ pub struct RunConfig {
     pub multicast: Option<Arc<Multicast>>,
     /// In-network reductions; without them no message is a round of one.
     pub offload: Option<Arc<Offload>>,
+    /// Messages between hosts go over rails instead of being flows; their ideal times are those of a flow over one rail.
+    pub rails: Option<Arc<Rails>>,
 }
 
 impl RunConfig {
@@ -194,6 +216,7 @@ impl RunConfig {
             marks: None,
             multicast: None,
             offload: None,
+            rails: None,
         }
     }
 }
@@ -271,6 +294,8 @@ pub struct RunSummary {
     pub reductions: u64,
     /// The same with a wrong one: always 0, or the core is at fault.
     pub wrong_reductions: u64,
+    /// Segments of messages over rails that were sent again.
+    pub segments_resent: u64,
     /// Simulated picoseconds until the last event.
     pub end_ps: u64,
     /// The run was cancelled before its end.

@@ -20,6 +20,7 @@ use super::{
     link::{LinkEnd, PortHistory},
     multicast::Multicasts,
     offload::Offloads,
+    rails::RailHosts,
     route::Router,
     sample::Sampler,
 };
@@ -219,6 +220,7 @@ impl<'a> Engine<'a> {
         }
         let multicast = Multicasts::new(config.multicast.as_deref(), fabric)?;
         let offload = Offloads::new(config.offload.as_deref(), fabric)?;
+        let rails = RailHosts::new(config, fabric)?;
         let mut changes = fault::changes(&config.faults, config.reroute_delay);
         changes.extend(multicast.changes());
         let classes = workload.classes().len();
@@ -265,6 +267,7 @@ impl<'a> Engine<'a> {
             next_start: Time::NEVER,
             multicast,
             offload,
+            rails,
             sampler: Sampler::new(config.sample_interval, classes),
             paused_ports: 0,
             summary: RunSummary::default(),

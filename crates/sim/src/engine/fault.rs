@@ -133,10 +133,15 @@ impl Engine<'_> {
                 let nic = &mut self.nics[device];
                 nic.paused = 0;
                 lost.extend(nic.acks.drain(..));
+                lost.extend(nic.rails.drain(..));
+                self.let_go(&lost);
                 self.history[port.index()].lost += lost.len() as u64;
             }
             for handle in lost {
                 self.drop_packet(handle);
+            }
+            if !is_switch {
+                self.drain_host(node);
             }
         }
     }

@@ -94,6 +94,10 @@ impl Engine<'_> {
             self.start_group_flow(message, group);
             return;
         }
+        if self.config.rails.is_some() {
+            self.start_on_rails(message);
+            return;
+        }
         let sport = self.next_sport(src, dst);
         let ports = u32::from(sport) | DPORT << 16;
         let hash = FlowHash::new(address(src), address(dst), ports);
@@ -103,16 +107,7 @@ impl Engine<'_> {
             .next_hop(src, dst, hash)
             .unwrap_or_else(|| self.fabric.first_port(src));
         let nic = self.ends[port.index()].device;
-        let path = Path::between(self.fabric, self.idle_tables, src, dst);
-        let ideal_fct = path.map_or(Span::ZERO, |path| {
-            path.ideal_fct(
-                &self.semantics,
-                size,
-                Bytes(self.layout.mtu),
-                u64::from(self.layout.header_bytes),
-                u64::from(self.layout.ack_bytes),
-            )
-        });
+        let ideal_fct = self.ideal_fct(src, dst, size);
         let opening = Opening {
             sport,
             hash,
@@ -122,6 +117,20 @@ impl Engine<'_> {
             send: NO_SEND,
         };
         self.open_flow(message, opening);
+    }
+
+    /// How long a flow would take alone.
+    pub(super) fn ideal_fct(&self, src: NodeId, dst: NodeId, size: Bytes) -> Span {
+        let path = Path::between(self.fabric, self.idle_tables, src, dst);
+        path.map_or(Span::ZERO, |path| {
+            path.ideal_fct(
+                &self.semantics,
+                size,
+                Bytes(self.layout.mtu),
+                u64::from(self.layout.header_bytes),
+                u64::from(self.layout.ack_bytes),
+            )
+        })
     }
 
     /// Source port of the next flow of a pair.

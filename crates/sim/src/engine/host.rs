@@ -24,6 +24,8 @@ pub(super) struct Nic {
     pub(super) port: PortId,
     /// Acknowledgements to send, before any data.
     pub(super) acks: VecDeque<u32>,
+    /// Packets of messages over rails, in order.
+    pub(super) rails: VecDeque<u32>,
     /// Flows that send here, in the order of the round robin, and the one served last.
     pub(super) flows: Vec<u32>,
     pub(super) served: usize,
@@ -47,6 +49,7 @@ impl Nic {
         Self {
             port,
             acks: VecDeque::new(),
+            rails: VecDeque::new(),
             flows: Vec::new(),
             served: 0,
             paused: 0,
@@ -97,6 +100,14 @@ impl Engine<'_> {
             self.nic_start(nic_index, bytes, ack);
             return;
         }
+        if nic.paused & 1 == 0
+            && let Some(handle) = nic.rails.pop_front()
+        {
+            let bytes = self.packets.get(handle).bytes;
+            self.nic_start(nic_index, bytes, handle);
+            self.left_card(handle);
+            return;
+        }
         match self.choose_flow(nic_index) {
             Choice::Send(place) => self.send_segment(nic_index, place),
             Choice::Wait(at) => {
@@ -123,7 +134,7 @@ impl Engine<'_> {
         history.tx_bytes += u64::from(bytes);
         history.tx_packets += 1;
         let nic = &self.nics[nic_index as usize];
-        if !nic.flows.is_empty() || !nic.acks.is_empty() {
+        if !nic.flows.is_empty() || !nic.acks.is_empty() || !nic.rails.is_empty() {
             self.schedule_free(port);
         }
     }
@@ -245,6 +256,9 @@ impl Engine<'_> {
         if packet.kind == PacketKind::Offload {
             return self.receive_offload(handle);
         }
+        if packet.kind.is_on_rails() {
+            return self.receive_on_rail(handle);
+        }
         if packet.generation != self.flows[packet.flow as usize].generation {
             // The flow is over and forgotten; this is a late duplicate or its acknowledgement.
             if packet.kind.is_data() {
@@ -259,7 +273,10 @@ impl Engine<'_> {
             PacketKind::Ack | PacketKind::Nack => self.receive_ack(handle),
             PacketKind::GroupData => self.receive_group_data(port, nic_index, handle),
             PacketKind::GroupAck | PacketKind::GroupNack => self.receive_group_ack(handle),
-            PacketKind::Free | PacketKind::Offload => {
+            PacketKind::Free
+            | PacketKind::Offload
+            | PacketKind::RailData
+            | PacketKind::RailControl => {
                 debug_assert!(false, "no packet of a flow arrived at {port}");
             }
         }

@@ -288,7 +288,7 @@ impl Engine<'_> {
         }
         let packet = self.packets.get_mut(handle);
         let kind = match packet.kind {
-            PacketKind::Data => FrameKind::Data,
+            PacketKind::Data | PacketKind::RailData => FrameKind::Data,
             PacketKind::GroupData => return self.replicate(port, handle),
             PacketKind::Offload => return self.offload_arrives(port, handle),
             _ => FrameKind::Plain,
@@ -348,8 +348,10 @@ impl Engine<'_> {
         if packet.kind.is_data() {
             self.summary.payload_discarded += u64::from(packet.payload);
         }
-        if packet.kind == PacketKind::Offload {
-            self.offload.forget(packet.flow);
+        match packet.kind {
+            PacketKind::Offload => self.offload.forget(packet.flow),
+            PacketKind::RailData | PacketKind::RailControl => self.rails.forget(packet.flow),
+            _ => {}
         }
         self.summary.drops += 1;
         self.packets.remove(handle);

@@ -7,7 +7,7 @@
 use raddle_units::{PortId, prefetch};
 
 use super::{Engine, Kind};
-use crate::{event::Entry, packet::PacketKind};
+use crate::event::Entry;
 
 /// Events looked at together: enough for their misses to overlap, few enough for what they fetch to stay in the cache.
 pub(super) const EVENTS: usize = 64;
@@ -78,7 +78,7 @@ impl Engine<'_> {
                     prefetch(&self.nics[end.device as usize]);
                     self.packets.prefetch_rest(event.what as u32);
                     let packet = self.packets.get(event.what as u32);
-                    if packet.kind == PacketKind::Offload {
+                    if !packet.kind.is_of_flow() {
                         continue;
                     }
                     prefetch(&self.flows[packet.flow as usize]);

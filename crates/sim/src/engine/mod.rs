@@ -7,6 +7,7 @@
 //! | `flow.rs` | a flow's state from message to record |
 //! | `multicast.rs` | messages to groups: copies in switches, members, the sender's progress |
 //! | `offload.rs` | in-network reductions: members on hosts, switches that compute |
+//! | `rails.rs`, `bus.rs` | messages over rails: connections on hosts, and the bus to their cards |
 //! | `build.rs` | switches and ports from network and settings |
 //! | `route.rs` | the next hop |
 //! | `look_ahead.rs` | the cache: what the next events will touch |
@@ -14,6 +15,7 @@
 //! | `sample.rs` | series over time, port counters at the end |
 
 mod build;
+mod bus;
 mod fault;
 mod flow;
 mod host;
@@ -21,6 +23,7 @@ mod link;
 mod look_ahead;
 mod multicast;
 mod offload;
+mod rails;
 mod route;
 mod sample;
 
@@ -38,6 +41,7 @@ use self::{
     link::{LinkEnd, PortHistory},
     multicast::Multicasts,
     offload::Offloads,
+    rails::RailHosts,
     route::Router,
     sample::Sampler,
 };
@@ -100,6 +104,10 @@ enum Kind {
     Compute,
     /// A member of a reduction may have to send again. Member.
     Retry,
+    /// A packet has crossed a host's bus. Host, way.
+    Crossed,
+    /// A timer of a connection over rails. Half of it.
+    RailTimer,
 }
 
 impl Kind {
@@ -117,10 +125,10 @@ impl Kind {
         Self::Link,
         Self::Compute,
         Self::Retry,
-        Self::Retry,
-        Self::Retry,
-        Self::Retry,
-        Self::Retry,
+        Self::Crossed,
+        Self::RailTimer,
+        Self::RailTimer,
+        Self::RailTimer,
     ];
 
     #[inline]
@@ -137,10 +145,10 @@ const fn rank(kind: Kind) -> u64 {
         Kind::Start | Kind::StartSoon | Kind::StartNow => 1,
         Kind::Timer => 2,
         Kind::Pfc => 3,
-        Kind::Arrive | Kind::Compute => 4,
+        Kind::Arrive | Kind::Compute | Kind::Crossed => 4,
         Kind::Free => 5,
         Kind::Wake => 6,
-        Kind::Timeout | Kind::Retry => 7,
+        Kind::Timeout | Kind::Retry | Kind::RailTimer => 7,
     }
 }
 
@@ -238,6 +246,7 @@ struct Engine<'a> {
 
     multicast: Multicasts<'a>,
     offload: Offloads,
+    rails: RailHosts,
     sampler: Sampler,
     paused_ports: u64,
     summary: RunSummary,
@@ -323,7 +332,7 @@ impl Engine<'_> {
         let kind = Kind::ALL[(event.what >> 56) as usize & 15];
         if matches!(
             kind,
-            Kind::Wake | Kind::Timer | Kind::Timeout | Kind::Start | Kind::Retry
+            Kind::Wake | Kind::Timer | Kind::Timeout | Kind::Start | Kind::Retry | Kind::RailTimer
         ) && self.is_stale(event)
         {
             return false;
@@ -346,6 +355,8 @@ impl Engine<'_> {
             Kind::Link => self.change_link(low as usize),
             Kind::Compute => self.computed(PortId(high), low),
             Kind::Retry => self.member_timer(low),
+            Kind::Crossed => self.crossed(NodeId(low), high),
+            Kind::RailTimer => self.rail_timer(low),
         }
         true
     }
@@ -369,6 +380,7 @@ impl Engine<'_> {
             // Deliveries may have made an earlier message startable; that event looks ahead again.
             Kind::Start => event.time != self.next_start,
             Kind::Retry => event.time != self.offload.timer(low),
+            Kind::RailTimer => event.time != self.rails.timer(low),
             _ => false,
         }
     }
@@ -376,6 +388,10 @@ impl Engine<'_> {
     /// Whether no message will ever start again and nothing waits that could change the results.
     fn is_over(&self) -> bool {
         if self.workload.is_open_ended() {
+            return self.workload.finished();
+        }
+        // Connections over rails keep asking each other whether they are there.
+        if self.config.rails.is_some() {
             return self.workload.finished();
         }
         // What is left in the queue (last acknowledgements, RESUME frames) may still be recorded; only link changes can
@@ -393,6 +409,7 @@ impl Engine<'_> {
         let in_flight = self.packets.iter().filter(|packet| packet.kind.is_data());
         self.summary.payload_in_flight = in_flight.map(|packet| u64::from(packet.payload)).sum();
         self.summary.end_ps = self.now.0;
+        self.summary.segments_resent = self.rails.resent();
         self.summary
     }
 

@@ -120,6 +120,7 @@ impl Engine<'_> {
             self.record_missing(index);
             self.record_flow(index, None);
         }
+        self.record_rest_of_rails();
         for (end, history) in self.ends.iter().zip(&self.history) {
             let mut record = PortRecord {
                 node: end.node,

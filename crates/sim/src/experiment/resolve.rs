@@ -271,7 +271,9 @@ impl Resolver<'_> {
             SetupError::Group { .. }
             | SetupError::GroupMessage { .. }
             | SetupError::Offload { .. }
-            | SetupError::OffloadRound { .. } => self.at(&["traffic"]),
+            | SetupError::OffloadRound { .. }
+            | SetupError::Rails { .. }
+            | SetupError::RailMessage { .. } => self.at(&["traffic"]),
         };
         ExperimentError::at(at, Problem::Setup(clip(&error.to_string())))
     }

@@ -1,0 +1,26 @@
+//! Hosts whose messages travel over several rails: the core of `transport::rails` in simulated time (docs/rails.md).
+//!
+//! With [`Rails`] in a run's settings every message to a host goes over the rails between the two: rail i leaves by the
+//! host's port i, and [`multi_plane`] makes a fabric in which that is a network of its own. A message's class is its port at
+//! both ends: that of a process, of which a host has any number up to 64.
+//!
+//! ```text
+//! message ─► Connection ─► bus (read, cut) ─► card ─► fabric ─► card ─► bus (write) ─► Connection ─► delivered
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `plan` | what a run is told of its hosts, and the bus |
+//! | `planes` | a fabric as several copies of one |
+//! | `load` | streams of messages, and one message back and forth |
+//! | `experiment` | how much goes through, and how long it takes |
+
+mod experiment;
+mod load;
+mod plan;
+mod planes;
+
+pub use experiment::{Case, Cut, Figures, Load, Machine, PolicyName, Protocol, RailsError};
+pub use load::{PingPong, Streams};
+pub use plan::{Bus, Rails};
+pub use planes::{PlaneError, multi_plane};
