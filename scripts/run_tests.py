@@ -43,6 +43,9 @@ def stages(*, scale: bool) -> list[Stage]:
     profile = os.environ.get("TEST_PROFILE", "dev")
     cargo += ("--profile", profile, "--locked", "--no-fail-fast", "--quiet")
     pytest = (PYTHON, "-m", "pytest", "-q", "--durations=15", "--durations-min=2")
+    # On all cores, but for labs, whose rounds and rates need the machine for themselves.
+    spread = (*pytest, "-n", "auto", "--dist", "loadfile")
+    pure = ("python/raddle", "tests/python", "tests/wire", "tests/opensm")
     if scale:
         # Tests that are too long for `make test` are marked #[ignore = "scale: …"] or `scale`.
         return [
@@ -52,8 +55,9 @@ def stages(*, scale: bool) -> list[Stage]:
     return [
         Stage("arrows", (sys.executable, ROOT / "scripts" / "check_arrows.py")),
         Stage("rust", cargo),
-        Stage("python", pytest),
-        Stage("house, examples", (*pytest, "tests/house")),
+        Stage("python", (*spread, *pure)),
+        Stage("house, examples", (*spread, "tests/house")),
+        Stage("labs", (*pytest, "tests/net", "tests/lab", "tests/mpi")),
     ]
 
 
