@@ -27,7 +27,7 @@ const LIBRARIES: [(&str, &str, &[&str]); 2] = [
 ];
 
 /// Of a shim.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 16] = [
     "shim",
     "known",
     "offload",
@@ -36,6 +36,14 @@ const SOURCES: [&str; 8] = [
     "record",
     "neighbours",
     "fortran",
+    "matching/agree",
+    "matching/handles",
+    "matching/channel",
+    "matching/send",
+    "matching/receive",
+    "matching/wait",
+    "matching/probe",
+    "matching/persistent",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -55,6 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     fs::write(out.join("functions.h"), functions::header(&functions))?;
     fs::write(out.join("entries.c"), functions::entries(&functions))?;
+    fs::write(out.join("matchings.c"), functions::matchings(&functions))?;
     fs::write(out.join("records.c"), functions::records(&functions))?;
     let table: settings::Table = toml::from_str(&fs::read_to_string("settings.toml")?)?;
     fs::write(out.join("settings.rs"), settings::rust(&table))?;
@@ -110,7 +119,7 @@ fn build_shim(wrapper: &str, out: &Path, library: &Path) -> Result<(), Box<dyn E
         .args(["-Wl,-z,defs", "-Ishim", "-I"])
         .arg(out)
         .args(SOURCES.map(|source| format!("shim/{source}.c")))
-        .args(["entries.c", "records.c"].map(|made| out.join(made)))
+        .args(["entries.c", "matchings.c", "records.c"].map(|made| out.join(made)))
         .arg("-o")
         .arg(&new)
         .output()?;

@@ -72,9 +72,37 @@ pub enum Sent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(pub(crate) Place);
 
+impl Ticket {
+    /// As a number, for drivers in other languages.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.0.to_bits()
+    }
+
+    /// From such a number. One that names no receive that waits is refused as one that has its message is.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(Place::from_bits(bits))
+    }
+}
+
 /// Names a claimed message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Claim(pub(crate) Place);
+
+impl Claim {
+    /// As a number, for drivers in other languages.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.0.to_bits()
+    }
+
+    /// From such a number. One that names no claimed message is refused as one that was received is.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(Place::from_bits(bits))
+    }
+}
 
 /// What became of a receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

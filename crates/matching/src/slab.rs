@@ -7,6 +7,19 @@ pub(crate) struct Place {
     round: u32,
 }
 
+impl Place {
+    pub(crate) const fn to_bits(self) -> u64 {
+        (self.round as u64) << 32 | self.index as u64
+    }
+
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self {
+            index: bits as u32,
+            round: (bits >> 32) as u32,
+        }
+    }
+}
+
 /// Items in numbered places.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {

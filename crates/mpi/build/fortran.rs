@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::table::{Function, Kind};
+use crate::table::{Function, Kind, Matching};
 
 impl Kind {
     /// How Fortran passes it, `None`: not at all.
@@ -123,8 +123,9 @@ pub(crate) fn converting(function: &Function, text: &mut String) {
         }
     }
     let name = &function.name;
-    let layer = if function.offload {
-        format!("(raddle_recorder != NULL ? record_{name} : raddle_{name})")
+    let layer = if function.offload || function.matching.is_some() {
+        let below = function.below_record();
+        format!("(raddle_recorder != NULL ? record_{name} : {below})")
     } else {
         format!("record_{name}")
     };
@@ -138,20 +139,26 @@ pub(crate) fn converting(function: &Function, text: &mut String) {
     );
 }
 
-/// Calls the library's own function, and notes the communicator that it made.
+/// Calls the library's own function; the communicator that it made is agreed on and noted.
 pub(crate) fn own(function: &Function, text: &mut String) {
     let name = &function.name;
     let types = vec!["MPI_Fint *"; function.arguments.len() + 1].join(", ");
     let note = function.record.as_deref().unwrap_or("pass()");
+    let agree = if function.matching == Some(Matching::Agree) {
+        "        raddle_agree(made);\n"
+    } else {
+        ""
+    };
     let _ = writeln!(
         text,
         "static void fortran_{name}({})\n{{\n    \
          static _Atomic(void (*)(void)) own;\n    \
          void (*function)(void) = raddle_own(&own, \"mpi_{lower}_\", \"{f08}\");\n    \
-         uint64_t begun = raddle_recorder->clock();\n    MPI_Fint result = MPI_SUCCESS;\n    \
+         uint64_t begun = raddle_recorder == NULL ? 0 : raddle_recorder->clock();\n    \
+         MPI_Fint result = MPI_SUCCESS;\n    raddle_flush();\n    \
          ((void (*)({types}))function)({}, &result);\n    \
-         if (result == MPI_SUCCESS) {{\n        MPI_Comm made = PMPI_Comm_f2c(*newcomm);\n        \
-         {{\n            const MPI_Comm *newcomm = &made;\n            note_{note};\n        }}\n    }}\n    \
+         if (result == MPI_SUCCESS) {{\n        MPI_Comm made = PMPI_Comm_f2c(*newcomm);\n{agree}        \
+         if (raddle_recorder != NULL) {{\n            const MPI_Comm *newcomm = &made;\n            note_{note};\n        }}\n    }}\n    \
          if (error != NULL)\n        *error = result;\n}}\n",
         parameters(function),
         function.names(),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::{
     fortran, record,
-    table::{Fortran, Function, Kind},
+    table::{Fortran, Function, Kind, Matching},
 };
 
 /// The trampolines, in Rust.
@@ -38,6 +38,9 @@ pub(crate) fn header(functions: &[Function]) -> String {
         let _ = writeln!(text, "int record_{name}({declaration});");
         if function.offload {
             let _ = writeln!(text, "int raddle_{name}({declaration});");
+        }
+        if function.matching.is_some() {
+            let _ = writeln!(text, "int matching_{name}({declaration});");
         }
         if function.large {
             let declaration = function.declaration(true);
@@ -109,35 +112,43 @@ struct Rows {
 impl Rows {
     fn add(&mut self, function: &Function) {
         let name = &function.name;
-        let row = |text: &mut String, symbol: &str, offload: &str, record: &str| {
-            let offload = if function.offload {
-                format!("(void (*)(void)){offload}")
-            } else {
-                "NULL".to_owned()
-            };
-            let _ = writeln!(
-                text,
-                "    {{\"{symbol}\", {offload}, (void (*)(void)){record}}},"
-            );
+        // Offload, message scheduling, recording.
+        let row = |text: &mut String, symbol: &str, layers: [Option<&str>; 3]| {
+            let layers = layers.map(|layer| {
+                layer.map_or("NULL".to_owned(), |layer| format!("(void (*)(void)){layer}"))
+            });
+            let _ = writeln!(text, "    {{\"{symbol}\", {}}},", layers.join(", "));
         };
-        let layers = |suffix: &str| {
-            [
-                format!("raddle_{name}{suffix}"),
-                format!("record_{name}{suffix}"),
-            ]
-        };
-        let [offload, record] = layers("");
-        row(&mut self.c, &format!("MPI_{name}"), &offload, &record);
+        let (offload, matching) = (function.offload, function.matching.is_some());
+        let layers = ["raddle", "matching", "record"].map(|layer| format!("{layer}_{name}"));
+        let [lowest, middle, highest] = layers.each_ref().map(String::as_str);
+        let small = [
+            offload.then_some(lowest),
+            matching.then_some(middle),
+            Some(highest),
+        ];
+        row(&mut self.c, &format!("MPI_{name}"), small);
         if function.large {
-            let [offload, record] = layers("_c");
-            row(&mut self.large, &format!("MPI_{name}_c"), &offload, &record);
+            let layers = layers.each_ref().map(|layer| format!("{layer}_c"));
+            let large = [
+                offload.then_some(layers[0].as_str()),
+                None,
+                Some(layers[2].as_str()),
+            ];
+            row(&mut self.large, &format!("MPI_{name}_c"), large);
         }
         let entry = format!("fortran_{name}");
+        let entry = entry.as_str();
+        let fortran = [
+            offload.then_some(entry),
+            matching.then_some(entry),
+            Some(entry),
+        ];
         for symbol in function.fortran_symbols() {
-            row(&mut self.fortran, &symbol, &entry, &entry);
+            row(&mut self.fortran, &symbol, fortran);
         }
         if function.fortran != Fortran::None && !function.has_buffers() {
-            row(&mut self.direct, &function.mpi_f08_symbol(), &entry, &entry);
+            row(&mut self.direct, &function.mpi_f08_symbol(), fortran);
         }
     }
 }
@@ -160,6 +171,28 @@ fn large_entry(function: &Function, text: &mut String) {
         function.names(),
         small.join(", "),
     );
+}
+
+/// matchings.c: what the layer of message scheduling does alike for many functions.
+pub(crate) fn matchings(functions: &[Function]) -> String {
+    let mut text = "/* Made from functions.toml. */\n#include \"shim.h\"\n\n".to_owned();
+    for function in functions {
+        let (name, names) = (&function.name, function.names());
+        let call = format!("{}({names})", function.lowest());
+        let body = match function.matching {
+            Some(Matching::Flush) => format!("return {call};"),
+            Some(Matching::Agree) => format!(
+                "int error = {call};\n    if (error == MPI_SUCCESS)\n        raddle_agree(*newcomm);\n    return error;"
+            ),
+            Some(Matching::Own) | None => continue,
+        };
+        let declaration = function.declaration(false);
+        let _ = writeln!(
+            text,
+            "int matching_{name}({declaration})\n{{\n    raddle_flush();\n    {body}\n}}\n"
+        );
+    }
+    text
 }
 
 /// records.c: the recorder's layer.

@@ -7,7 +7,12 @@ use crate::table::{Function, Kind};
 /// Writes `record_NAME`, or `record_NAME_c`.
 pub(crate) fn wrapper(function: &Function, note: &str, large: bool, text: &mut String) {
     let suffix = if large { "_c" } else { "" };
-    let below = if function.offload { "raddle" } else { "PMPI" };
+    // Where there are functions with large counts, no messages are scheduled.
+    let below = if large {
+        format!("{}_c", function.lowest())
+    } else {
+        function.below_record()
+    };
     let name = format!("{}{suffix}", function.name);
     let (before, after) = around(function);
     let failed = if note.contains("error") {
@@ -18,7 +23,7 @@ pub(crate) fn wrapper(function: &Function, note: &str, large: bool, text: &mut S
     let _ = write!(
         text,
         "int record_{name}({declaration})\n{{\n    uint64_t begun = raddle_recorder->clock();\n{before}    \
-         int error = {below}_{name}({names});\n    {failed}note_{note};\n{after}    return error;\n}}\n\n",
+         int error = {below}({names});\n    {failed}note_{note};\n{after}    return error;\n}}\n\n",
         declaration = function.declaration(large),
         names = function.names(),
     );

@@ -22,6 +22,7 @@ struct Row {
     fortran: Fortran,
     #[serde(default)]
     offload: bool,
+    matching: Option<Matching>,
     record: String,
 }
 
@@ -53,6 +54,15 @@ pub(crate) enum Fortran {
     Convert,
     Own,
     None,
+}
+
+/// What the layer of message scheduling does.
+#[derive(Deserialize, Clone, Copy, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Matching {
+    Own,
+    Agree,
+    Flush,
 }
 
 #[derive(Deserialize, Clone, Copy, PartialEq)]
@@ -129,6 +139,7 @@ pub(crate) struct Function {
     pub(crate) large: bool,
     pub(crate) fortran: Fortran,
     pub(crate) offload: bool,
+    pub(crate) matching: Option<Matching>,
     /// What is recorded; `None`: by hand.
     pub(crate) record: Option<String>,
     /// It has a nonblocking sister that is recorded alike.
@@ -158,6 +169,7 @@ impl Row {
             large: self.large,
             fortran: self.fortran,
             offload: self.offload,
+            matching: self.matching,
             record: (self.record != "by hand").then(|| self.record.clone()),
             blocks: self.nonblocking,
         }
@@ -195,6 +207,25 @@ impl Function {
             .map(|(_, name)| name.as_str())
             .collect();
         names.join(", ")
+    }
+
+    /// What the layers above offload call: its function there, or the library's.
+    pub(crate) fn lowest(&self) -> String {
+        let layer = if self.offload { "raddle" } else { "PMPI" };
+        format!("{layer}_{}", self.name)
+    }
+
+    /// What the recorder's layer calls.
+    pub(crate) fn below_record(&self) -> String {
+        self.layer_or(&self.lowest())
+    }
+
+    /// The function of the layer of message scheduling where that is wanted and has one, else `other`.
+    pub(crate) fn layer_or(&self, other: &str) -> String {
+        match self.matching {
+            Some(_) => format!("(raddle_messages != NULL ? matching_{} : {other})", self.name),
+            None => other.to_owned(),
+        }
     }
 
     pub(crate) fn has(&self, wanted: impl Fn(Kind) -> bool) -> bool {

@@ -23,6 +23,9 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra)
     struct known *entry = value;
     (void)comm, (void)key, (void)extra;
     raddle_core->forget(entry->state);
+    if (entry->scope != NULL)
+        raddle_forget_scope(entry->scope);
+    entry->scope = NULL;
     struct known *self = entry;
     atomic_compare_exchange_strong(&raddle_last, &self, NULL);
     atomic_store(&entry->comm, MPI_COMM_NULL);

@@ -144,11 +144,17 @@ int raddle_Bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_C
     return error;
 }
 
+static void initialised(void)
+{
+    raddle_core->initialised();
+    raddle_agree_world();
+}
+
 int raddle_Init(int *argc, char ***argv)
 {
     int error = PMPI_Init(argc, argv);
     if (error == MPI_SUCCESS)
-        raddle_core->initialised();
+        initialised();
     return error;
 }
 
@@ -156,7 +162,7 @@ int raddle_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
     int error = PMPI_Init_thread(argc, argv, required, provided);
     if (error == MPI_SUCCESS)
-        raddle_core->initialised();
+        initialised();
     return error;
 }
 
@@ -186,8 +192,10 @@ int raddle_Finalize(void)
     PMPI_Finalized(&finalized);
     PMPI_Initialized(&initialised);
     if (initialised && !finalized && PMPI_Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS &&
-        PMPI_Comm_size(MPI_COMM_WORLD, &size) == MPI_SUCCESS)
+        PMPI_Comm_size(MPI_COMM_WORLD, &size) == MPI_SUCCESS) {
+        raddle_end_messages();
         raddle_core->finalize((uintptr_t)MPI_COMM_WORLD, rank, size);
+    }
     raddle_forget_all();
     return PMPI_Finalize();
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RADDLE_ABI 3
+#define RADDLE_ABI 4
 
 /* Codes of raddle_wire::native::Collective. */
 enum raddle_collective {
@@ -171,10 +171,77 @@ struct raddle_recorder {
     void (*pass)(uint64_t begun);
 };
 
-/* What stands behind the symbol of this name in the lowest of our layers and in the one above; NULL: nothing. */
+/* A message that the program sends, or one that came. Ranks are those of MPI_COMM_WORLD. */
+struct raddle_outgoing {
+    uint64_t bytes;
+    uint32_t to, context;
+    int32_t tag;
+    uint8_t synchronous;
+};
+struct raddle_envelope {
+    uint64_t bytes;
+    uint32_t context, source;
+    int32_t tag;
+};
+
+/* What a receive or probe asks for. */
+struct raddle_wanted {
+    uint32_t context, source;
+    int32_t tag;
+    uint8_t any_source, any_tag;
+};
+
+/* How a message is sent. */
+enum raddle_way {
+    RADDLE_COPIED = 1,       /* complete */
+    RADDLE_BY_REFERENCE = 2, /* by the shim, under the key */
+    RADDLE_WITHOUT_ROOM = 4, /* by reference, and not before it is asked for */
+    RADDLE_SCARCE = 8        /* there may be a grant: look */
+};
+
+/* Why no communicator is scheduled. The names are in src/messages/mod.rs. */
+enum raddle_plain_state { RADDLE_SETTINGS, RADDLE_THREADS, RADDLE_SPAWNED, RADDLE_LIBRARY_UNKNOWN };
+
+/* What the matcher of this process does for a shim. One call at a time, and none from inside `raddle_channel`. */
+struct raddle_messages {
+    /* A number that all ranks which can work together have; `keys` is the largest tag. 0: this one cannot. */
+    uint64_t (*ability)(int keys);
+    uint64_t (*node)(void);
+    void (*stay_plain)(int why);
+    /* The nodes of all ranks. 1: communicators of one node are ours too. */
+    int (*open)(int rank, int size, const uint64_t *nodes);
+    /* Bytes of the longest parcel. */
+    size_t (*longest)(void);
+    /* `fill` is called at once where the message is copied. Gives some of enum raddle_way. */
+    int (*send)(const struct raddle_outgoing *message, void (*fill)(const void *from, void *room), const void *from, uint32_t *key);
+    /* 1: it waits, under the ticket; 0: it has its message. */
+    int (*receive)(const struct raddle_wanted *wanted, uint64_t capacity, uint64_t receive, uint64_t *ticket);
+    /* 1: there is one; with `claim` it is taken out of the matching. */
+    int (*probe)(const struct raddle_wanted *wanted, struct raddle_envelope *found, uint64_t *claim);
+    void (*receive_claimed)(uint64_t claim, uint64_t capacity, uint64_t receive);
+    /* 1: the receive was taken back. */
+    int (*cancel)(uint64_t ticket);
+    void (*flush)(void);
+    /* 0: it is none. */
+    int (*parcel)(int from, const void *bytes, size_t length);
+    /* A parcel was sent. */
+    void (*sent)(uint32_t slot);
+};
+
+/* What a shim does for the matcher, at once; `receive` is its name for a receive. */
+struct raddle_channel {
+    void (*send)(uint32_t to, const void *bytes, size_t length, uint32_t slot);
+    void (*deliver)(uint64_t receive, const struct raddle_envelope *message, const void *bytes, size_t length);
+    void (*fetch)(uint64_t receive, const struct raddle_envelope *message, uint32_t key);
+    void (*fetch_aside)(uint64_t receive, const struct raddle_envelope *message, uint64_t aside);
+    void (*set_aside)(uint64_t aside, const struct raddle_envelope *message, uint32_t key);
+};
+
+/* What stands behind the symbol of this name in our layers, from the lowest; NULL: nothing. */
 struct raddle_entry {
     const char *symbol;
     void (*offload)(void);
+    void (*matching)(void);
     void (*record)(void);
 };
 
@@ -188,12 +255,14 @@ struct raddle_shim {
     struct raddle_plain plain;
     void (*matched)(const void *status, struct raddle_matched *matched);
     size_t status_bytes;
+    const struct raddle_channel *channel;
 };
 
 /* The only symbol of a shim: NULL and one line in `why` if it does not fit the MPI library that is loaded. Without a
- * recorder nothing is recorded. */
+ * recorder nothing is recorded, without `messages` none are scheduled. */
 __attribute__((visibility("default")))
 const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uint32_t abi, char *why, size_t why_bytes,
-                                             const struct raddle_recorder *recorder);
+                                             const struct raddle_recorder *recorder,
+                                             const struct raddle_messages *messages);
 
 #endif

@@ -2,11 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "matching/matching.h"
 #include "record.h"
 #include "shim.h"
 
 const struct raddle_core *raddle_core;
 const struct raddle_recorder *raddle_recorder;
+const struct raddle_messages *raddle_messages;
 
 static void read_version(int version[3])
 {
@@ -29,7 +31,7 @@ static int built_for(void)
 }
 
 const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uint32_t abi, char *why, size_t why_bytes,
-                                             const struct raddle_recorder *recorder)
+                                             const struct raddle_recorder *recorder, const struct raddle_messages *messages)
 {
     static struct raddle_shim shim;
     if (abi != RADDLE_ABI) {
@@ -44,6 +46,7 @@ const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uin
     }
     raddle_core = core;
     raddle_recorder = recorder;
+    raddle_messages = messages;
     shim.abi = RADDLE_ABI;
     shim.library = RADDLE_LIBRARY;
     shim.entries = raddle_entries;
@@ -51,5 +54,6 @@ const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uin
     shim.plain = raddle_plain_calls;
     shim.matched = raddle_matched;
     shim.status_bytes = sizeof(MPI_Status);
+    shim.channel = &raddle_channel_calls;
     return &shim;
 }

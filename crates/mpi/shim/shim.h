@@ -20,9 +20,10 @@
 #define RADDLE_LARGE
 #endif
 
-/* shim.c. No recorder: nothing is recorded. */
+/* shim.c. No recorder: nothing is recorded. No messages: none are scheduled. */
 extern const struct raddle_core *raddle_core;
 extern const struct raddle_recorder *raddle_recorder;
+extern const struct raddle_messages *raddle_messages;
 
 /* known.c: what is known of a communicator. */
 struct known {
@@ -30,6 +31,7 @@ struct known {
     void *state;      /* of offload */
     int32_t number;   /* at the recorder; negative: it is not recorded */
     int rank, size, inter;
+    struct scope *scope; /* of the layer of messages; NULL: they are plain */
     struct known *next_free;
 };
 extern _Atomic(struct known *) raddle_last;
@@ -46,6 +48,23 @@ static inline struct known *raddle_find(MPI_Comm comm)
     if (entry != NULL && atomic_load_explicit(&entry->comm, memory_order_relaxed) == comm)
         return entry;
     return raddle_look_up(comm);
+}
+
+/* matching/agree.c: whether messages are scheduled at all, and on which communicators. */
+extern int raddle_on;
+/* MPI runs: all ranks agree. */
+void raddle_agree_world(void);
+/* Its ranks have made a communicator. */
+void raddle_agree(MPI_Comm comm);
+void raddle_forget_scope(struct scope *scope);
+/* MPI is about to end. */
+void raddle_end_messages(void);
+/* matching/channel.c: what is open leaves. */
+void raddle_flush_messages(void);
+static inline void raddle_flush(void)
+{
+    if (raddle_on)
+        raddle_flush_messages();
 }
 
 /* types.c: codes of a predefined type or operation. */

@@ -18,13 +18,14 @@ use raddle_wire::{DataType, Operation, native::Collective};
 use crate::{
     communicator::{Call, Communicator, Verdict, View},
     floats, job, log,
+    messages::abi::{RaddleChannel, RaddleMessages},
     reason::Reason,
     record::abi::{RaddleMatched, RaddleRecorder},
     resolve,
 };
 
 /// RADDLE_ABI.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// `raddle_shim_attach`.
 pub(crate) type Attach = unsafe extern "C" fn(
@@ -33,6 +34,7 @@ pub(crate) type Attach = unsafe extern "C" fn(
     *mut c_char,
     usize,
     *const RaddleRecorder,
+    *const RaddleMessages,
 ) -> *const Shim;
 
 #[repr(C)]
@@ -111,7 +113,15 @@ pub(crate) struct RaddleCore {
 struct RaddleEntry {
     symbol: *const c_char,
     offload: *const (),
+    matching: *const (),
     record: *const (),
+}
+
+/// The layers above the MPI library that are wanted, beside that of offload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layers {
+    pub(crate) recording: bool,
+    pub(crate) scheduling: bool,
 }
 
 /// A shim once it is attached.
@@ -125,6 +135,7 @@ pub(crate) struct Shim {
     plain: RaddlePlain,
     matched: unsafe extern "C" fn(*const c_void, *mut RaddleMatched),
     status_bytes: usize,
+    channel: &'static RaddleChannel,
 }
 
 // SAFETY: a shim is static data that nobody changes after it was attached.
@@ -158,21 +169,23 @@ pub(crate) fn attached(shim: &'static Shim) {
 
 impl Shim {
     /// What stands behind a symbol in the highest layer that is wanted, `None`: the MPI library's own function.
-    pub(crate) fn function(&self, symbol: &CStr, recording: bool) -> Option<*const ()> {
+    pub(crate) fn function(&self, symbol: &CStr, layers: Layers) -> Option<*const ()> {
         // SAFETY: the shim gives the address and length of a static array of names that end with a zero byte.
         let entries = unsafe { slice::from_raw_parts(self.entries, self.entry_count) };
         entries
             .iter()
             // SAFETY: as above.
             .find(|entry| unsafe { CStr::from_ptr(entry.symbol) } == symbol)
-            .map(|entry| {
-                if recording {
-                    entry.record
-                } else {
-                    entry.offload
-                }
+            .and_then(|entry| {
+                let wanted = [
+                    (layers.recording, entry.record),
+                    (layers.scheduling, entry.matching),
+                    (true, entry.offload),
+                ];
+                let mut wanted = wanted.into_iter();
+                let (_, function) = wanted.find(|(wanted, function)| *wanted && !function.is_null())?;
+                Some(function)
             })
-            .filter(|function| !function.is_null())
     }
 }
 
@@ -430,6 +443,11 @@ pub(crate) unsafe fn matched(statuses: *const c_void, index: usize) -> RaddleMat
         }
     }
     matched
+}
+
+/// What the shim does for the matcher.
+pub(crate) fn channel() -> Option<&'static RaddleChannel> {
+    SHIM.get().map(|shim| shim.channel)
 }
 
 /// The library that runs.

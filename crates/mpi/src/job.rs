@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     abi::{self, Library, Plain},
     communicator::Communicator,
-    log,
+    log, messages,
     report::{self, Counts},
     service, settings,
 };
@@ -113,6 +113,7 @@ fn end(world: Plain, rank: usize, size: usize) {
         "communicators": communicators,
         "others": (other_communicators > 0).then(|| others.to_json()),
         "other_communicators": other_communicators,
+        "messages": messages::summary(),
     });
     let Ok(texts) = world.gather_texts(&mine.to_string(), rank, size) else {
         return;
@@ -126,7 +127,7 @@ fn end(world: Plain, rank: usize, size: usize) {
 }
 
 fn whole(texts: &[String], size: usize, seconds: f64) -> Value {
-    let (mut communicators, mut others) = (Vec::new(), Vec::new());
+    let (mut communicators, mut others, mut messages) = (Vec::new(), Vec::new(), Vec::new());
     for text in texts {
         let Ok(mut part) = serde_json::from_str::<Value>(text) else {
             continue;
@@ -134,6 +135,7 @@ fn whole(texts: &[String], size: usize, seconds: f64) -> Value {
         if let Some(list) = part["communicators"].as_array_mut() {
             communicators.append(list);
         }
+        messages.push(part["messages"].take());
         if part["others"].is_object() {
             others.push(json!({
                 "communicators": part["other_communicators"],
@@ -162,5 +164,6 @@ fn whole(texts: &[String], size: usize, seconds: f64) -> Value {
         "saved_s": communicators.iter().filter_map(|one| one["counts"]["saved_s"].as_f64()).sum::<f64>(),
         "communicators": communicators,
         "others": others,
+        "messages": messages::total(&messages),
     })
 }

@@ -32,6 +32,7 @@ mod job;
 mod layout;
 mod link;
 mod log;
+mod messages;
 mod orders;
 mod patience;
 mod places;

@@ -111,7 +111,7 @@ pub(crate) fn placement(hellos: &[Hello]) -> Placement {
 }
 
 /// Which node this is: by name and by which start of the kernel, since names of containers may repeat.
-fn node(settings: &Settings) -> u64 {
+pub(crate) fn node(settings: &Settings) -> u64 {
     if let Some(name) = &settings.node {
         return settings::fold(name.bytes());
     }

@@ -10,7 +10,12 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::{abi, log, record, settings, trampolines};
+use crate::{
+    abi::{self, Layers},
+    log, messages, record,
+    settings::{self, Schedule},
+    trampolines,
+};
 
 /// A library that this process has loaded, by what its file's name begins with, and the file of its shim.
 const KNOWN: [(&str, &str); 2] = [
@@ -23,8 +28,7 @@ struct Route {
     /// The MPI library's files that are loaded, for symbols that a look-up over the whole process does not find.
     objects: Vec<PathBuf>,
     shim: Option<&'static abi::Shim>,
-    /// Whether the recorder's layer is wanted.
-    recording: bool,
+    layers: Layers,
 }
 
 static ROUTE: OnceLock<Route> = OnceLock::new();
@@ -33,7 +37,7 @@ static ROUTE: OnceLock<Route> = OnceLock::new();
 pub(crate) fn target(symbol: &CStr) -> *const () {
     let route = ROUTE.get_or_init(Route::find);
     if let Some(shim) = route.shim
-        && let Some(function) = shim.function(symbol, route.recording)
+        && let Some(function) = shim.function(symbol, route.layers)
     {
         return function;
     }
@@ -60,16 +64,19 @@ impl Route {
     fn find() -> Self {
         let objects = loaded_objects();
         let settings = settings::get();
-        let recording = settings.record.is_some();
+        let layers = Layers {
+            recording: settings.record.is_some(),
+            scheduling: settings.schedule != Schedule::Off,
+        };
         let shim = if settings.disabled {
             None
         } else {
-            attach(&objects, recording)
+            attach(&objects, layers)
         };
         Self {
             objects,
             shim,
-            recording,
+            layers,
         }
     }
 
@@ -131,7 +138,7 @@ fn file_name(path: &Path) -> &str {
 }
 
 /// Loads the shim of the only MPI library that is there. None: nothing is wrapped.
-fn attach(objects: &[PathBuf], recording: bool) -> Option<&'static abi::Shim> {
+fn attach(objects: &[PathBuf], layers: Layers) -> Option<&'static abi::Shim> {
     let mut known = KNOWN.iter().filter(|(library, _)| {
         objects
             .iter()
@@ -150,7 +157,7 @@ fn attach(objects: &[PathBuf], recording: bool) -> Option<&'static abi::Shim> {
         return None;
     }
     let path = own_folder()?.join(shim);
-    match load(&path, recording) {
+    match load(&path, layers) {
         Ok(shim) => {
             log::info(format_args!(
                 "version {}, {library}",
@@ -186,7 +193,7 @@ fn own_folder() -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-fn load(path: &Path, recording: bool) -> Result<&'static abi::Shim, String> {
+fn load(path: &Path, layers: Layers) -> Result<&'static abi::Shim, String> {
     let missing = || format!("{} is not there or does not load", path.display());
     let file = CString::new(path.as_os_str().as_bytes()).map_err(|_| missing())?;
     // SAFETY: a shim has no constructors; what it needs, the MPI library, is loaded already.
@@ -203,15 +210,20 @@ fn load(path: &Path, recording: bool) -> Result<&'static abi::Shim, String> {
     // SAFETY: the function of this name has this type; `abi::VERSION` guards what it means.
     let attach: abi::Attach = unsafe { std::mem::transmute(attach) };
     let mut why: [c_char; 200] = [0; 200];
-    let recorder = if recording {
+    let recorder = if layers.recording {
         &raw const record::abi::RECORDER
+    } else {
+        ptr::null()
+    };
+    let messages = if layers.scheduling {
+        &raw const messages::abi::MESSAGES
     } else {
         ptr::null()
     };
     // SAFETY: the tables of the core are static, and `why` has the length that is passed.
     let shim = unsafe {
         let (why, room) = (why.as_mut_ptr(), why.len());
-        attach(&abi::CORE, abi::VERSION, why, room, recorder).as_ref()
+        attach(&abi::CORE, abi::VERSION, why, room, recorder, messages).as_ref()
     };
     let Some(shim) = shim else {
         why[why.len() - 1] = 0;

@@ -34,6 +34,15 @@ pub(crate) enum Mode {
     Socket,
 }
 
+/// Whether messages between ranks are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Schedule {
+    Off,
+    On,
+    /// Also where nothing can be gained.
+    Force,
+}
+
 /// All of them.
 pub(crate) struct Settings {
     pub(crate) disabled: bool,
@@ -51,6 +60,7 @@ pub(crate) struct Settings {
     pub(crate) log: bool,
     pub(crate) report: Option<PathBuf>,
     pub(crate) record: Option<PathBuf>,
+    pub(crate) schedule: Schedule,
 }
 
 /// The settings of this process.
@@ -120,6 +130,14 @@ impl Settings {
             log: reader.choice("RADDLE_LOG", &[("off", false), ("info", true)]),
             report: reader.text("RADDLE_REPORT").map(PathBuf::from),
             record: reader.text("RADDLE_RECORD").map(PathBuf::from),
+            schedule: reader.choice(
+                "RADDLE_SCHEDULE",
+                &[
+                    ("off", Schedule::Off),
+                    ("on", Schedule::On),
+                    ("force", Schedule::Force),
+                ],
+            ),
         }
     }
 
@@ -246,6 +264,7 @@ mod tests {
         assert_eq!(settings.offload, Offload::Auto);
         assert_eq!(settings.order, Order::Host);
         assert_eq!(settings.mode, Mode::Auto);
+        assert_eq!(settings.schedule, Schedule::Off);
         for (name, value) in [
             ("RADDLE_MAX_BYTES", settings.max_bytes as u64),
             ("RADDLE_SETUP_MS", settings.setup.as_millis() as u64),
