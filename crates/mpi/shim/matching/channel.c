@@ -1,0 +1,261 @@
+/* The shadow of MPI_COMM_WORLD: parcels out and in, messages by reference, and the handler inside the library's
+ * progress. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "matching.h"
+
+/* Receives for parcels that are always posted. */
+enum { RING = 32 };
+
+MPI_Comm raddle_shadow = MPI_COMM_NULL, raddle_alone = MPI_COMM_NULL;
+
+static char *memory; /* of the ring */
+static size_t longest;
+static MPI_Request ring[RING];
+static int head; /* the one that gets the next parcel */
+static int ranks;
+static uint64_t *sent_to, came; /* parcels */
+static int sending;
+
+/* Requests of ours under way; the first place is for the head of the ring. */
+struct watched {
+    void (*done)(void *what);
+    void *what;
+};
+static struct {
+    int count, room;
+    MPI_Request *requests;
+    struct watched *watched;
+    int *indices;
+    MPI_Status *statuses;
+} way;
+
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+
+void raddle_fail(const char *what)
+{
+    fprintf(stderr, "raddle: %s: message scheduling cannot go on\n", what);
+    PMPI_Abort(MPI_COMM_WORLD, MPI_ERR_INTERN);
+    abort();
+}
+
+void raddle_enter(void)
+{
+    if (atomic_flag_test_and_set(&busy))
+        raddle_fail("a call of MPI inside another");
+}
+
+void raddle_leave(void)
+{
+    atomic_flag_clear(&busy);
+}
+
+static void make_room(int room)
+{
+    way.room = room;
+    way.requests = realloc(way.requests, (size_t)room * sizeof *way.requests);
+    way.watched = realloc(way.watched, (size_t)room * sizeof *way.watched);
+    way.indices = realloc(way.indices, (size_t)room * sizeof *way.indices);
+    way.statuses = realloc(way.statuses, (size_t)room * sizeof *way.statuses);
+    if (way.requests == NULL || way.watched == NULL || way.indices == NULL || way.statuses == NULL)
+        raddle_fail("no memory for requests");
+}
+
+void raddle_watch(MPI_Request request, void (*done)(void *what), void *what)
+{
+    if (way.count == way.room)
+        make_room(2 * way.room);
+    way.requests[way.count] = request;
+    way.watched[way.count++] = (struct watched){done, what};
+}
+
+static void parcel_sent(void *slot)
+{
+    sending--;
+    raddle_messages->sent((uint32_t)(uintptr_t)slot);
+}
+
+static void send_parcel(uint32_t to, const void *bytes, size_t length, uint32_t slot)
+{
+    MPI_Request request;
+    raddle_must(PMPI_Isend(bytes, (int)length, MPI_BYTE, (int)to, 0, raddle_shadow, &request), "MPI_Isend of a parcel");
+    sent_to[to]++;
+    sending++;
+    raddle_watch(request, parcel_sent, (void *)(uintptr_t)slot);
+}
+
+const struct raddle_channel raddle_channel_calls = {
+    .send = send_parcel,
+    .deliver = raddle_deliver,
+    .fetch = raddle_fetch,
+    .fetch_aside = raddle_fetch_aside,
+    .set_aside = raddle_set_aside,
+};
+
+static void take_parcel(const MPI_Status *status)
+{
+    int length = 0;
+    PMPI_Get_count(status, MPI_BYTE, &length);
+    came++;
+    if (!raddle_messages->parcel(status->MPI_SOURCE, memory + (size_t)head * longest, (size_t)length))
+        raddle_fail("a parcel that is none");
+    raddle_must(PMPI_Start(&ring[head]), "MPI_Start");
+    head = (head + 1) % RING;
+}
+
+/* Takes what is complete off the list, the last first: the places before it stay. 1: a parcel came. */
+static int settle(int count)
+{
+    MPI_Status parcel;
+    int has_parcel = 0;
+    /* MPI gives indices in any order. */
+    for (int at = 1; at < count; at++)
+        for (int of = at; of > 0 && way.indices[of - 1] < way.indices[of]; of--) {
+            int index = way.indices[of];
+            MPI_Status status = way.statuses[of];
+            way.indices[of] = way.indices[of - 1], way.statuses[of] = way.statuses[of - 1];
+            way.indices[of - 1] = index, way.statuses[of - 1] = status;
+        }
+    for (int at = 0; at < count; at++) {
+        int index = way.indices[at];
+        if (index == 0) {
+            has_parcel = 1;
+            parcel = way.statuses[at];
+            continue;
+        }
+        struct watched watched = way.watched[index];
+        way.count--;
+        way.requests[index] = way.requests[way.count];
+        way.watched[index] = way.watched[way.count];
+        watched.done(watched.what);
+    }
+    if (has_parcel)
+        take_parcel(&parcel);
+    return has_parcel;
+}
+
+/* Errors are seen where they are expected: a message by reference that is too long has its length in its envelope. */
+static void turn(void)
+{
+    int completed = 0;
+    do {
+        way.requests[0] = ring[head];
+        int error = PMPI_Testsome(way.count, way.requests, &completed, way.indices, way.statuses);
+        if (error != MPI_SUCCESS && error != MPI_ERR_IN_STATUS)
+            raddle_fail("MPI_Testsome");
+    } while (completed > 0 && settle(completed));
+}
+
+void raddle_poll(void)
+{
+    if (atomic_flag_test_and_set(&busy))
+        return;
+    raddle_messages->flush();
+    turn();
+    raddle_leave();
+}
+
+void raddle_flush_messages(void)
+{
+    raddle_enter();
+    raddle_messages->flush();
+    raddle_leave();
+}
+
+/* Called by the library in every wait, whatever call it is in. */
+static int handler(void)
+{
+    if (raddle_on)
+        raddle_poll();
+    return 0;
+}
+
+#if defined(OPEN_MPI)
+typedef int (*progress_function)(int (*handler)(void));
+
+/* A function of the library that runs, or of those that it is linked with. */
+static progress_function look_up(const char *symbol)
+{
+    Dl_info info;
+    if (dladdr((void *)PMPI_Init, &info) == 0 || info.dli_fname == NULL)
+        return NULL;
+    void *library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    progress_function function = library == NULL ? NULL : (progress_function)dlsym(library, symbol);
+    if (library != NULL)
+        dlclose(library);
+    return function;
+}
+
+int raddle_hook(void)
+{
+    static int hooked;
+    progress_function add = look_up("opal_progress_register");
+    if (!hooked && add != NULL && look_up("opal_progress_unregister") != NULL)
+        hooked = add(handler) == 0;
+    return hooked;
+}
+
+static void unhook(void)
+{
+    look_up("opal_progress_unregister")(handler);
+}
+#else
+int raddle_hook(void)
+{
+    (void)handler;
+    return 0;
+}
+
+static void unhook(void)
+{
+}
+#endif
+
+void raddle_open_channel(int size)
+{
+    ranks = size;
+    longest = raddle_messages->longest();
+    memory = malloc(RING * longest);
+    sent_to = calloc((size_t)size, sizeof *sent_to);
+    if (memory == NULL || sent_to == NULL)
+        raddle_fail("no memory for parcels");
+    raddle_must(PMPI_Comm_dup(MPI_COMM_WORLD, &raddle_shadow), "MPI_Comm_dup");
+    raddle_must(PMPI_Comm_dup(MPI_COMM_SELF, &raddle_alone), "MPI_Comm_dup");
+    PMPI_Comm_set_errhandler(raddle_shadow, MPI_ERRORS_RETURN);
+    PMPI_Comm_set_errhandler(raddle_alone, MPI_ERRORS_RETURN);
+    make_room(64);
+    way.count = 1;
+    for (int at = 0; at < RING; at++) {
+        raddle_must(PMPI_Recv_init(memory + (size_t)at * longest, (int)longest, MPI_BYTE, MPI_ANY_SOURCE, 0, raddle_shadow,
+                                   &ring[at]),
+                    "MPI_Recv_init");
+        raddle_must(PMPI_Start(&ring[at]), "MPI_Start");
+    }
+}
+
+/* What others wait for is handed on until all are here; then everything that is still under way is taken. */
+void raddle_close_channel(void)
+{
+    uint64_t expected = 0, *sent = malloc((size_t)ranks * sizeof *sent);
+    if (sent == NULL)
+        raddle_fail("no memory");
+    raddle_flush_messages();
+    raddle_must(PMPI_Barrier(raddle_shadow), "MPI_Barrier");
+    memcpy(sent, sent_to, (size_t)ranks * sizeof *sent);
+    raddle_must(PMPI_Reduce_scatter_block(sent, &expected, 1, MPI_UINT64_T, MPI_SUM, raddle_shadow), "MPI_Reduce_scatter_block");
+    free(sent);
+    while (came < expected || sending > 0)
+        raddle_poll();
+    raddle_enter();
+    unhook();
+    for (int at = 0; at < RING; at++) {
+        PMPI_Cancel(&ring[at]);
+        PMPI_Wait(&ring[at], MPI_STATUS_IGNORE);
+        PMPI_Request_free(&ring[at]);
+    }
+    raddle_leave();
+}

@@ -1,0 +1,137 @@
+/* The layer of message scheduling: it puts point-to-point calls into the matcher's words, and carries out what the
+ * matcher says on a shadow of MPI_COMM_WORLD (docs/matching.md). One thread at a time calls MPI here. */
+#ifndef RADDLE_MATCHING_H
+#define RADDLE_MATCHING_H
+
+#include "shim.h"
+
+/* agree.c. A communicator whose messages are ours: its number and its ranks. Receives that wait keep it. */
+struct scope {
+    MPI_Comm comm; /* MPI_COMM_NULL: it was freed */
+    uint32_t context;
+    int uses, size;
+    int32_t *world; /* of each rank, that in MPI_COMM_WORLD; NULL: the same */
+    int32_t *ranks; /* of each rank of MPI_COMM_WORLD, that here */
+};
+void raddle_let_go(struct scope *scope);
+
+/* channel.c */
+extern MPI_Comm raddle_shadow; /* of MPI_COMM_WORLD. Tag 0: parcels; other tags: messages by reference */
+extern MPI_Comm raddle_alone;  /* of MPI_COMM_SELF: messages to ourselves, such as empty ones that complete requests */
+/* Tags there: odd ones are those of persistent requests. */
+enum { RADDLE_PIECE_TAG = 0, RADDLE_MESSAGE_TAG = 2 };
+extern const struct raddle_channel raddle_channel_calls;
+/* The matcher is used between these two; what the library's progress finds meanwhile waits. */
+void raddle_enter(void);
+void raddle_leave(void);
+/* One look at everything that is under way. */
+void raddle_poll(void);
+/* Calls `done` when the request is complete. */
+void raddle_watch(MPI_Request request, void (*done)(void *what), void *what);
+/* Gives the library's progress a handler of ours: 1; 0: there is no way. */
+int raddle_hook(void);
+void raddle_open_channel(int ranks);
+void raddle_close_channel(void);
+/* What cannot be undone and cannot go on. */
+_Noreturn void raddle_fail(const char *what);
+/* An error of a call on the shadow: the arguments are ours or were checked, so that the job cannot go on. */
+static inline void raddle_must(int error, const char *what)
+{
+    if (error != MPI_SUCCESS)
+        raddle_fail(what);
+}
+
+/* The scope of a communicator; NULL: its messages are plain. */
+static inline struct scope *scope_of(MPI_Comm comm)
+{
+    struct known *known = raddle_on ? raddle_find(comm) : NULL;
+    return known == NULL ? NULL : known->scope;
+}
+
+static inline int is_rank(const struct scope *scope, int rank)
+{
+    return rank >= 0 && rank < scope->size;
+}
+
+static inline uint32_t world_rank(const struct scope *scope, int rank)
+{
+    return (uint32_t)(scope->world == NULL ? rank : scope->world[rank]);
+}
+
+static inline int rank_of(const struct scope *scope, uint32_t world)
+{
+    return scope->ranks == NULL ? (int)world : scope->ranks[world];
+}
+
+/* A buffer of the program's. */
+struct piece {
+    void *buf;
+    int count;
+    MPI_Datatype type;
+    uint64_t bytes;
+    int direct; /* its bytes lie in a row */
+};
+struct piece raddle_piece(const void *buf, int count, MPI_Datatype type);
+
+/* send.c. The mode of a send. */
+enum { RADDLE_STANDARD, RADDLE_SYNCHRONOUS, RADDLE_BUFFERED };
+/* Sends: 1 if `request` is to be waited for, 0 if the send is complete. Arguments were checked. */
+int raddle_post(const struct piece *piece, int dest, int tag, const struct scope *scope, int mode, MPI_Request *request);
+
+/* receive.c. A receive; its address is the matcher's name for it. */
+struct receive {
+    struct piece piece;
+    struct scope *scope;
+    uint64_t ticket;     /* while it waits */
+    int waits;           /* in the matcher */
+    int done, cancelled, error;
+    int source, tag;     /* of its message, as the program sees them */
+    uint64_t bytes;      /* that were stored */
+    int holds_type;      /* piece.type is ours */
+    MPI_Request request; /* the program's; MPI_REQUEST_NULL: a blocking call */
+    void (*finish)(struct receive *); /* instead of completing `request` */
+    void *owner;         /* for `finish` */
+    struct receive *next_free;
+};
+void raddle_deliver(uint64_t receive, const struct raddle_envelope *message, const void *bytes, size_t length);
+void raddle_fetch(uint64_t receive, const struct raddle_envelope *message, uint32_t key);
+void raddle_fetch_aside(uint64_t receive, const struct raddle_envelope *message, uint64_t aside);
+void raddle_set_aside(uint64_t aside, const struct raddle_envelope *message, uint32_t key);
+/* Begins a receive; the record stays where it is until it is done. */
+void raddle_begin_receive(struct receive *receive, const struct piece *piece, int source, int tag, struct scope *scope);
+/* A request of the program for a receive: `claim` is NULL, or names its message. */
+int raddle_start_receive(const struct piece *piece, int source, int tag, struct scope *scope, const uint64_t *claim,
+                         MPI_Request *request);
+/* Waits for a receive of a blocking call, and gives its error. */
+int raddle_finish_receive(struct receive *receive, MPI_Status *status);
+/* 1: the receive was taken back, and is done. */
+int raddle_take_back(struct receive *receive);
+void raddle_fill_status(MPI_Status *status, int source, int tag, uint64_t bytes, int cancelled);
+/* Keeps a derived type that the program may free. */
+void raddle_hold_type(struct piece *piece);
+/* Room in which calls are checked by MPI itself: with MPI_PROC_NULL for the other end. */
+int raddle_check_send(const struct piece *piece, int tag, MPI_Comm comm);
+int raddle_check_receive(const struct piece *piece, int tag, MPI_Comm comm);
+
+/* wait.c. Receives that failed, since the library does not know whose error handler to call. */
+extern struct failure {
+    int error; /* 0: none */
+    struct scope *scope;
+} raddle_failure;
+/* Calls the error handler of a communicator, and gives the error. */
+int raddle_error(const struct scope *scope, int error);
+
+/* persistent.c. Statuses of persistent requests of ours: the library knows nothing of their messages. */
+extern int raddle_persistent_count;
+/* A request is complete; `reported`: and the program learns it, once. */
+void raddle_persistent_status(MPI_Request request, MPI_Status *status, int reported);
+
+/* handles.c. What we know of handles of the program's. */
+struct handles {
+    struct handle_entry **buckets;
+};
+void raddle_put(struct handles *handles, uintptr_t handle, void *what);
+void *raddle_get(const struct handles *handles, uintptr_t handle);
+void *raddle_take(struct handles *handles, uintptr_t handle);
+
+#endif

@@ -1,0 +1,127 @@
+/* Calls that complete requests: what is open leaves, the library waits or tests, and what it cannot know is added. */
+#include "matching.h"
+
+struct failure raddle_failure;
+
+int raddle_error(const struct scope *scope, int error)
+{
+    MPI_Comm comm = scope->comm == MPI_COMM_NULL ? MPI_COMM_WORLD : scope->comm;
+    PMPI_Comm_call_errhandler(comm, error);
+    return error;
+}
+
+static void begin(void)
+{
+    raddle_failure.error = MPI_SUCCESS;
+    raddle_flush();
+}
+
+/* A receive that failed has had no error handler called: it belongs to no communicator, as the library sees it. */
+static int end(int error, int several)
+{
+    if (raddle_failure.error == MPI_SUCCESS)
+        return error;
+    int failed = raddle_error(raddle_failure.scope, raddle_failure.error);
+    return several ? MPI_ERR_IN_STATUS : failed;
+}
+
+static inline void report(MPI_Request request, MPI_Status *status)
+{
+    if (raddle_persistent_count > 0)
+        raddle_persistent_status(request, status, 1);
+}
+
+static void report_all(int count, const MPI_Request requests[], MPI_Status statuses[])
+{
+    for (int at = 0; raddle_persistent_count > 0 && at < count; at++)
+        raddle_persistent_status(requests[at], statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[at], 1);
+}
+
+static void report_some(int count, const MPI_Request requests[], const int which[], MPI_Status statuses[])
+{
+    if (raddle_persistent_count == 0 || count == MPI_UNDEFINED)
+        return;
+    for (int at = 0; at < count; at++)
+        raddle_persistent_status(requests[which[at]], statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[at], 1);
+}
+
+int matching_Wait(MPI_Request *request, MPI_Status *status)
+{
+    begin();
+    int error = PMPI_Wait(request, status);
+    if (error == MPI_SUCCESS)
+        report(*request, status);
+    return end(error, 0);
+}
+
+int matching_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    begin();
+    int error = PMPI_Test(request, flag, status);
+    if (error == MPI_SUCCESS && *flag)
+        report(*request, status);
+    return end(error, 0);
+}
+
+int matching_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
+{
+    begin();
+    int error = PMPI_Waitany(count, requests, index, status);
+    if (error == MPI_SUCCESS && *index != MPI_UNDEFINED)
+        report(requests[*index], status);
+    return end(error, 0);
+}
+
+int matching_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
+{
+    begin();
+    int error = PMPI_Testany(count, requests, index, flag, status);
+    if (error == MPI_SUCCESS && *flag && *index != MPI_UNDEFINED)
+        report(requests[*index], status);
+    return end(error, 0);
+}
+
+int matching_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
+{
+    begin();
+    int error = PMPI_Waitall(count, requests, statuses);
+    if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
+        report_all(count, requests, statuses);
+    return end(error, 1);
+}
+
+int matching_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+    begin();
+    int error = PMPI_Testall(count, requests, flag, statuses);
+    if (error == MPI_ERR_IN_STATUS || (error == MPI_SUCCESS && *flag))
+        report_all(count, requests, statuses);
+    return end(error, 1);
+}
+
+int matching_Waitsome(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
+{
+    begin();
+    int error = PMPI_Waitsome(count, requests, outcount, indices, statuses);
+    if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
+        report_some(*outcount, requests, indices, statuses);
+    return end(error, 1);
+}
+
+int matching_Testsome(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
+{
+    begin();
+    int error = PMPI_Testsome(count, requests, outcount, indices, statuses);
+    if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
+        report_some(*outcount, requests, indices, statuses);
+    return end(error, 1);
+}
+
+int matching_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+    begin();
+    int error = PMPI_Request_get_status(request, flag, status);
+    if (error == MPI_SUCCESS && *flag && raddle_persistent_count > 0)
+        raddle_persistent_status(request, status, 0);
+    return end(error, 0);
+}

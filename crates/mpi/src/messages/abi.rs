@@ -1,0 +1,312 @@
+//! What the shims' layer of message scheduling calls, as `shim/raddle.h` declares it. Once messages are under way there is
+//! no way back to plain MPI, so a panic ends the program.
+
+use std::{
+    ffi::{c_int, c_void},
+    panic::{AssertUnwindSafe, catch_unwind},
+    process, slice,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicI32, AtomicU32, Ordering},
+    },
+};
+
+use raddle_matching::{Claim, Envelope, Mode, Outgoing, Posted, Sent, Statistics, Ticket, Wanted};
+
+use super::Messages;
+use crate::{
+    abi, log, places,
+    settings::{self, Schedule},
+};
+
+/// A message that the program sends.
+#[repr(C)]
+pub(crate) struct RaddleOutgoing {
+    bytes: u64,
+    to: u32,
+    context: u32,
+    tag: i32,
+    synchronous: u8,
+}
+
+/// A message that came.
+#[repr(C)]
+pub(crate) struct RaddleEnvelope {
+    bytes: u64,
+    context: u32,
+    source: u32,
+    tag: i32,
+}
+
+impl From<Envelope> for RaddleEnvelope {
+    fn from(message: Envelope) -> Self {
+        Self {
+            bytes: message.bytes,
+            context: message.context,
+            source: message.source,
+            tag: message.tag,
+        }
+    }
+}
+
+/// What a receive or probe asks for.
+#[repr(C)]
+pub(crate) struct RaddleWanted {
+    context: u32,
+    source: u32,
+    tag: i32,
+    any_source: u8,
+    any_tag: u8,
+}
+
+impl RaddleWanted {
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            context: self.context,
+            source: (self.any_source == 0).then_some(self.source),
+            tag: (self.any_tag == 0).then_some(self.tag),
+        }
+    }
+}
+
+const COPIED: c_int = 1;
+const BY_REFERENCE: c_int = 2;
+const WITHOUT_ROOM: c_int = 4;
+const SCARCE: c_int = 8;
+
+type Fill = unsafe extern "C" fn(*const c_void, *mut c_void);
+
+#[repr(C)]
+pub(crate) struct RaddleMessages {
+    ability: unsafe extern "C" fn(c_int) -> u64,
+    node: unsafe extern "C" fn() -> u64,
+    stay_plain: unsafe extern "C" fn(c_int),
+    open: unsafe extern "C" fn(c_int, c_int, *const u64) -> c_int,
+    longest: unsafe extern "C" fn() -> usize,
+    send: unsafe extern "C" fn(*const RaddleOutgoing, Fill, *const c_void, *mut u32) -> c_int,
+    receive: unsafe extern "C" fn(*const RaddleWanted, u64, u64, *mut u64) -> c_int,
+    probe: unsafe extern "C" fn(*const RaddleWanted, *mut RaddleEnvelope, *mut u64) -> c_int,
+    receive_claimed: unsafe extern "C" fn(u64, u64, u64),
+    cancel: unsafe extern "C" fn(u64) -> c_int,
+    flush: unsafe extern "C" fn(),
+    parcel: unsafe extern "C" fn(c_int, *const c_void, usize) -> c_int,
+    sent: unsafe extern "C" fn(u32),
+}
+
+/// What a shim does for the matcher.
+#[repr(C)]
+pub(crate) struct RaddleChannel {
+    pub(super) send: unsafe extern "C" fn(u32, *const c_void, usize, u32),
+    pub(super) deliver: unsafe extern "C" fn(u64, *const RaddleEnvelope, *const c_void, usize),
+    pub(super) fetch: unsafe extern "C" fn(u64, *const RaddleEnvelope, u32),
+    pub(super) fetch_aside: unsafe extern "C" fn(u64, *const RaddleEnvelope, u64),
+    pub(super) set_aside: unsafe extern "C" fn(u64, *const RaddleEnvelope, u32),
+}
+
+/// The layer as shims see it.
+pub(crate) static MESSAGES: RaddleMessages = RaddleMessages {
+    ability,
+    node,
+    stay_plain,
+    open,
+    longest,
+    send,
+    receive,
+    probe,
+    receive_claimed,
+    cancel,
+    flush,
+    parcel,
+    sent,
+};
+
+static CURRENT: Mutex<Option<Messages>> = Mutex::new(None);
+/// Largest tag of the library.
+static KEYS: AtomicU32 = AtomicU32::new(0);
+/// Negative: nothing was said.
+static WHY: AtomicI32 = AtomicI32::new(-1);
+
+/// What was done, or the number of the reason why nothing was.
+pub(super) fn outcome() -> Result<Statistics, Option<usize>> {
+    let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*current {
+        Some(messages) => Ok(*messages.matcher.statistics()),
+        None => Err(usize::try_from(WHY.load(Ordering::Relaxed)).ok()),
+    }
+}
+
+/// Runs what a shim asks for. `None`: the arguments were refused, which the shim has checked before.
+fn with<T>(body: impl FnOnce(&mut Messages) -> Option<T>) -> T {
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        body(CURRENT.try_lock().ok()?.as_mut()?)
+    }));
+    if let Ok(Some(value)) = done {
+        return value;
+    }
+    log::plain("an error of Raddle in the middle of a message; please report it");
+    process::abort()
+}
+
+unsafe extern "C" fn ability(keys: c_int) -> u64 {
+    abi::caught(0, || {
+        let schedule = settings::get().schedule;
+        KEYS.store(u32::try_from(keys).unwrap_or(0), Ordering::Relaxed);
+        if schedule == Schedule::Off {
+            return 0;
+        }
+        let version = env!("CARGO_PKG_VERSION").bytes();
+        settings::fold(version.chain([schedule as u8]).chain(keys.to_be_bytes())).max(1)
+    })
+}
+
+unsafe extern "C" fn node() -> u64 {
+    abi::caught(0, || places::node(settings::get()))
+}
+
+unsafe extern "C" fn stay_plain(why: c_int) {
+    WHY.store(why, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn open(rank: c_int, size: c_int, nodes: *const u64) -> c_int {
+    let opened = catch_unwind(AssertUnwindSafe(|| {
+        let (rank, size) = (u32::try_from(rank).ok()?, usize::try_from(size).ok()?);
+        // SAFETY: the shim passes the node of each of `size` ranks.
+        let nodes = unsafe { slice::from_raw_parts(nodes, size) };
+        let channel = abi::channel()?;
+        let keys = KEYS.load(Ordering::Relaxed);
+        let messages = Messages::new(rank, nodes, keys, channel).ok()?;
+        *CURRENT.lock().ok()? = Some(messages);
+        Some(())
+    }));
+    if !matches!(opened, Ok(Some(()))) {
+        // The other ranks take part by now.
+        log::plain("an error of Raddle in MPI_Init; please report it");
+        process::abort()
+    }
+    c_int::from(settings::get().schedule == Schedule::Force)
+}
+
+unsafe extern "C" fn longest() -> usize {
+    with(|messages| Some(messages.matcher.longest_parcel()))
+}
+
+unsafe extern "C" fn send(
+    message: *const RaddleOutgoing,
+    fill: Fill,
+    from: *const c_void,
+    key: *mut u32,
+) -> c_int {
+    with(|Messages { matcher, wire }| {
+        // SAFETY: the shim passes a record of its own.
+        let message = unsafe { &*message };
+        let outgoing = Outgoing {
+            to: message.to,
+            context: message.context,
+            tag: message.tag,
+            bytes: message.bytes,
+            mode: if message.synchronous != 0 {
+                Mode::Synchronous
+            } else {
+                Mode::Standard
+            },
+        };
+        // SAFETY: `fill` writes as many bytes as the message has, which is what the room is for.
+        let fill = |room: &mut [u8]| unsafe { fill(from, room.as_mut_ptr().cast()) };
+        let way = match matcher.send(&outgoing, fill, wire).ok()? {
+            Sent::Copied => COPIED,
+            Sent::ByReference {
+                key: named,
+                synchronous,
+            } => {
+                // SAFETY: the shim passes room for one number.
+                unsafe { *key = named };
+                BY_REFERENCE | if synchronous { WITHOUT_ROOM } else { 0 }
+            }
+        };
+        let scarce = matcher.room(outgoing.to) < matcher.window() / 2;
+        Some(way | if scarce { SCARCE } else { 0 })
+    })
+}
+
+unsafe extern "C" fn receive(
+    wanted: *const RaddleWanted,
+    capacity: u64,
+    receive: u64,
+    ticket: *mut u64,
+) -> c_int {
+    with(|Messages { matcher, wire }| {
+        // SAFETY: the shim passes a record of its own.
+        let wanted = unsafe { &*wanted }.wanted();
+        match matcher.receive(&wanted, capacity, receive, wire).ok()? {
+            Posted::Matched => Some(0),
+            Posted::Waiting(waiting) => {
+                // SAFETY: the shim passes room for one number.
+                unsafe { *ticket = waiting.to_bits() };
+                Some(1)
+            }
+        }
+    })
+}
+
+unsafe extern "C" fn probe(
+    wanted: *const RaddleWanted,
+    found: *mut RaddleEnvelope,
+    claim: *mut u64,
+) -> c_int {
+    with(|Messages { matcher, .. }| {
+        // SAFETY: the shim passes records of its own, and `claim` may be null.
+        let (wanted, found, claim) =
+            unsafe { ((*wanted).wanted(), &mut *found, claim.as_mut()) };
+        let message = match claim {
+            None => matcher.probe(&wanted).ok()?,
+            Some(claim) => matcher.claim(&wanted).ok()?.map(|(claimed, message)| {
+                *claim = claimed.to_bits();
+                message
+            }),
+        };
+        let there = message.map(|message| *found = message.into());
+        Some(c_int::from(there.is_some()))
+    })
+}
+
+unsafe extern "C" fn receive_claimed(claim: u64, capacity: u64, receive: u64) {
+    with(|Messages { matcher, wire }| {
+        let claim = Claim::from_bits(claim);
+        matcher.receive_claimed(claim, capacity, receive, wire).ok()
+    });
+}
+
+unsafe extern "C" fn cancel(ticket: u64) -> c_int {
+    with(|messages| {
+        let taken = messages.matcher.cancel(Ticket::from_bits(ticket));
+        Some(c_int::from(taken))
+    })
+}
+
+unsafe extern "C" fn flush() {
+    with(|Messages { matcher, wire }| {
+        matcher.flush(wire);
+        Some(())
+    });
+}
+
+unsafe extern "C" fn parcel(from: c_int, bytes: *const c_void, length: usize) -> c_int {
+    with(|Messages { matcher, wire }| {
+        // SAFETY: the shim passes what it received, and its length.
+        let bytes = unsafe { slice::from_raw_parts(bytes.cast(), length) };
+        match matcher.handle_parcel(u32::try_from(from).ok()?, bytes, wire) {
+            Ok(()) => Some(1),
+            Err(refused) => {
+                log::plain(&format!("a parcel from rank {from}: {refused}"));
+                Some(0)
+            }
+        }
+    })
+}
+
+unsafe extern "C" fn sent(slot: u32) {
+    with(|messages| {
+        messages.sent(slot);
+        Some(())
+    });
+}

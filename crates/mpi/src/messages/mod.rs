@@ -1,0 +1,199 @@
+//! Messages between ranks that the program sends by itself, joined where that helps: the layer of message scheduling
+//! (`docs/matching.md`). This process's matcher, and what it says to the shim, which speaks MPI.
+
+pub(crate) mod abi;
+
+use raddle_matching::{
+    Actions, Envelope, Fetch, Matcher, Parcel, SetUpError, Settings as Agreed, Statistics,
+};
+use raddle_schedule::{Distance, Join, Placement, Scope};
+use raddle_units::Bytes;
+use serde_json::{Value, json};
+
+use self::abi::{RaddleChannel, RaddleEnvelope};
+use crate::settings::{self, Schedule};
+
+/// The longest parcel. Open MPI sends up to 64 KiB over TCP without asking the receiver, heads of its own included.
+const LONGEST: Bytes = Bytes(63 << 10);
+
+/// Why no communicator is scheduled: enum raddle_plain_state in `shim/raddle.h`.
+const PLAIN: [&str; 4] = ["settings", "threads", "spawned", "library"];
+
+/// What all ranks use. `keys` is the largest tag of the shadow channel.
+fn agreed(keys: u32) -> Agreed {
+    let default = Agreed::default();
+    Agreed {
+        join: Join {
+            scope: Scope::Pair,
+            // A full parcel costs little more than a short one.
+            mtu: LONGEST,
+            eager_limit: LONGEST,
+            ..default.join
+        },
+        keys: default.keys.min(keys),
+        ..default
+    }
+}
+
+/// This process.
+struct Messages {
+    matcher: Matcher,
+    wire: Wire,
+}
+
+impl Messages {
+    /// Rank `rank` of those on these nodes.
+    fn new(
+        rank: u32,
+        nodes: &[u64],
+        keys: u32,
+        channel: &'static RaddleChannel,
+    ) -> Result<Self, SetUpError> {
+        // Nodes get numbers in the order in which ranks have them: distances are those of mpirun's list of hosts.
+        let mut known: Vec<u64> = Vec::new();
+        let mut numbers = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let number = known.iter().position(|other| other == node);
+            numbers.push(number.unwrap_or(known.len()) as u32);
+            if number.is_none() {
+                known.push(*node);
+            }
+        }
+        let placement = Placement::new(&numbers).map_err(|_| SetUpError::Rank {
+            rank,
+            ranks: nodes.len(),
+        })?;
+        Ok(Self {
+            matcher: Matcher::new(rank, &placement, &Distance::default(), &agreed(keys))?,
+            wire: Wire {
+                channel,
+                parcels: Vec::new(),
+                free: Vec::new(),
+            },
+        })
+    }
+
+    /// The shim has sent what is in this slot.
+    fn sent(&mut self, slot: u32) {
+        if let Some(parcel) = self.wire.parcels.get_mut(slot as usize) {
+            self.matcher.recycle(std::mem::take(parcel));
+            self.wire.free.push(slot);
+        }
+    }
+}
+
+/// What the matcher decides goes to the shim at once.
+struct Wire {
+    channel: &'static RaddleChannel,
+    /// On their way out, by slot.
+    parcels: Vec<Parcel>,
+    free: Vec<u32>,
+}
+
+impl Actions for Wire {
+    fn send(&mut self, to: u32, parcel: Parcel) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.parcels.push(Parcel::default());
+            self.parcels.len() as u32 - 1
+        });
+        let bytes = parcel.bytes();
+        let (start, length) = (bytes.as_ptr().cast(), bytes.len());
+        // The bytes stay where they are when their owner moves.
+        self.parcels[slot as usize] = parcel;
+        // SAFETY: the bytes stay until the shim calls `sent` with this slot.
+        unsafe { (self.channel.send)(to, start, length, slot) }
+    }
+
+    fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]) {
+        let message = RaddleEnvelope::from(*message);
+        // SAFETY: the shim gave this name to a receive that is not complete; it copies the bytes.
+        unsafe {
+            (self.channel.deliver)(
+                receive,
+                &raw const message,
+                bytes.as_ptr().cast(),
+                bytes.len(),
+            );
+        }
+    }
+
+    fn fetch(&mut self, receive: u64, _capacity: u64, message: &Envelope, from: Fetch) {
+        let message = RaddleEnvelope::from(*message);
+        // SAFETY: the shim gave this name to a receive that is not complete.
+        unsafe {
+            match from {
+                Fetch::Key(key) => (self.channel.fetch)(receive, &raw const message, key),
+                Fetch::Aside(aside) => {
+                    (self.channel.fetch_aside)(receive, &raw const message, aside);
+                }
+            }
+        }
+    }
+
+    fn set_aside(&mut self, aside: u64, message: &Envelope, key: u32) {
+        let message = RaddleEnvelope::from(*message);
+        // SAFETY: a call with a record that lives as long.
+        unsafe { (self.channel.set_aside)(aside, &raw const message, key) }
+    }
+}
+
+/// What a rank tells the report, one line of it: `None` where no message was scheduled.
+pub(crate) fn summary() -> Value {
+    let wanted = settings::get().schedule != Schedule::Off;
+    match abi::outcome() {
+        Ok(done) => counters(&done),
+        Err(why) => json!({
+            "state": why.and_then(|why| PLAIN.get(why)).filter(|_| wanted).unwrap_or(&"off"),
+        }),
+    }
+}
+
+fn counters(done: &Statistics) -> Value {
+    json!({
+        "state": "on",
+        "copied": done.copied,
+        "by_reference": done.by_reference,
+        "without_room": done.without_room,
+        "parcels": done.parcels,
+        "parts": done.parts,
+        "grants": done.grants,
+        "unexpected": done.unexpected,
+        "set_aside": done.set_aside,
+        "most_kept_bytes": done.most_kept_bytes,
+    })
+}
+
+/// The job's: counters added up over all ranks, but the most that one kept.
+pub(crate) fn total(ranks: &[Value]) -> Value {
+    let mut total = ranks.first().cloned().unwrap_or_default();
+    let Some(fields) = total.as_object_mut() else {
+        return total;
+    };
+    for (name, value) in fields {
+        if !value.is_u64() {
+            continue;
+        }
+        let numbers = ranks.iter().filter_map(|rank| rank[name.as_str()].as_u64());
+        *value = if name == "most_kept_bytes" {
+            json!(numbers.max())
+        } else {
+            json!(numbers.sum::<u64>())
+        };
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_adds_ranks_up() {
+        let rank = |copied, most| json!({"state": "on", "copied": copied, "most_kept_bytes": most});
+        assert_eq!(
+            total(&[rank(3, 70), rank(4, 50)]),
+            json!({"state": "on", "copied": 7, "most_kept_bytes": 70})
+        );
+        assert_eq!(total(&[]), Value::Null);
+    }
+}
