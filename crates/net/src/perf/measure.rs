@@ -16,6 +16,8 @@ const SINK: u16 = 1;
 const ECHO: u16 = 2;
 /// Receive buffers of a port of the server.
 const BUFFERS: u64 = 64;
+/// The same of the client, which gets one message at a time: so many that grants are rare.
+const ECHOES: u64 = 16;
 /// Memory of all of them at most.
 const MEMORY: u64 = 1 << 30;
 
@@ -207,7 +209,7 @@ pub(crate) fn latency(
     spin: Span,
 ) -> Result<Latency, MeasureError> {
     node.open_port(ECHO, bytes)?;
-    for _ in 0..2 {
+    for _ in 0..(MEMORY / bytes.max(1)).clamp(2, ECHOES) {
         let buffer = node.register(vec![0; bytes as usize]);
         node.provide(ECHO, buffer)?;
     }

@@ -115,6 +115,11 @@ impl Config {
         (DATA_OVERHEAD + usize::from(self.segment)).max(MAX_CONTROL)
     }
 
+    /// Silence on all rails that is longer tells of a host, not of rails: half of what is asked about.
+    pub(super) const fn short_silence(&self) -> Span {
+        Span(self.patience.0 / 2)
+    }
+
     /// What congestion control allows for the lateness of both hosts, of which `measured` was seen.
     pub(super) fn allowance(&self, measured: Span) -> Span {
         measured.min(self.patience).max(self.lateness * 2)

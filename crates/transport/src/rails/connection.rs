@@ -247,7 +247,9 @@ impl Connection {
             if self.rails[index].due(&self.config) > self.now {
                 continue;
             }
-            let alone = self.working() & !(1 << index) == 0;
+            let lately = Time(self.now.0.saturating_sub(self.config.short_silence().0));
+            let answers = |rail: &Rail| rail.index() != index && rail.answers_since(lately);
+            let alone = !self.rails.iter().any(answers);
             let rail = &mut self.rails[index];
             let change = rail.on_timeout(self.now, &self.config, alone, &mut self.lost);
             self.settle(index, change);

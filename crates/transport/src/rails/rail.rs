@@ -85,6 +85,8 @@ pub(super) struct Rail {
     segment_at: Option<Time>,
     /// When a packet was acknowledged last, or the rail was begun: both directions worked.
     proved: Time,
+    /// When the other node was heard again, on any rail, after it had been silent on all.
+    awake: Time,
     heartbeat_at: Time,
     timeouts: u32,
 }
@@ -112,6 +114,7 @@ impl Rail {
             echoed_at: None,
             segment_at: None,
             proved: now,
+            awake: now,
             heartbeat_at: Time::NEVER,
             timeouts: 0,
         }
@@ -325,7 +328,8 @@ impl Rail {
         if before != RailStatus::Down {
             return Change::None;
         }
-        let allowance = config.allowance(self.waits.get());
+        // What it begins with is no larger for a host that was late just now.
+        let allowance = config.allowance(Span::ZERO);
         let control = Control::new(config, self.index, self.rtt.least(), allowance);
         self.control = Some(control);
         self.pace_at = now;
@@ -372,10 +376,20 @@ impl Rail {
         let whole = config.ack_delay + config.rails[self.index].transmission_time(packet);
         let patience = self.rtt.patience(whole, config.patience);
         let patience = Span(patience.0 << self.timeouts.min(BACK_OFF)).min(config.heartbeat);
-        self.sent.last() + patience
+        self.sent.last().max(self.awake) + patience
     }
 
-    /// Time has passed. `alone`: no other rail is up that could carry what this one has.
+    /// The other node is heard again that was silent on all rails: each has its time to answer from now on.
+    pub(super) const fn wake(&mut self, now: Time) {
+        self.awake = now;
+    }
+
+    /// Whether it has answered since `time`, and could carry more.
+    pub(super) fn answers_since(&self, time: Time) -> bool {
+        self.status == RailStatus::Up && self.proved >= time
+    }
+
+    /// Time has passed. `alone`: no other rail answers that could carry what this one has.
     pub(super) fn on_timeout(
         &mut self,
         now: Time,
@@ -411,7 +425,7 @@ impl Rail {
         Change::None
     }
 
-    /// An acknowledgement is overdue. A rail that is alone goes on until the second time.
+    /// An acknowledgement is overdue. A rail that is alone goes on until the second time: it is the other host that is late.
     fn suspect(&mut self, now: Time, alone: bool, lost: &mut Vec<Content>) {
         self.timeouts += 1;
         self.probe = true;

@@ -24,6 +24,12 @@ fn adjust(_: usize, config: &mut Config) {
 /// A world that is busy for a second.
 fn busy(rails: usize) -> World {
     let mut world = World::new(1, &vec![link(); rails], adjust);
+    stream(&mut world);
+    world
+}
+
+/// As many messages as a second takes.
+fn stream(world: &mut World) {
     world.compares = false;
     world.open(1, 1, LENGTH, 32);
     for _ in 0..20_000 {
@@ -37,7 +43,6 @@ fn busy(rails: usize) -> World {
             },
         );
     }
-    world
 }
 
 /// Bit/s of payload placed in the next `span`.
@@ -75,6 +80,25 @@ fn a_broken_rail_costs_its_share() {
         assert!(again >= 0.95 * whole, "{again} of {whole}");
     }
     world.check_drops();
+}
+
+/// A host that has no core for 8 ms is silent on all rails: nothing is taken for lost, though silence is asked about after 5 ms.
+#[test]
+fn a_host_that_sleeps_is_no_broken_rail() {
+    let mut world = World::new(1, &[link(); 4], |_, config| {
+        config.patience = Span::from_ms(5);
+        config.heartbeat = Span::from_ms(20);
+    });
+    stream(&mut world);
+    for _ in 0..5 {
+        world.run(world.now + Span::from_ms(24), |_| false);
+        let before = world.nodes[0].connection.counters().resent;
+        world.sleeps[1] = world.now + Span::from_ms(8);
+        world.run(world.now + Span::from_ms(20), |_| false);
+        let counters = world.nodes[0].connection.counters();
+        assert_eq!(counters.resent, before, "{counters:?}");
+    }
+    assert!(world.nodes[0].falls.is_empty());
 }
 
 #[test]

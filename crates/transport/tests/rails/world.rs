@@ -115,6 +115,8 @@ pub(crate) struct World {
     pub compares: bool,
     /// Hosts look for packets and at timers only so often; zero: at once.
     pub looks: Span,
+    /// Until when each sleeps.
+    pub sleeps: [Time; 2],
     /// They know how long packets waited.
     pub tells: bool,
 }
@@ -164,6 +166,7 @@ impl World {
             repeated: 0,
             compares: true,
             looks: Span::ZERO,
+            sleeps: [Time::ZERO; 2],
             tells: false,
         };
         for node in [0, 1] {
@@ -179,12 +182,12 @@ impl World {
     }
 
     /// Something arrives at a node, or is due: it happens when the node looks.
-    fn when_seen(&mut self, time: Time, step: Step) {
+    fn when_seen(&mut self, time: Time, node: usize, step: Step) {
         let seen = match self.looks.0 {
             0 => time,
             period => Time(time.0.next_multiple_of(period)),
         };
-        self.at(seen, step);
+        self.at(seen.max(self.sleeps[node]), step);
     }
 
     /// Opens a port with so many buffers.
@@ -295,7 +298,7 @@ impl World {
             let due = due.max(self.now + Span::from_ns(1));
             if due < self.nodes[node].armed {
                 self.nodes[node].armed = due;
-                self.when_seen(due, Step::Timer(node));
+                self.when_seen(due, node, Step::Timer(node));
             }
         }
     }
@@ -342,12 +345,14 @@ impl World {
         let peer = 1 - node;
         if self.chance.happens(link.double) {
             let later = arrival + Span(self.chance.below(2 * link.latency.0 + 1));
-            self.when_seen(later, Step::Arrive(peer, rail, bytes.clone(), later));
+            let copy = Step::Arrive(peer, rail, bytes.clone(), later);
+            self.when_seen(later, peer, copy);
         }
         if self.chance.happens(link.damage) {
             self.spoil(arrival, peer, rail, &bytes);
         }
-        self.when_seen(arrival, Step::Arrive(peer, rail, bytes, arrival));
+        let whole = Step::Arrive(peer, rail, bytes, arrival);
+        self.when_seen(arrival, peer, whole);
     }
 
     /// Sends a damaged copy, and something old; keeps this for later.
@@ -360,10 +365,10 @@ impl World {
             copy[at] ^= 1 << self.chance.below(8);
         }
         self.damaged += 1;
-        self.when_seen(arrival, Step::Arrive(peer, rail, copy, arrival));
+        self.when_seen(arrival, peer, Step::Arrive(peer, rail, copy, arrival));
         if let Some((node, rail, old)) = self.old.pop() {
             self.repeated += 1;
-            self.when_seen(arrival, Step::Arrive(node, rail, old, arrival));
+            self.when_seen(arrival, node, Step::Arrive(node, rail, old, arrival));
         }
         self.old.push((peer, rail, bytes.to_vec()));
     }

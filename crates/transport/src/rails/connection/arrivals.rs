@@ -119,7 +119,7 @@ impl Connection {
         let change = rail.on_ack(self.now, held, ack, &self.config, arrived, lost);
         let change = change.map_err(|_| Dropped::BadAck)?;
         if !self.arrived.is_empty() {
-            self.proved = self.now;
+            self.prove();
         }
         for content in self.arrived.drain(..) {
             match content {
@@ -130,6 +130,15 @@ impl Connection {
         }
         self.settle(index, change);
         Ok(())
+    }
+
+    /// Something was acknowledged. Silence on all rails was the other host's, not a rail's.
+    fn prove(&mut self) {
+        if self.now.since(self.proved) > self.config.short_silence() {
+            let now = self.now;
+            self.rails.iter_mut().for_each(|rail| rail.wake(now));
+        }
+        self.proved = self.now;
     }
 
     /// Hands on what a rail lost, and tells what became of it.
