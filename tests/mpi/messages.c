@@ -2,7 +2,7 @@
  * checks what comes. Rank 0 prints, for each pair with messages, "pair FROM TO MESSAGES BYTES"; for each collective
  * "collective NAME CALLS", all ranks together; and "wrong N". Exits 1 if N > 0.
  *
- * usage: messages [ROUNDS [--plain]]   --plain: the counters are not printed */
+ * usage: messages [ROUNDS [--serialized]]   --serialized: one thread at a time calls MPI, and says so */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -431,7 +431,7 @@ static void report(void)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 2, provided, world[MOST];
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Init_thread(&argc, &argv, argc > 2 ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size > MOST)

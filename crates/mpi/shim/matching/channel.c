@@ -150,6 +150,13 @@ static void turn(void)
     } while (completed > 0 && settle(completed));
 }
 
+void raddle_look(void)
+{
+    raddle_enter();
+    turn();
+    raddle_leave();
+}
+
 void raddle_poll(void)
 {
     if (atomic_flag_test_and_set(&busy))

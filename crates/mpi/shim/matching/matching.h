@@ -25,6 +25,8 @@ extern const struct raddle_channel raddle_channel_calls;
 void raddle_enter(void);
 void raddle_leave(void);
 /* One look at everything that is under way. */
+void raddle_look(void);
+/* What is open leaves, and one look; nothing from inside another call of ours. */
 void raddle_poll(void);
 /* Calls `done` when the request is complete. */
 void raddle_watch(MPI_Request request, void (*done)(void *what), void *what);
@@ -106,10 +108,12 @@ int raddle_start_receive(const struct piece *piece, int source, int tag, struct 
 int raddle_finish_receive(struct receive *receive, MPI_Status *status);
 /* 1: the receive was taken back, and is done. */
 int raddle_take_back(struct receive *receive);
+/* What a wait or test is told of a receive that is complete; a failure is noted. */
+void raddle_receive_status(const struct receive *receive, MPI_Status *status);
 void raddle_fill_status(MPI_Status *status, int source, int tag, uint64_t bytes, int cancelled);
 /* Keeps a derived type that the program may free. */
 void raddle_hold_type(struct piece *piece);
-/* Room in which calls are checked by MPI itself: with MPI_PROC_NULL for the other end. */
+/* MPI itself judges arguments: the call with MPI_PROC_NULL for the other end. */
 int raddle_check_send(const struct piece *piece, int tag, MPI_Comm comm);
 int raddle_check_receive(const struct piece *piece, int tag, MPI_Comm comm);
 
@@ -118,6 +122,8 @@ extern struct failure {
     int error; /* 0: none */
     struct scope *scope;
 } raddle_failure;
+/* A source of so little or less is that of a receive that failed: the rank is RADDLE_FAILED minus this. */
+enum { RADDLE_FAILED = -4096 };
 /* Calls the error handler of a communicator, and gives the error. */
 int raddle_error(const struct scope *scope, int error);
 

@@ -139,12 +139,7 @@ void raddle_persistent_status(MPI_Request request, MPI_Status *status, int repor
     if (persistent->kind == SENDS)
         return;
     const struct receive *receive = &persistent->receive;
-    raddle_fill_status(status, receive->source, receive->tag, receive->bytes, receive->cancelled);
-    if (receive->error == MPI_SUCCESS)
-        return;
-    raddle_failure = (struct failure){receive->error, persistent->scope};
-    if (status != MPI_STATUS_IGNORE)
-        status->MPI_ERROR = receive->error;
+    raddle_receive_status(receive, status);
 }
 
 int matching_Request_free(MPI_Request *request)

@@ -228,14 +228,21 @@ int raddle_take_back(struct receive *receive)
     return taken;
 }
 
-static int query(void *state, MPI_Status *status)
+void raddle_receive_status(const struct receive *receive, MPI_Status *status)
 {
-    struct receive *receive = state;
-    raddle_fill_status(status, receive->source, receive->tag, receive->bytes, receive->cancelled);
-    status->MPI_ERROR = receive->error;
-    if (receive->error != MPI_SUCCESS)
+    int source = receive->source;
+    if (receive->error != MPI_SUCCESS) {
+        /* Not as the error of the request: the library would call the error handler of MPI_COMM_WORLD. */
         raddle_failure = (struct failure){receive->error, receive->scope};
-    return receive->error;
+        source = RADDLE_FAILED - source;
+    }
+    raddle_fill_status(status, source, receive->tag, receive->bytes, receive->cancelled);
+}
+
+static int query(void *receive, MPI_Status *status)
+{
+    raddle_receive_status(receive, status);
+    return MPI_SUCCESS;
 }
 
 static int release(void *state)

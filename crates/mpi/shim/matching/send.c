@@ -53,7 +53,7 @@ int raddle_post(const struct piece *piece, int dest, int tag, const struct scope
     int how = raddle_messages->send(&message, fill, piece, &key);
     raddle_leave();
     if (how & RADDLE_SCARCE)
-        raddle_poll();
+        raddle_look();
     if (how & RADDLE_COPIED)
         return 0;
     if (how & RADDLE_WITHOUT_ROOM && mode == RADDLE_STANDARD)

@@ -16,13 +16,40 @@ static void begin(void)
     raddle_flush();
 }
 
-/* A receive that failed has had no error handler called: it belongs to no communicator, as the library sees it. */
-static int end(int error, int several)
+/* Calls the error handler of a receive that failed: as the library sees it, it belongs to no communicator. */
+static int fail(void)
+{
+    return raddle_error(raddle_failure.scope, raddle_failure.error);
+}
+
+/* Says in a status that its receive failed; 1: it did. */
+static int mark(MPI_Status *status)
+{
+    if (status->MPI_SOURCE > RADDLE_FAILED)
+        return 0;
+    status->MPI_SOURCE = RADDLE_FAILED - status->MPI_SOURCE;
+    status->MPI_ERROR = raddle_failure.error;
+    return 1;
+}
+
+static int end_one(int error, MPI_Status *status)
 {
     if (raddle_failure.error == MPI_SUCCESS)
         return error;
-    int failed = raddle_error(raddle_failure.scope, raddle_failure.error);
-    return several ? MPI_ERR_IN_STATUS : failed;
+    if (status != MPI_STATUS_IGNORE)
+        mark(status);
+    return fail();
+}
+
+static int end_several(int error, int count, MPI_Status statuses[])
+{
+    if (raddle_failure.error == MPI_SUCCESS)
+        return error;
+    for (int at = 0; statuses != MPI_STATUSES_IGNORE && at < count; at++)
+        if (!mark(&statuses[at]) && error == MPI_SUCCESS)
+            statuses[at].MPI_ERROR = MPI_SUCCESS;
+    fail();
+    return MPI_ERR_IN_STATUS;
 }
 
 static inline void report(MPI_Request request, MPI_Status *status)
@@ -51,7 +78,7 @@ int matching_Wait(MPI_Request *request, MPI_Status *status)
     int error = PMPI_Wait(request, status);
     if (error == MPI_SUCCESS)
         report(*request, status);
-    return end(error, 0);
+    return end_one(error, status);
 }
 
 int matching_Test(MPI_Request *request, int *flag, MPI_Status *status)
@@ -60,7 +87,7 @@ int matching_Test(MPI_Request *request, int *flag, MPI_Status *status)
     int error = PMPI_Test(request, flag, status);
     if (error == MPI_SUCCESS && *flag)
         report(*request, status);
-    return end(error, 0);
+    return end_one(error, status);
 }
 
 int matching_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
@@ -69,7 +96,7 @@ int matching_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *
     int error = PMPI_Waitany(count, requests, index, status);
     if (error == MPI_SUCCESS && *index != MPI_UNDEFINED)
         report(requests[*index], status);
-    return end(error, 0);
+    return end_one(error, status);
 }
 
 int matching_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
@@ -78,7 +105,7 @@ int matching_Testany(int count, MPI_Request requests[], int *index, int *flag, M
     int error = PMPI_Testany(count, requests, index, flag, status);
     if (error == MPI_SUCCESS && *flag && *index != MPI_UNDEFINED)
         report(requests[*index], status);
-    return end(error, 0);
+    return end_one(error, status);
 }
 
 int matching_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
@@ -87,7 +114,7 @@ int matching_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
     int error = PMPI_Waitall(count, requests, statuses);
     if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
         report_all(count, requests, statuses);
-    return end(error, 1);
+    return end_several(error, count, statuses);
 }
 
 int matching_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
@@ -96,7 +123,7 @@ int matching_Testall(int count, MPI_Request requests[], int *flag, MPI_Status st
     int error = PMPI_Testall(count, requests, flag, statuses);
     if (error == MPI_ERR_IN_STATUS || (error == MPI_SUCCESS && *flag))
         report_all(count, requests, statuses);
-    return end(error, 1);
+    return end_several(error, count, statuses);
 }
 
 int matching_Waitsome(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
@@ -105,7 +132,7 @@ int matching_Waitsome(int count, MPI_Request requests[], int *outcount, int indi
     int error = PMPI_Waitsome(count, requests, outcount, indices, statuses);
     if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
         report_some(*outcount, requests, indices, statuses);
-    return end(error, 1);
+    return end_several(error, *outcount, statuses);
 }
 
 int matching_Testsome(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
@@ -114,7 +141,7 @@ int matching_Testsome(int count, MPI_Request requests[], int *outcount, int indi
     int error = PMPI_Testsome(count, requests, outcount, indices, statuses);
     if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
         report_some(*outcount, requests, indices, statuses);
-    return end(error, 1);
+    return end_several(error, *outcount, statuses);
 }
 
 int matching_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
@@ -123,5 +150,5 @@ int matching_Request_get_status(MPI_Request request, int *flag, MPI_Status *stat
     int error = PMPI_Request_get_status(request, flag, status);
     if (error == MPI_SUCCESS && *flag && raddle_persistent_count > 0)
         raddle_persistent_status(request, status, 0);
-    return end(error, 0);
+    return end_one(error, status);
 }
