@@ -58,8 +58,15 @@ impl DatagramSocket {
         socket.connect(peer)?;
         socket.set_nonblocking(true)?;
         let opened = Self { socket, cuts: true };
-        opened.set(libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER)?;
-        opened.set(libc::SOL_SOCKET, libc::SO_SNDBUF, BUFFER)?;
+        // Beyond what is allowed to all, for who may: what comes while a program has no core waits here.
+        for (force, ask) in [
+            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+        ] {
+            opened
+                .set(libc::SOL_SOCKET, force, BUFFER)
+                .or_else(|_| opened.set(libc::SOL_SOCKET, ask, BUFFER))?;
+        }
         // A kernel without these gives single datagrams, and does not tell how long they waited.
         let _ = opened.set(libc::SOL_UDP, libc::UDP_GRO, 1);
         let _ = opened.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);

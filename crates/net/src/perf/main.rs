@@ -83,6 +83,10 @@ struct RunArgs {
     /// Which rails a message takes
     #[arg(long, value_enum, default_value_t = PolicyName::Dynamic)]
     policy: PolicyName,
+    /// Send from this port only: with --policy static it is the rail, modulo their number [default: as many as there are rails,
+    /// in turn]
+    #[arg(long, value_name = "PORT")]
+    source_port: Option<u16>,
     /// How it is cut
     #[arg(long, value_enum, default_value_t = SplitName::Weighted)]
     split: SplitName,
@@ -192,6 +196,7 @@ impl RunArgs {
             load: Load {
                 bytes: self.size.0,
                 window: usize::from(self.window),
+                source_port: self.source_port,
                 warm_up: self.warm_up,
                 time: self.time,
             },

@@ -43,6 +43,8 @@ pub(crate) struct Load {
     pub bytes: u64,
     /// Messages on their way at once.
     pub window: usize,
+    /// The port that messages leave from; as many in turn as there are rails if it is not given.
+    pub source_port: Option<u16>,
     /// How long to send before.
     pub warm_up: Span,
     /// How long to measure.
@@ -131,7 +133,8 @@ pub(crate) fn goodput(node: &mut Node, load: Load, spin: Span) -> Result<Goodput
     let mut free: Vec<Buffer> = (0..load.window)
         .map(|_| node.register(content.clone()))
         .collect();
-    let sources = node.connection().config().rails.len() as u64;
+    let rails = node.connection().config().rails.len() as u64;
+    let source = |sent: u64| load.source_port.unwrap_or((sent % rails) as u16);
     let (mut sent, mut arrived) = (0_u64, 0);
     let (mut first, mut begun, mut found) = (None, None, None);
     loop {
@@ -172,7 +175,7 @@ pub(crate) fn goodput(node: &mut Node, load: Load, spin: Span) -> Result<Goodput
             }
         } else {
             while let Some(buffer) = free.pop() {
-                node.send((sent % sources) as u16, SINK, buffer, load.bytes)?;
+                node.send(source(sent), SINK, buffer, load.bytes)?;
                 sent += 1;
             }
         }

@@ -46,6 +46,8 @@ pub(crate) struct Report {
     retransmissions: u64,
     /// Packets that this host's interfaces did not take; they count as lost.
     refused_packets: u64,
+    /// Whether this host's programs knew how busy the others kept the rails.
+    knows_neighbours: bool,
     rails: Vec<RailPart>,
 }
 
@@ -74,6 +76,7 @@ impl Report {
             segments: counters.segments,
             retransmissions: counters.resent,
             refused_packets: node.refused(),
+            knows_neighbours: node.knows_neighbours(),
             rails: rails
                 .map(|(interface, share)| RailPart {
                     interface: interface.name.clone(),

@@ -22,6 +22,8 @@
 //! ```
 
 mod memory;
+mod neighbours;
+mod segment;
 
 use std::{io, net::SocketAddrV4};
 
@@ -40,6 +42,7 @@ use crate::{
     readiness::Readiness,
 };
 use memory::Memory;
+use neighbours::Neighbours;
 
 /// Trains that are received from a rail before what they bring about is sent.
 const TURN: usize = 8;
@@ -205,6 +208,8 @@ pub struct Node {
     connection: Connection,
     rails: Vec<Rail>,
     readiness: Readiness,
+    /// `None` where there is no shared memory.
+    neighbours: Option<Neighbours>,
     memory: Memory,
     /// Open ports and the longest message of each.
     ports: Vec<(u16, u64)>,
@@ -224,6 +229,8 @@ impl Node {
             let (rates, addresses) = (config.rails.len(), rails.len());
             return Err(OpenError::Count { rates, addresses });
         }
+        let cards = rails.iter().map(|rail| *rail.local.ip());
+        let neighbours = Neighbours::join(config.epoch, cards).ok();
         let clock = Clock::start();
         let connection = Connection::new(clock.now(), config)?;
         let open = |(rail, address): (usize, &RailAddress)| {
@@ -249,6 +256,7 @@ impl Node {
             connection,
             rails,
             readiness: Readiness::new(&descriptors).map_err(OpenError::Watch)?,
+            neighbours,
             memory: Memory::default(),
             ports: Vec::new(),
             buffer: vec![0; MAX_TRAIN_BYTES].into(),
@@ -352,6 +360,7 @@ impl Node {
                 self.connection.handle_timeout(now);
             }
         }
+        self.tell_neighbours(false);
         self.send_all();
         Ok(came)
     }
@@ -376,6 +385,7 @@ impl Node {
                 .poll_timeout()
                 .unwrap_or(Time::NEVER)
                 .since(now);
+            self.tell_neighbours(true);
             return self.readiness.sleep(duration(due.min(SLEEP)));
         }
     }
@@ -424,6 +434,12 @@ impl Node {
         self.clock.now()
     }
 
+    /// Whether this host's nodes know how busy the others keep the rails. Where there is no shared memory, each knows its own.
+    #[must_use]
+    pub const fn knows_neighbours(&self) -> bool {
+        self.neighbours.is_some()
+    }
+
     /// Packets that the system did not take; they count as lost.
     #[must_use]
     pub const fn refused(&self) -> u64 {
@@ -447,6 +463,16 @@ impl Node {
             }
         }
         Ok(())
+    }
+
+    /// Tells what this node has on its way, and hears what others have, now and then or if it is `urgent`.
+    fn tell_neighbours(&mut self, urgent: bool) {
+        if let Some(neighbours) = &mut self.neighbours {
+            let in_flight = self.connection.rails().map(|rail| rail.in_flight);
+            if let Some(others) = neighbours.exchange(in_flight, urgent) {
+                self.connection.note_others(&others);
+            }
+        }
     }
 
     fn send_all(&mut self) {
