@@ -10,10 +10,18 @@ int raddle_error(const struct scope *scope, int error)
     return error;
 }
 
-static void begin(void)
+static void begin_wait(void)
 {
     raddle_failure.error = MPI_SUCCESS;
     raddle_flush();
+}
+
+/* A test is a look at what is under way too: the library looks at it after it has looked at the requests. */
+static void begin_test(void)
+{
+    raddle_failure.error = MPI_SUCCESS;
+    if (raddle_on)
+        raddle_poll();
 }
 
 /* Calls the error handler of a receive that failed: as the library sees it, it belongs to no communicator. */
@@ -74,7 +82,7 @@ static void report_some(int count, const MPI_Request requests[], const int which
 
 int matching_Wait(MPI_Request *request, MPI_Status *status)
 {
-    begin();
+    begin_wait();
     int error = PMPI_Wait(request, status);
     if (error == MPI_SUCCESS)
         report(*request, status);
@@ -83,7 +91,7 @@ int matching_Wait(MPI_Request *request, MPI_Status *status)
 
 int matching_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-    begin();
+    begin_test();
     int error = PMPI_Test(request, flag, status);
     if (error == MPI_SUCCESS && *flag)
         report(*request, status);
@@ -92,7 +100,7 @@ int matching_Test(MPI_Request *request, int *flag, MPI_Status *status)
 
 int matching_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
 {
-    begin();
+    begin_wait();
     int error = PMPI_Waitany(count, requests, index, status);
     if (error == MPI_SUCCESS && *index != MPI_UNDEFINED)
         report(requests[*index], status);
@@ -101,7 +109,7 @@ int matching_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *
 
 int matching_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
 {
-    begin();
+    begin_test();
     int error = PMPI_Testany(count, requests, index, flag, status);
     if (error == MPI_SUCCESS && *flag && *index != MPI_UNDEFINED)
         report(requests[*index], status);
@@ -110,7 +118,7 @@ int matching_Testany(int count, MPI_Request requests[], int *index, int *flag, M
 
 int matching_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 {
-    begin();
+    begin_wait();
     int error = PMPI_Waitall(count, requests, statuses);
     if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
         report_all(count, requests, statuses);
@@ -119,7 +127,7 @@ int matching_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 
 int matching_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
-    begin();
+    begin_test();
     int error = PMPI_Testall(count, requests, flag, statuses);
     if (error == MPI_ERR_IN_STATUS || (error == MPI_SUCCESS && *flag))
         report_all(count, requests, statuses);
@@ -128,7 +136,7 @@ int matching_Testall(int count, MPI_Request requests[], int *flag, MPI_Status st
 
 int matching_Waitsome(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
 {
-    begin();
+    begin_wait();
     int error = PMPI_Waitsome(count, requests, outcount, indices, statuses);
     if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
         report_some(*outcount, requests, indices, statuses);
@@ -137,7 +145,7 @@ int matching_Waitsome(int count, MPI_Request requests[], int *outcount, int indi
 
 int matching_Testsome(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
 {
-    begin();
+    begin_test();
     int error = PMPI_Testsome(count, requests, outcount, indices, statuses);
     if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
         report_some(*outcount, requests, indices, statuses);
@@ -146,7 +154,7 @@ int matching_Testsome(int count, MPI_Request requests[], int *outcount, int indi
 
 int matching_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
-    begin();
+    begin_test();
     int error = PMPI_Request_get_status(request, flag, status);
     if (error == MPI_SUCCESS && *flag && raddle_persistent_count > 0)
         raddle_persistent_status(request, status, 0);
