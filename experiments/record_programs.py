@@ -170,8 +170,14 @@ def raddle(*words: str | Path, folder: Path | None = None) -> subprocess.Complet
     )  # fmt: skip
 
 
+def pinned(words: Sequence[str | Path]) -> list[str]:
+    """The words that give each rank one of the machine's processors, in turn."""
+    pin = f'exec taskset --cpu-list "$((OMPI_COMM_WORLD_RANK % {os.cpu_count()}))" "$@"'
+    return ["sh", "-c", pin, "sh", *map(str, words)]
+
+
 def record(name: str, trace: Path, lab: str, hosts: int, ppn: int, size: int, steps: int) -> None:
-    """Record one run in a lab that is up."""
+    """Record one run in a lab that is up, ranks pinned."""
     program = PROGRAMS[name]
     trace = trace.resolve()
     trace.parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +186,9 @@ def record(name: str, trace: Path, lab: str, hosts: int, ppn: int, size: int, st
         words = program.prepare(folder, hosts * ppn, size, steps)
         begun = time.monotonic()
         place = ("--name", lab, "--hosts", str(hosts), "--ppn", str(ppn), "--offload", "off")
-        done = raddle("lab", "mpirun", *place, "--record", trace, "--", *words, folder=folder)
+        done = raddle(
+            "lab", "mpirun", *place, "--record", trace, "--", *pinned(words), folder=folder
+        )
         wall_s = time.monotonic() - begun
     said = done.stdout + done.stderr
     if done.returncode != 0:

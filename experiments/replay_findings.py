@@ -19,7 +19,7 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-from record_programs import raddle, record
+from record_programs import pinned, raddle, record
 
 from raddle import _core
 from raddle.files import write_json
@@ -66,7 +66,7 @@ def measure(program: Path, shape: Shape, stride: int) -> list[Row]:
     """Times of messages between ranks that are `stride` apart, by size."""
     place = ("--name", LAB, "--hosts", str(shape.hosts), "--ppn", str(shape.ppn))
     words = (program, str(stride), str(BLOCKS), *map(str, BYTES))
-    done = raddle("lab", "mpirun", *place, "--offload", "off", "--", *words)
+    done = raddle("lab", "mpirun", *place, "--offload", "off", "--", *pinned(words))
     if done.returncode != 0:
         sys.exit(done.stderr)
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -124,7 +124,12 @@ def costs(folder: Path, program: Path, shape: Shape) -> dict[str, Any]:
         found |= {"local_overhead": base / 2, "local_copy_per_byte": slope / 2}
         found |= {"socket_latency": 0.0}
     named = {name: f"{round(1e3 * value)}ps" for name, value in found.items()}
-    return {"between": between, "inside": inside, "wire_ns": [wire_base, wire_slope], "costs": named}
+    return {
+        "between": between,
+        "inside": inside,
+        "wire_ns": [wire_base, wire_slope],
+        "costs": named,
+    }
 
 
 def mean_costs(measured: list[dict[str, Any]]) -> dict[str, str]:

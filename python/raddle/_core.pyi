@@ -224,6 +224,7 @@ class Replay:
         costs: str,
         gap_share: float,
         start_skew: str,
+        processors: int | None,
     ) -> Replay:
         """`fabric` is the path of a map, None the trace's own; `costs` as `replay_costs()`."""
     def plan(self, variant: str, scope: str) -> ReplayPlan:

@@ -55,6 +55,9 @@ class Settings:
         Every compute gap is longer or shorter by up to this share.
     start_skew
         Ranks start up to this much later.
+    processors
+        Processors that all hosts share, as those of a lab do: rank r runs on r mod so many; None:
+        each rank has one.
     """
 
     fabric: Path | None = None
@@ -66,6 +69,7 @@ class Settings:
     seeds: int = 5
     gap_share: float = 0.02
     start_skew: str = "1us"
+    processors: int | None = None
 
 
 def replay(
@@ -125,6 +129,7 @@ def replay(
         json.dumps(_costs(settings.costs)),
         settings.gap_share,
         settings.start_skew,
+        settings.processors,
     )
     names = [name for name in SCHEDULES if name == "none" or name in schedules]
     planned = {name: _schedule(session, name, settings.scope) for name in names}
@@ -142,6 +147,7 @@ def replay(
         "seeds": settings.seeds,
         "gap_share": settings.gap_share,
         "start_skew": settings.start_skew,
+        "processors": settings.processors,
         "costs": _costs(settings.costs),
         "recorded": {"time_s": recorded_s, "mpi_s": recorded_mpi_s},
         "schedules": {name: _summary(runs[name], runs["none"], *planned[name]) for name in names},

@@ -186,6 +186,7 @@ impl Replay {
         costs: &str,
         gap_share: f64,
         start_skew: &str,
+        processors: Option<u32>,
     ) -> PyResult<Self> {
         py.detach(|| {
             let trace = read_file(&path)?;
@@ -204,6 +205,7 @@ impl Replay {
                 costs: serde_json::from_str(costs)
                     .map_err(|error| wrong(format!("costs: {error}")))?,
                 sockets,
+                processors,
                 noise: Noise {
                     gap_share,
                     start_skew: start_skew.parse().map_err(wrong)?,

@@ -48,6 +48,14 @@ def replay(
     scheme: Annotated[str, typer.Option(help="Congestion control.")] = "none",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each schedule.")] = 5,
     sockets: Annotated[int, typer.Option(min=1, help="Sockets of a host.")] = 2,
+    processors: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processors that all hosts share, as in a lab; rank r runs on r mod so many.",
+            show_default="one for each rank",
+        ),
+    ] = None,
     costs: Annotated[
         Path | None,
         typer.Option("--costs", help="Costs of hosts (TOML).", show_default="usual ones"),
@@ -83,6 +91,7 @@ def replay(
         seeds=seeds,
         gap_share=gap_share,
         start_skew=start_skew,
+        processors=processors,
     )
     run = partial(
         replay_trace, trace, schedule or SCHEDULES, settings,

@@ -12,6 +12,7 @@ use raddle_workload::{DATA_PRIORITY, Message, PLAIN_CLASS, Workload};
 use super::{
     ReplayCosts, ReplayError, ReplaySettings,
     noise::RankNoise,
+    processors::Processors,
     program::{Parcel, Program, Step},
 };
 
@@ -26,6 +27,8 @@ enum Item {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
+    /// The rank begins.
+    Start,
     /// The rank comes to a wait.
     Enter,
     /// Something is there to take in.
@@ -83,6 +86,7 @@ pub struct Machine<'a> {
     /// Of each rank.
     hosts: &'a [NodeId],
     sockets: Vec<u32>,
+    processors: Processors,
     costs: ReplayCosts,
     ranks: Vec<Rank>,
     tickets: Vec<Ticket>,
@@ -120,6 +124,7 @@ impl<'a> Machine<'a> {
             program,
             hosts,
             sockets: sockets(hosts, settings.sockets),
+            processors: Processors::new(ranks, settings.processors),
             costs: settings.costs,
             ranks: Vec::with_capacity(ranks as usize),
             tickets: vec![Ticket::Open; program.ticket_count()],
@@ -136,7 +141,7 @@ impl<'a> Machine<'a> {
             let start = Time::ZERO + noise.start();
             machine.ranks.push(Rank {
                 step: 0,
-                state: State::Away,
+                state: State::Waiting,
                 missing: 0,
                 serving: None,
                 inbox: VecDeque::new(),
@@ -144,7 +149,7 @@ impl<'a> Machine<'a> {
                 since: start,
                 calls: Vec::new(),
             });
-            machine.go(rank, start);
+            machine.at(start, rank, What::Start);
         }
         Ok(machine)
     }
@@ -187,7 +192,7 @@ impl<'a> Machine<'a> {
         self.events.push(Reverse((time, self.created, rank, what)));
     }
 
-    /// A rank goes on at `now` until it waits. What it sends until then leaves later than now, so nothing that happens
+    /// A rank goes on at `now` on its processor until it waits. What it sends until then leaves later than now, so nothing that happens
     /// meanwhile can change it.
     fn go(&mut self, rank: u32, now: Time) {
         let program = self.program;
@@ -266,10 +271,11 @@ impl<'a> Machine<'a> {
 
     fn handle(&mut self, now: Time, rank: u32, what: What) {
         match what {
+            What::Start => self.wake(rank, now),
             What::Enter => self.enter(rank, now),
             What::Arrive(item) => {
                 self.ranks[rank as usize].inbox.push_back(item);
-                self.serve(rank, now);
+                self.wake(rank, now);
             }
             What::Served => self.served(rank, now),
         }
@@ -279,6 +285,7 @@ impl<'a> Machine<'a> {
         let program = self.program;
         let own = &mut self.ranks[rank as usize];
         if let Some(&Step::Await { begin, end }) = program.steps(rank).get(own.step) {
+            own.step += 1;
             own.state = State::Waiting;
             own.missing = 0;
             for &ticket in program.tickets(begin..end) {
@@ -288,39 +295,37 @@ impl<'a> Machine<'a> {
                     own.missing += 1;
                 }
             }
-            if own.missing == 0 {
-                self.leave(rank, now);
-                return;
-            }
         }
-        self.serve(rank, now);
+        self.work(rank, now);
     }
 
-    /// The wait is over.
-    fn leave(&mut self, rank: u32, now: Time) {
-        let own = &mut self.ranks[rank as usize];
-        own.state = State::Away;
-        own.step += 1;
-        self.go(rank, now);
-    }
-
-    /// A waiting rank takes the next thing in, if it is not busy with one.
-    fn serve(&mut self, rank: u32, now: Time) {
-        let own = &mut self.ranks[rank as usize];
-        let looks = match own.state {
+    /// A rank that looks on and has something to do works as soon as its processor is free.
+    fn wake(&mut self, rank: u32, now: Time) {
+        let own = &self.ranks[rank as usize];
+        let has_work = match own.state {
             State::Away => false,
-            State::Waiting => true,
-            State::Over(since) => since <= now,
+            State::Waiting => own.missing == 0 || !own.inbox.is_empty(),
+            State::Over(since) => since <= now && !own.inbox.is_empty(),
         };
-        if !looks || own.serving.is_some() {
-            return;
+        if has_work && own.serving.is_none() && self.processors.take(rank) {
+            self.work(rank, now);
         }
-        let Some(item) = own.inbox.pop_front() else {
-            return;
-        };
-        own.serving = Some(item);
-        let done = self.take_in(rank, item, now);
-        self.at(done, rank, What::Served);
+    }
+
+    /// A rank in MPI that has its processor leaves its wait if nothing is missing, else takes the next thing in, else gives
+    /// the processor to another.
+    fn work(&mut self, rank: u32, now: Time) {
+        let own = &mut self.ranks[rank as usize];
+        if own.state == State::Waiting && own.missing == 0 {
+            own.state = State::Away;
+            self.go(rank, now);
+        } else if let Some(item) = own.inbox.pop_front() {
+            own.serving = Some(item);
+            let done = self.take_in(rank, item, now);
+            self.at(done, rank, What::Served);
+        } else if let Some(next) = self.processors.give_back(rank) {
+            self.work(next, now);
+        }
     }
 
     /// When a rank has taken in what it begins with now. Parts for others are seen when each is copied.
@@ -365,17 +370,7 @@ impl<'a> Machine<'a> {
             }
             None => {}
         }
-        self.go_on(rank, now);
-    }
-
-    /// Leaves the wait if nothing is missing and the rank is not busy; else takes the next thing in.
-    fn go_on(&mut self, rank: u32, now: Time) {
-        let own = &self.ranks[rank as usize];
-        if own.serving.is_none() && own.state == State::Waiting && own.missing == 0 {
-            self.leave(rank, now);
-        } else {
-            self.serve(rank, now);
-        }
+        self.work(rank, now);
     }
 
     fn done(&mut self, rank: u32, ticket: u32) {
@@ -447,7 +442,7 @@ impl Workload for Machine<'_> {
         let number = tag as u32;
         let parcel = *self.program.parcel(number);
         self.done(parcel.issuer, self.program.delivered(number));
-        self.go_on(parcel.issuer, now);
+        self.wake(parcel.issuer, now);
         self.handle(now, parcel.receiver, What::Arrive(Item::Parcel(number)));
     }
 

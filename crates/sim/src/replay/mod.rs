@@ -22,6 +22,7 @@ mod machine;
 mod noise;
 mod place;
 mod plan;
+mod processors;
 mod program;
 mod session;
 
@@ -91,6 +92,9 @@ pub struct ReplaySettings {
     pub costs: ReplayCosts,
     /// Sockets of a host; its ranks are spread over them in order.
     pub sockets: u32,
+    /// Processors that all ranks share, rank r on r mod so many: from the end of a wait to the beginning of the next, and while
+    /// it takes something in, a rank has its processor for itself. `None`: each rank has its own.
+    pub processors: Option<u32>,
     /// What the seed varies.
     pub noise: Noise,
     /// Seed of the noise.

@@ -93,6 +93,7 @@ fn settings() -> ReplaySettings {
         scheme: "none".to_owned(),
         costs: ReplayCosts::default(),
         sockets: 1,
+        processors: None,
         noise: Noise {
             gap_share: 0.0,
             start_skew: Span::ZERO,
@@ -222,6 +223,63 @@ fn calls_have_the_times_that_they_take() {
     assert_eq!(found[0][3], Interval::instant(ns(barrier + 50_000)));
     assert_eq!(end[0], Time(barrier + 50_000));
     assert_eq!((found[0].len(), found[1].len()), (4, 4));
+}
+
+/// Four ranks compute in turns on one processor, and two at a time on two; with as many as ranks none waits for another.
+#[test]
+fn ranks_take_turns_on_shared_processors() {
+    let mut calls = Calls::new(4);
+    for _ in 0..3 {
+        for rank in 0..4 {
+            calls.push(
+                rank,
+                1_000,
+                Action::Wait {
+                    requests: [].into(),
+                },
+            );
+        }
+    }
+    let trace = calls.trace(1);
+    let on = |processors| {
+        let settings = ReplaySettings {
+            processors,
+            ..settings()
+        };
+        ends(&trace, None, &settings)
+    };
+    // A wait for nothing is none: every rank computes to its end at once.
+    assert_eq!(on(Some(1)), [3_000_000, 6_000_000, 9_000_000, 12_000_000]);
+    assert_eq!(on(Some(2)), [3_000_000, 3_000_000, 6_000_000, 6_000_000]);
+    for enough in [None, Some(4), Some(9)] {
+        assert_eq!(on(enough), [3_000_000; 4]);
+    }
+}
+
+/// Rank 0 waits for rank 1, and gives way to rank 2, which computes longer: rank 0 goes on when rank 2 is through.
+#[test]
+fn a_message_waits_for_the_processor_of_its_receiver() {
+    let costs = settings().costs.host;
+    let mut calls = Calls::new(3);
+    let (request, any) = (None, Wildcards::default());
+    let receive = Action::Receive {
+        message: message(1, 8),
+        request,
+        any,
+    };
+    calls.push(0, 0, receive);
+    let message = message(0, 8);
+    calls.push(1, 500, Action::Send { message, request });
+    calls.push(2, 90_000, Action::End);
+    let shared = ReplaySettings {
+        processors: Some(2),
+        ..settings()
+    };
+    let trace = calls.trace(1);
+    let taken = costs.receive_overhead.0 + 8 * costs.copy_per_byte.0;
+    assert_eq!(ends(&trace, None, &shared)[0], 90_000_000 + taken);
+    let sent = 500_000 + costs.send_overhead.0 + 8 * costs.copy_per_byte.0;
+    assert_eq!(ends(&trace, None, &settings())[0], sent + wire(8) + taken);
 }
 
 /// Whoever comes first is taken in first, whatever the order of requests.

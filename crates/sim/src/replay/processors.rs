@@ -1,0 +1,78 @@
+//! Processors that ranks take turns on.
+
+use std::collections::VecDeque;
+
+/// Who has which processor, and who waits for it. Rank r runs on processor r mod the number of processors.
+///
+/// A rank keeps its processor until it gives it back; then whoever has waited longest has it.
+#[derive(Debug)]
+pub(super) struct Processors {
+    taken: Vec<bool>,
+    lines: Vec<VecDeque<u32>>,
+    in_line: Vec<bool>,
+}
+
+impl Processors {
+    /// So many for all ranks; `None`: one for each.
+    pub(super) fn new(ranks: u32, count: Option<u32>) -> Self {
+        let count = count.unwrap_or(ranks).clamp(1, ranks.max(1)) as usize;
+        Self {
+            taken: vec![false; count],
+            lines: vec![VecDeque::new(); count],
+            in_line: vec![false; ranks as usize],
+        }
+    }
+
+    /// Gives a rank its processor, or else a place in the line for it, one at most.
+    pub(super) fn take(&mut self, rank: u32) -> bool {
+        let processor = self.of(rank);
+        if !self.taken[processor] {
+            self.taken[processor] = true;
+            return true;
+        }
+        if !std::mem::replace(&mut self.in_line[rank as usize], true) {
+            self.lines[processor].push_back(rank);
+        }
+        false
+    }
+
+    /// Takes a rank's processor back, and gives it to the one that comes back.
+    pub(super) fn give_back(&mut self, rank: u32) -> Option<u32> {
+        let processor = self.of(rank);
+        let next = self.lines[processor].pop_front();
+        match next {
+            Some(next) => self.in_line[next as usize] = false,
+            None => self.taken[processor] = false,
+        }
+        next
+    }
+
+    fn of(&self, rank: u32) -> usize {
+        rank as usize % self.taken.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_goes_to_whoever_has_waited_longest() {
+        let mut processors = Processors::new(5, Some(2));
+        assert!(processors.take(0) && processors.take(1));
+        assert!(!processors.take(4) && !processors.take(2) && !processors.take(4));
+        assert_eq!(processors.give_back(0), Some(4));
+        assert_eq!(processors.give_back(1), None);
+        assert!(processors.take(3));
+        assert_eq!(processors.give_back(4), Some(2));
+        assert_eq!(processors.give_back(2), None);
+        assert!(processors.take(4));
+    }
+
+    #[test]
+    fn ranks_have_their_own_where_none_are_counted() {
+        let mut processors = Processors::new(3, None);
+        assert!((0..3).all(|rank| processors.take(rank)));
+        assert!((0..3).all(|rank| processors.give_back(rank).is_none()));
+    }
+}
