@@ -16,4 +16,5 @@ mod loss;
 mod multicast;
 mod multicast_faults;
 mod offload;
+mod rail_hosts;
 mod rails;
