@@ -78,10 +78,11 @@ class Program:
     figures: dict[str, str]
 
 
-def lammps(_folder: Path, _ranks: int, size: int, steps: int) -> Sequence[str]:
+def lammps(folder: Path, _ranks: int, size: int, steps: int) -> Sequence[str]:
     """4 size^3 atoms of a Lennard-Jones fluid."""
+    shutil.copy(MELT, folder)
     settings = ("-var", "n", str(size), "-var", "steps", str(steps))
-    return ("lmp", "-in", str(MELT), *settings, "-log", "none")
+    return ("lmp", "-in", MELT.name, *settings, "-log", "none")
 
 
 def openfoam(folder: Path, ranks: int, size: int, steps: int) -> Sequence[str]:
@@ -100,7 +101,7 @@ def openfoam(folder: Path, ranks: int, size: int, steps: int) -> Sequence[str]:
     )
     for tool in ("blockMesh", "decomposePar"):
         quietly(tool, "-case", case)
-    return ("icoFoam", "-parallel", "-case", str(case))
+    return ("icoFoam", "-parallel", "-case", case.name)
 
 
 def gromacs(folder: Path, _ranks: int, size: int, steps: int) -> Sequence[str]:
@@ -116,9 +117,8 @@ def gromacs(folder: Path, _ranks: int, size: int, steps: int) -> Sequence[str]:
         quietly("gmx", "grompp", *made, "-po", f"{name}.out.mdp", folder=folder)
         if name == "minimise":
             quietly("gmx", "mdrun", "-deffnm", "minimise", "-nt", "1", folder=folder)
-    run = ("-s", str(folder / "move.tpr"), "-g", str(folder / "move.log"))
     fixed = ("-ntomp", "1", "-npme", "0", "-pin", "off", "-dlb", "no", "-noconfout")
-    return ("gmx_mpi", "mdrun", *run, *fixed, "-e", str(folder / "move.edr"))
+    return ("gmx_mpi", "mdrun", "-deffnm", "move", *fixed)
 
 
 PROGRAMS = {
@@ -200,7 +200,7 @@ def record(name: str, trace: Path, lab: str, hosts: int, ppn: int, size: int, st
             "schema": 1,
             "program": name,
             "version": version(program.packages[0]),
-            "command": " ".join(words).replace(f"{folder}/", ""),
+            "command": " ".join(words),
             "hosts": hosts,
             "ppn": ppn,
             "size": size,

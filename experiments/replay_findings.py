@@ -1,21 +1,26 @@
-"""LAMMPS recorded in a lab, and replayed on the lab's fabric: time in MPI, measured and simulated.
+"""LAMMPS recorded in labs, and replayed on the lab's fabric: time in MPI, measured and simulated.
 
 python experiments/replay_findings.py                  print the tables of docs/replay-results.md
 python experiments/replay_findings.py --runs 1 --out FOLDER    a quick look
 
-For each shape of the lab: what messages cost is measured by host_costs.c, ping-pongs and bursts of
-all pairs at once, before and after the recorded runs; nothing is taken from LAMMPS. Costs of a
-replay follow in closed form, and each recorded run is replayed with them. Needs root, LAMMPS, Open
-MPI and what `make build` builds. What is in the folder already is not measured again.
+What messages cost is measured by host_costs.c, ping-pongs and bursts of one pair of ranks with a
+processor each, between two hosts and inside one; nothing is taken from LAMMPS. Costs of a replay
+follow in closed form. Each recorded run is replayed with them twice: on hosts with processors of
+their own, and on the processors of this machine, which all hosts of a lab share. Needs root,
+LAMMPS, Open MPI and what `make build` builds; measures only where nothing else runs. What is in
+the folder already is not measured again.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -34,6 +39,7 @@ BYTES = (8, 512, 2048, 8192, 16384, 32768)
 """Up to Open MPI's eager limit for TCP, 64 KiB: longer messages are not copied in a replay."""
 BLOCKS = 20
 LIMIT_PCT = 15
+IN_MPI = "in MPI"
 SIZE, STEPS = 10, 250
 """4,000 atoms, whose messages are 1 to 30 KB."""
 
@@ -49,23 +55,30 @@ class Shape:
         """Hosts x ranks of each."""
         return f"{self.hosts} x {self.ppn}"
 
-    @property
-    def ranks(self) -> int:
-        """All ranks."""
-        return self.hosts * self.ppn
-
 
 SHAPES = (Shape(2, 1), Shape(4, 1), Shape(4, 2))
 Row = dict[str, float]
 
 
+@contextmanager
+def lab(hosts: int) -> Iterator[None]:
+    """Have a lab of so many hosts."""
+    up = raddle("lab", "up", "--name", LAB, "--hosts", str(hosts), "--replace")
+    if up.returncode != 0:
+        sys.exit(up.stderr)
+    try:
+        yield
+    finally:
+        raddle("lab", "down", "--name", LAB)
+
+
 # ---- what messages cost --------------------------------------------------------------------
 
 
-def measure(program: Path, shape: Shape, stride: int) -> list[Row]:
-    """Times of messages between ranks that are `stride` apart, by size."""
+def measure(program: Path, shape: Shape) -> list[Row]:
+    """Times of messages between two ranks, by size."""
     place = ("--name", LAB, "--hosts", str(shape.hosts), "--ppn", str(shape.ppn))
-    words = (program, str(stride), str(BLOCKS), *map(str, BYTES))
+    words = (str(program), "1", str(BLOCKS), *map(str, BYTES))
     done = raddle("lab", "mpirun", *place, "--offload", "off", "--", *pinned(words))
     if done.returncode != 0:
         sys.exit(done.stderr)
@@ -80,10 +93,10 @@ def line(rows: list[Row], key: str) -> tuple[float, float]:
     return max(float(offset), 0.0), max(float(slope), 0.0)
 
 
-def wire(folder: Path, shape: Shape) -> tuple[float, float]:
+def wire(folder: Path) -> tuple[float, float]:
     """Offset and slope of a message's time in the lab's simulated network, in ns.
 
-    A ping-pong on hosts that cost nothing, and whose ranks have nothing but the network.
+    A ping-pong on hosts that cost nothing.
     """
     rows: list[Row] = []
     for octets in BYTES:
@@ -94,125 +107,125 @@ def wire(folder: Path, shape: Shape) -> tuple[float, float]:
             f"rank 1 {{\nl1: recv {octets}b from 0\nl2: send {octets}b to 0\nl2 requires l1\n}}\n"
         )
         trace = folder / f"wire{SUFFIX}"
-        fabric = LabSpec(hosts=shape.hosts).fabric()
-        _core.trace_import(str(goal), trace, fabric)
+        _core.trace_import(str(goal), trace, LabSpec(hosts=2).fabric())
         free = dict.fromkeys(("send_overhead", "receive_overhead", "copy_per_byte"), "0ns")
-        took = replayed(trace, free)["time_s"]
+        took = replayed(trace, free, None)["time_s"]
         rows.append({"bytes": octets, "half_us": 1e6 * took / 2})
     return line(rows, "half_us")
 
 
-def costs(folder: Path, program: Path, shape: Shape) -> dict[str, Any]:
-    """Measure messages, and say what hosts cost.
+def costs(folder: Path, measured: dict[str, list[Row]]) -> dict[str, str]:
+    """Say what hosts cost.
 
     A message takes o_s + c b on its sender, wire(b), and o_r + c b on its receiver; half a round
-    trip is the sum, a send in a burst the first of them.
+    trip is the sum, a send in a burst the first of them. Inside a host both ends cost the same.
     """
-    between = measure(program, shape, shape.ranks // 2)
-    base, slope = line(between, "half_us")
-    send, _ = line(between, "send_us")
-    wire_base, wire_slope = wire(folder, shape)
+    base, slope = line(measured["between"], "half_us")
+    send, _ = line(measured["between"], "send_us")
+    wire_base, wire_slope = wire(folder)
+    inside_base, inside_slope = line(measured["inside"], "half_us")
     found = {
         "send_overhead": send,
         "receive_overhead": max(base - send - wire_base, 0.0),
         "copy_per_byte": max(slope - wire_slope, 0.0) / 2,
+        "local_overhead": inside_base / 2,
+        "local_copy_per_byte": inside_slope / 2,
+        "socket_latency": 0.0,
     }
-    inside: list[Row] = []
-    if shape.ppn > 1:
-        inside = measure(program, shape, 1)
-        base, slope = line(inside, "half_us")
-        found |= {"local_overhead": base / 2, "local_copy_per_byte": slope / 2}
-        found |= {"socket_latency": 0.0}
-    named = {name: f"{round(1e3 * value)}ps" for name, value in found.items()}
-    return {
-        "between": between,
-        "inside": inside,
-        "wire_ns": [wire_base, wire_slope],
-        "costs": named,
-    }
+    return {name: f"{round(1e3 * value)}ps" for name, value in found.items()}
 
 
-def mean_costs(measured: list[dict[str, Any]]) -> dict[str, str]:
-    """The mean of what was measured before and after."""
-    names = measured[0]["costs"]
-    values = {
-        name: fmean(float(one["costs"][name].removesuffix("ps")) for one in measured)
-        for name in names
-    }
-    return {name: f"{round(value)}ps" for name, value in values.items()}
+def calibrated(folder: Path) -> dict[str, list[Row]]:
+    """Measured times of messages between hosts and inside one: of each size, the middle of three.
+
+    Three programs, since a program's pages and threads lie better in one than in another.
+    """
+    kept = folder / "messages.json"
+    if not kept.is_file():
+        program = folder.resolve() / "host_costs"
+        subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE], check=True)
+        shapes = {"between": Shape(2, 1), "inside": Shape(1, 2)}
+        with lab(2):
+            runs = {name: [measure(program, of) for _ in range(3)] for name, of in shapes.items()}
+        middle = {
+            name: [
+                {key: median(one[key] for one in same) for key in same[0]}
+                for same in zip(*of, strict=True)
+            ]
+            for name, of in runs.items()
+        }
+        write_json(kept, {"schema": 1, **middle})
+    found: dict[str, list[Row]] = json.loads(kept.read_text())
+    return {name: found[name] for name in ("between", "inside")}
 
 
 # ---- recorded and replayed -----------------------------------------------------------------
 
 
-def replayed(trace: Path, changed: dict[str, Any], traces: Path | None = None) -> dict[str, Any]:
+def replayed(
+    trace: Path, changed: dict[str, str], processors: int | None, traces: Path | None = None
+) -> dict[str, Any]:
     """Replay in program order, without noise."""
-    settings = Settings(sockets=1, costs=changed, seeds=1, gap_share=0, start_skew="0ns")
+    settings = Settings(
+        sockets=1, costs=changed, seeds=1, gap_share=0, start_skew="0ns", processors=processors
+    )
     row: dict[str, Any] = replay(trace, ["none"], settings, traces=traces)["schedules"]["none"]
     return row
 
 
-def measured(folder: Path, shape: Shape, runs: int) -> list[dict[str, Any]]:
-    """Costs before, recorded runs, costs after; gives both costs."""
-    kept = folder / "costs.json"
-    if not kept.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        program = folder.resolve() / "host_costs"
-        subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE], check=True)
-        up = raddle("lab", "up", "--name", LAB, "--hosts", str(shape.hosts), "--replace")
-        if up.returncode != 0:
-            sys.exit(up.stderr)
-        try:
-            before = costs(folder, program, shape)
-            for run in range(runs):
-                trace = folder / f"run-{run}{SUFFIX}"
+def recorded(folder: Path, shape: Shape, runs: int) -> list[Path]:
+    """Traces of LAMMPS, recorded if they are not there."""
+    traces = [folder / f"{shape.hosts}x{shape.ppn}-{run}{SUFFIX}" for run in range(runs)]
+    missing = [trace for trace in traces if not trace.is_file()]
+    if missing:
+        with lab(shape.hosts):
+            for trace in missing:
                 record("lammps", trace, LAB, shape.hosts, shape.ppn, SIZE, STEPS)
-            write_json(kept, {"schema": 1, "measured": [before, costs(folder, program, shape)]})
-        finally:
-            raddle("lab", "down", "--name", LAB)
-    found: list[dict[str, Any]] = json.loads(kept.read_text())["measured"]
-    return found
+    return traces
 
 
-def compare(folder: Path, changed: dict[str, str]) -> list[dict[str, Any]]:
-    """Each recorded run beside its replay: parts in s, and the error of the time in MPI in %."""
-    rows = []
-    for trace in sorted(folder.glob(f"run-*{SUFFIX}")):
-        told = folder / trace.name.removesuffix(SUFFIX)
-        told.mkdir(exist_ok=True)
-        replayed(trace, changed, told)
-        parts = [split_time(one)["parts"] for one in (trace, told / f"none{SUFFIX}")]
-        in_mpi = [sum(of.values()) - of["compute"] for of in parts]
-        error = 100 * (in_mpi[1] / in_mpi[0] - 1)
-        rows.append({"recorded": parts[0], "replayed": parts[1], "in_mpi": in_mpi, "error": error})
-    return rows
+def compare(trace: Path, changed: dict[str, str], processors: int) -> dict[str, dict[str, float]]:
+    """The parts of a recorded run and of its two replays in s, and the time in MPI."""
+    found = {"recorded": split_time(trace)["parts"]}
+    for name, count in (("own processors", None), ("shared processors", processors)):
+        told = trace.with_name(trace.name.removesuffix(SUFFIX)) / name.split()[0]
+        told.mkdir(parents=True, exist_ok=True)
+        replayed(trace, changed, count, told)
+        found[name] = split_time(told / f"none{SUFFIX}")["parts"]
+    return {
+        name: {**parts, IN_MPI: sum(parts.values()) - parts["compute"]}
+        for name, parts in found.items()
+    }
 
 
 # ---- tables --------------------------------------------------------------------------------
 
 
-def print_costs(shape: Shape, found: list[dict[str, Any]], changed: dict[str, str]) -> None:
+def print_costs(measured: dict[str, list[Row]], changed: dict[str, str]) -> None:
     """What was measured of messages, and the costs that follow."""
-    print(f"\n{shape}: " + ", ".join(f"{k} {v}" for k, v in changed.items()) + "\n")
-    print("| bytes | MPI_Send, us: before, after | half a round trip, us: before, after |")
-    print("|---|---|---|")
-    before, after = (one["between"] for one in found)
-    for one, two in zip(before, after, strict=True):
-        told = [f"{one[key]:.1f}, {two[key]:.1f}" for key in ("send_us", "half_us")]
-        print(f"| {one['bytes']} | {told[0]} | {told[1]} |")
-
-
-def print_parts(shape: Shape, rows: list[dict[str, Any]]) -> None:
-    """Where the time goes: medians over the runs."""
-    print(f"\n{shape}, ms, mean over ranks, median of {len(rows)} runs:\n")
-    print("| | recorded | replayed | difference |")
+    print("| | bytes | MPI_Send, us | half a round trip, us |")
     print("|---|---|---|---|")
-    for part in PARTS:
-        one, two = (1e3 * median(row[of][part] for row in rows) for of in ("recorded", "replayed"))
-        print(f"| {part} | {one:.2f} | {two:.2f} | {two - one:+.2f} |")
-    one, two = (1e3 * median(row["in_mpi"][at] for row in rows) for at in (0, 1))
-    print(f"| **in MPI** | {one:.2f} | {two:.2f} | {two - one:+.2f} |")
-    print("\nerrors of the runs: " + ", ".join(f"{row['error']:+.1f} %" for row in rows))
+    for place, rows in measured.items():
+        for row in rows:
+            print(f"| {place} | {row['bytes']:,} | {row['send_us']:.1f} | {row['half_us']:.1f} |")
+    print("\n" + ", ".join(f"{name} = {value}" for name, value in changed.items()))
+
+
+def print_parts(shape: Shape, rows: list[dict[str, dict[str, float]]]) -> dict[str, float]:
+    """Where the time goes, medians over the runs; gives the error of each replay in percent."""
+    print(f"\n{shape}, ms, mean over ranks, median of {len(rows)} runs:\n")
+    print("| | recorded | own processors | shared processors |")
+    print("|---|---|---|---|")
+    for part in (*PARTS, IN_MPI):
+        values = (1e3 * median(row[of][part] for row in rows) for of in rows[0])
+        print(f"| {part} | {' | '.join(f'{value:.2f}' for value in values)} |")
+    errors = {}
+    for name in list(rows[0])[1:]:
+        found = [100 * (row[name][IN_MPI] / row["recorded"][IN_MPI] - 1) for row in rows]
+        errors[name] = median(found)
+        told = ", ".join(f"{error:+.1f}" for error in found)
+        print(f"\n{shape}, {name}: {errors[name]:+.1f} % in the median (runs: {told})")
+    return errors
 
 
 def main() -> int:
@@ -221,19 +234,18 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("out/replay"))
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
-    verdicts = []
+    options.out.mkdir(parents=True, exist_ok=True)
+    measured = calibrated(options.out)
+    changed = costs(options.out, measured)
+    print_costs(measured, changed)
+    processors = os.cpu_count() or 1
+    worst = 0.0
     for shape in SHAPES:
-        folder = options.out / f"{shape.hosts}x{shape.ppn}"
-        found = measured(folder, shape, options.runs)
-        changed = mean_costs(found)
-        rows = compare(folder, changed)
-        print_costs(shape, found, changed)
-        print_parts(shape, rows)
-        error = median(row["error"] for row in rows)
-        verdicts.append(abs(error) <= LIMIT_PCT)
-        word = "within" if verdicts[-1] else "outside of"
-        print(f"\n{shape}: {error:+.1f} % in the median, {word} {LIMIT_PCT} %", flush=True)
-    return 0 if all(verdicts) else 1
+        traces = recorded(options.out, shape, options.runs)
+        errors = print_parts(shape, [compare(trace, changed, processors) for trace in traces])
+        worst = max(worst, abs(errors["shared processors"]))
+    print(f"\nat most {worst:.1f} % off on shared processors, {LIMIT_PCT} % are allowed")
+    return 0 if worst <= LIMIT_PCT else 1
 
 
 if __name__ == "__main__":

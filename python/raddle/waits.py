@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -50,9 +50,8 @@ class Calls:
     @classmethod
     def read(cls, path: Path) -> "Calls":
         """Read the columns; the file is known to be a trace."""
-        rank, start, end, *others = (
-            column.to_pylist() for column in pq.read_table(path, columns=list(COLUMNS)).columns
-        )
+        columns = pq.read_table(path, columns=list(COLUMNS)).columns
+        rank, start, end, *others = (cast("list[Any]", column.to_pylist()) for column in columns)
         return cls(rank, np.array(start, np.int64), np.array(end, np.int64), *others)
 
     def rows(self, action: str) -> Iterator[int]:
@@ -171,4 +170,5 @@ def _clocks(calls: Calls, operations: list[list[int]], ranks: int) -> NDArray[np
     if not common:
         return np.zeros(ranks)
     ends = np.array(common, np.float64)
-    return np.median(ends - ends.mean(axis=1, keepdims=True), axis=0)
+    ahead: NDArray[np.float64] = np.median(ends - ends.mean(axis=1, keepdims=True), axis=0)
+    return ahead

@@ -11,6 +11,7 @@ from raddle.cli.app import app
 from raddle.errors import TraceError
 from raddle.replay import Settings, replay
 from raddle.trace import describe
+from raddle.waits import split_time
 
 DATA = Path(__file__).parent.parent / "data" / "traces"
 FABRIC = """kind = "leaf-spine"
@@ -81,6 +82,26 @@ def test_a_recorded_program_is_replayed_on_another_map(map_file: Path) -> None:
     computing = (1 - found["mpi_share"]) * found["duration_s"]
     assert computing < row["time_s"] < found["duration_s"]
     assert row["messages"] < found["messages"] < row["network_messages"]
+
+
+@pytest.mark.parametrize("name", ["openfoam", "gromacs"])
+def test_a_recorded_program_is_replayed_where_it_was_recorded(name: str, tmp_path: Path) -> None:
+    """Every call and every compute gap is there again; what MPI takes is simulated."""
+    trace = DATA / f"{name}.trace.parquet"
+    settings = Settings(seeds=1, gap_share=0, start_skew="0ns")
+    summary = replay(trace, ["none"], settings, traces=tmp_path)
+    found, told = describe(trace), describe(tmp_path / "none.trace.parquet")
+    same = ("ranks", "hosts", "calls", "messages", "bytes", "collectives", "sizes")
+    assert {key: told[key] for key in same} == {key: found[key] for key in same}
+    recorded, simulated = (
+        split_time(one)["ranks"] for one in (trace, tmp_path / "none.trace.parquet")
+    )
+    for one, two in zip(recorded, simulated, strict=True):
+        assert two["compute"] == pytest.approx(one["compute"], abs=1e-5)
+    row = summary["schedules"]["none"]
+    assert summary["recorded"]["time_s"] == found["duration_s"]
+    assert 0 < row["mpi_s"] < summary["recorded"]["mpi_s"]
+    assert row["network_messages"] > found["messages_between_hosts"], "collectives are messages"
 
 
 @pytest.mark.parametrize("name", ["stencil", "sweep"])

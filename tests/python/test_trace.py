@@ -124,7 +124,7 @@ def test_errors_name_file_and_cure(trace: Path, tmp_path: Path) -> None:
     cut.write_bytes(trace.read_bytes()[:-20])
     with pytest.raises(TraceError, match=r"cut\.trace\.parquet: it is no whole Parquet file"):
         describe(cut)
-    with pytest.raises(TraceError, match=r"none\.trace\.parquet: no such file\n  hint: `raddle rec"):
+    with pytest.raises(TraceError, match=r"none\.trace\.parquet: no such file\n  hint: `radd"):
         describe(tmp_path / "none.trace.parquet")
     goal = tmp_path / "bad.goal"
     goal.write_text(GOAL.replace("recv 64b", "recv 63b"))

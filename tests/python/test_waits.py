@@ -37,7 +37,7 @@ def write(path: Path, ranks: int, *calls: tuple[int, int, int, str, dict[str, An
         }
         for rank, start, end, action, others in calls
     ]
-    schema = empty.schema.with_metadata(pq.read_metadata(path).metadata)
+    schema = empty.schema.with_metadata(pq.read_metadata(path).metadata or {})
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
     return path
 
@@ -59,9 +59,7 @@ def test_a_wait_is_late_until_its_message_is_sent(tmp_path: Path) -> None:
     sender, receiver = split_time(trace)["ranks"]
     nothing = dict.fromkeys(PARTS, 0.0)
     assert sender == pytest.approx({**nothing, "compute": 0.009, "send": 0.001})
-    assert receiver == pytest.approx(
-        {**nothing, "compute": 0.002, "late": 0.003, "wire": 0.005}
-    )
+    assert receiver == pytest.approx({**nothing, "compute": 0.002, "late": 0.003, "wire": 0.005})
 
 
 def test_clocks_are_set_by_collectives(tmp_path: Path) -> None:

@@ -141,5 +141,6 @@ def _show(summary: dict[str, Any]) -> None:
                 count(row["network_messages"]),
             )
         )
-    header = ("schedule", "time", "in MPI", "gain", "95 %", "scheduling", "parcels", "through the network")
+    times = ("time", "in MPI", "gain", "95 %", "scheduling")
+    header = ("schedule", *times, "parcels", "through the network")
     print_table(header, rows)

@@ -81,7 +81,7 @@ def show(
 @app.command(
     epilog=examples(
         "raddle trace times lammps.trace.parquet",
-        "raddle trace times lammps.trace.parquet out/lammps/none.trace.parquet   recorded, replayed",
+        "raddle trace times lammps.trace.parquet out/none.trace.parquet   recorded, replayed",
         "raddle trace times lammps.trace.parquet --json | jq '.traces[0].ranks'   of each rank",
     )
 )

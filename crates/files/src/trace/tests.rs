@@ -105,6 +105,7 @@ fn a_file_that_is_cut_is_told_with_its_name() {
     for length in 0..whole.len() {
         let error = told(whole[..length].to_vec());
         assert!(error.starts_with("x.trace.parquet: "), "{error}");
+        assert!(!error.contains("Parquet error"), "{error}");
     }
 }
 
