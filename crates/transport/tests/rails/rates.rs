@@ -1,7 +1,7 @@
 //! What several rails bring, in virtual time: goodput of long messages, latency of short ones.
 
-use raddle_transport::rails::{Config, Policy, Segmentation};
-use raddle_units::{BitRate, Span, Time};
+use raddle_transport::rails::{Ask, Config, Policy, Segmentation};
+use raddle_units::{BitRate, Bytes, Span, Time};
 
 use crate::world::{Link, Plan, World};
 
@@ -155,6 +155,47 @@ fn short_messages_take_no_longer_than_on_one_rail() {
         latency(&[gbps(10, 5); 2], 65_536, |_, _| {}),
     );
     assert!(two < 0.8 * one, "{two} {one}");
+}
+
+/// Bytes of data that each of two equal rails takes of one message, while other connections have 64 KiB on their way by the first.
+fn beside_others(length: u64, segmentation: Segmentation) -> [u64; 2] {
+    let mut world = World::new(1, &[gbps(10, 5); 2], |_, config| {
+        config.segmentation = segmentation;
+        (config.ask, config.stale) = (Ask::Wait, Span::ZERO);
+    });
+    world.open(1, 1, LENGTH, 4);
+    world.run(Time::ZERO + Span::from_us(5500), |_| false);
+    world.nodes[0].connection.note_others(&[Bytes(64 << 10)]);
+    let sent = |world: &World| {
+        let mut rails = world.nodes[0].connection.rails().map(|rail| rail.sent);
+        [0; 2].map(|_: u64| rails.next().expect("there are two"))
+    };
+    let before = sent(&world);
+    let plan = Plan {
+        source_port: 0,
+        target_port: 1,
+        length,
+    };
+    world.plan(world.now, 0, plan);
+    assert!(world.run(world.now + Span::from_ms(100), |nodes| nodes[0].sent == 1));
+    let after = sent(&world);
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+/// The paper's sender sees its cards' states whoever keeps them busy.
+#[test]
+fn rails_that_others_keep_busy_get_less() {
+    for length in [1000, 60_000] {
+        let [busy, free] = beside_others(length, Segmentation::WaterFill);
+        assert!(busy == 0 && free >= length, "{busy} {free}");
+        // The question for the other node's state is an empty packet.
+        let [busy, free] = beside_others(length, Segmentation::Equal);
+        assert!(busy < 100 && free >= length, "{busy} {free}");
+    }
+    // Both end together: the one begins 64 KiB later.
+    let [busy, free] = beside_others(LENGTH / 2, Segmentation::WaterFill);
+    let behind = free.abs_diff(busy + (64 << 10));
+    assert!(busy > 0 && behind < 32 << 10, "{busy} {free}");
 }
 
 #[test]
