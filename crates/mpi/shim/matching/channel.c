@@ -21,17 +21,17 @@ static int ranks;
 static uint64_t *sent_to, came; /* parcels */
 static int sending;
 
-/* Requests of ours under way; the first place is for the head of the ring. */
+/* Requests of ours under way, beside those of the ring. */
 struct watched {
     void (*done)(void *what);
     void *what;
+    int is_done;
 };
 static struct {
     int count, room;
     MPI_Request *requests;
     struct watched *watched;
     int *indices;
-    MPI_Status *statuses;
 } way;
 
 static atomic_flag busy = ATOMIC_FLAG_INIT;
@@ -60,8 +60,7 @@ static void make_room(int room)
     way.requests = realloc(way.requests, (size_t)room * sizeof *way.requests);
     way.watched = realloc(way.watched, (size_t)room * sizeof *way.watched);
     way.indices = realloc(way.indices, (size_t)room * sizeof *way.indices);
-    way.statuses = realloc(way.statuses, (size_t)room * sizeof *way.statuses);
-    if (way.requests == NULL || way.watched == NULL || way.indices == NULL || way.statuses == NULL)
+    if (way.requests == NULL || way.watched == NULL || way.indices == NULL)
         raddle_fail("no memory for requests");
 }
 
@@ -70,7 +69,7 @@ void raddle_watch(MPI_Request request, void (*done)(void *what), void *what)
     if (way.count == way.room)
         make_room(2 * way.room);
     way.requests[way.count] = request;
-    way.watched[way.count++] = (struct watched){done, what};
+    way.watched[way.count++] = (struct watched){.done = done, .what = what};
 }
 
 static void parcel_sent(void *slot)
@@ -107,47 +106,49 @@ static void take_parcel(const MPI_Status *status)
     head = (head + 1) % RING;
 }
 
-/* Takes what is complete off the list, the last first: the places before it stay. 1: a parcel came. */
-static int settle(int count)
+/* Whether a parcel is there; the library looks at the network once if it is not. */
+static int has_parcel(void)
 {
-    MPI_Status parcel;
-    int has_parcel = 0;
-    /* MPI gives indices in any order. */
-    for (int at = 1; at < count; at++)
-        for (int of = at; of > 0 && way.indices[of - 1] < way.indices[of]; of--) {
-            int index = way.indices[of];
-            MPI_Status status = way.statuses[of];
-            way.indices[of] = way.indices[of - 1], way.statuses[of] = way.statuses[of - 1];
-            way.indices[of - 1] = index, way.statuses[of - 1] = status;
-        }
-    for (int at = 0; at < count; at++) {
-        int index = way.indices[at];
-        if (index == 0) {
-            has_parcel = 1;
-            parcel = way.statuses[at];
-            continue;
-        }
-        struct watched watched = way.watched[index];
-        way.count--;
-        way.requests[index] = way.requests[way.count];
-        way.watched[index] = way.watched[way.count];
-        watched.done(watched.what);
-    }
-    if (has_parcel)
-        take_parcel(&parcel);
-    return has_parcel;
+    int flag = 0;
+    MPI_Status status;
+    raddle_must(PMPI_Test(&ring[head], &flag, &status), "MPI_Test");
+    if (flag)
+        take_parcel(&status);
+    return flag;
 }
 
-/* Errors are seen where they are expected: a message by reference that is too long has its length in its envelope. */
-static void turn(void)
+/* Takes what is complete off the list. Errors are seen where they are expected: a message by reference that is too long
+ * has its length in its envelope. */
+static int settle(void)
 {
-    int completed = 0;
-    do {
-        way.requests[0] = ring[head];
-        int error = PMPI_Testsome(way.count, way.requests, &completed, way.indices, way.statuses);
-        if (error != MPI_SUCCESS && error != MPI_ERR_IN_STATUS)
-            raddle_fail("MPI_Testsome");
-    } while (completed > 0 && settle(completed));
+    int completed = 0, error = PMPI_Testsome(way.count, way.requests, &completed, way.indices, MPI_STATUSES_IGNORE);
+    if (error != MPI_SUCCESS && error != MPI_ERR_IN_STATUS)
+        raddle_fail("MPI_Testsome");
+    if (completed == MPI_UNDEFINED)
+        return 0;
+    /* In the order in which they were begun; what follows may begin others. */
+    for (int at = 0; at < completed; at++)
+        way.watched[way.indices[at]].is_done = 1;
+    int kept = 0, count = way.count;
+    for (int at = 0; completed > 0 && at < way.count; at++) {
+        struct watched watched = way.watched[at];
+        if (at < count && watched.is_done) {
+            watched.done(watched.what);
+            continue;
+        }
+        way.requests[kept] = way.requests[at];
+        way.watched[kept++] = watched;
+    }
+    if (completed > 0)
+        way.count = kept;
+    return completed;
+}
+
+/* One look; how much was found. */
+static int turn(void)
+{
+    int found = has_parcel();
+    return way.count > 0 ? found + settle() : found;
 }
 
 void raddle_look(void)
@@ -157,13 +158,14 @@ void raddle_look(void)
     raddle_leave();
 }
 
-void raddle_poll(void)
+int raddle_poll(void)
 {
     if (atomic_flag_test_and_set(&busy))
-        return;
+        return 0;
     raddle_messages->flush();
-    turn();
+    int found = turn();
     raddle_leave();
+    return found;
 }
 
 void raddle_flush_messages(void)
@@ -173,12 +175,11 @@ void raddle_flush_messages(void)
     raddle_leave();
 }
 
-/* Called by the library in every wait, whatever call it is in. */
+/* Called by the library in every wait, whatever call it is in. If something was found it looks at what it waits for
+ * before it gives the processor away. */
 static int handler(void)
 {
-    if (raddle_on)
-        raddle_poll();
-    return 0;
+    return raddle_on ? raddle_poll() : 0;
 }
 
 #if defined(OPEN_MPI)
@@ -235,7 +236,6 @@ void raddle_open_channel(int size)
     PMPI_Comm_set_errhandler(raddle_shadow, MPI_ERRORS_RETURN);
     PMPI_Comm_set_errhandler(raddle_alone, MPI_ERRORS_RETURN);
     make_room(64);
-    way.count = 1;
     for (int at = 0; at < RING; at++) {
         raddle_must(PMPI_Recv_init(memory + (size_t)at * longest, (int)longest, MPI_BYTE, MPI_ANY_SOURCE, 0, raddle_shadow,
                                    &ring[at]),

@@ -26,8 +26,8 @@ void raddle_enter(void);
 void raddle_leave(void);
 /* One look at everything that is under way. */
 void raddle_look(void);
-/* What is open leaves, and one look; nothing from inside another call of ours. */
-void raddle_poll(void);
+/* What is open leaves, and one look: how much was found. Nothing from inside another call of ours. */
+int raddle_poll(void);
 /* Calls `done` when the request is complete. */
 void raddle_watch(MPI_Request request, void (*done)(void *what), void *what);
 /* Gives the library's progress a handler of ours: 1; 0: there is no way. */

@@ -25,8 +25,10 @@ fn agreed(keys: u32) -> Agreed {
     Agreed {
         join: Join {
             scope: Scope::Pair,
-            // A full parcel costs little more than a short one.
+            // A full parcel costs little more than a short one; and a message that fits costs less copied than by
+            // reference, whose bytes come before its envelope and are copied by the library.
             mtu: LONGEST,
+            alone: LONGEST,
             eager_limit: LONGEST,
             ..default.join
         },
