@@ -48,8 +48,6 @@ use neighbours::Neighbours;
 const TURN: usize = 8;
 /// Steps at most after which it is seen what is due, though more has come that is not received yet.
 const BEHIND: u32 = 8;
-/// Trains in a window at least. A train may pass a queue as one piece: the next must be there before its acknowledgements are.
-const TRAINS: u64 = 4;
 /// Longest sleep.
 const SLEEP: Span = Span::from_ms(100);
 
@@ -162,14 +160,12 @@ struct Rail {
     /// Bytes of each datagram of the train.
     size: usize,
     datagrams: usize,
-    /// Datagrams of a train at most.
-    most: usize,
 }
 
 impl Rail {
     /// Adds a datagram of `length` bytes, which `write` writes; gives the packets that were refused.
     fn add(&mut self, length: usize, write: impl FnOnce(&mut [u8]) -> bool) -> u64 {
-        let is_full = self.datagrams >= self.most || self.train.len() + length > MAX_TRAIN_BYTES;
+        let is_full = self.datagrams == MAX_TRAIN || self.train.len() + length > MAX_TRAIN_BYTES;
         // A shorter one ends a train, a longer one begins another.
         let mut refused = if is_full || length > self.size {
             self.flush()
@@ -250,7 +246,6 @@ impl Node {
                 train: Vec::with_capacity(MAX_TRAIN_BYTES),
                 size: 0,
                 datagrams: 0,
-                most: 1,
             })
         };
         let rails: Result<Vec<Rail>, OpenError> = rails.iter().enumerate().map(open).collect();
@@ -481,10 +476,6 @@ impl Node {
     }
 
     fn send_all(&mut self) {
-        let longest = self.connection.config().datagram() as u64;
-        for (rail, view) in self.rails.iter_mut().zip(self.connection.rails()) {
-            rail.most = (view.window / TRAINS / longest).clamp(1, MAX_TRAIN as u64) as usize;
-        }
         // The tag of a packet takes longer than a look at the clock, and a train of them as long as a round trip.
         while let Some(transmit) = self.connection.poll_transmit(self.clock.now()) {
             self.refused += self.add(&transmit);

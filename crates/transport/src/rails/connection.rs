@@ -61,8 +61,6 @@ pub struct RailView {
     pub status: RailStatus,
     /// Bit/s that congestion control allows; 0 while it is down.
     pub rate: u64,
-    /// Bytes that congestion control allows in flight; 0 while it is down.
-    pub window: u64,
     /// Mean round-trip time; 0 while it is not known.
     pub rtt: Span,
     /// Bytes of packets that wait for their acknowledgement.
@@ -352,7 +350,6 @@ impl Connection {
         self.rails.iter().map(|rail| RailView {
             status: rail.status(),
             rate: rail.rate().0,
-            window: rail.window(),
             rtt: rail.rtt().smoothed(),
             in_flight: rail.in_flight(),
             sent: rail.bytes_sent(),

@@ -186,11 +186,6 @@ impl Rail {
         }
     }
 
-    /// Bytes that congestion control allows in flight; 0 while the rail is down.
-    pub(super) fn window(&self) -> u64 {
-        self.control.as_ref().map_or(0, Control::window)
-    }
-
     /// What congestion control allows: its rate, and its window once per round trip; 0 while the rail is down.
     pub(super) const fn rate(&self) -> BitRate {
         self.rate
