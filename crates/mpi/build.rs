@@ -27,7 +27,7 @@ const LIBRARIES: [(&str, &str, &[&str]); 2] = [
 ];
 
 /// Of a shim.
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 17] = [
     "shim",
     "known",
     "offload",
@@ -44,6 +44,7 @@ const SOURCES: [&str; 16] = [
     "matching/wait",
     "matching/probe",
     "matching/persistent",
+    "matching/trial",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

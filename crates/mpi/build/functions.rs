@@ -180,16 +180,20 @@ pub(crate) fn matchings(functions: &[Function]) -> String {
         let (name, names) = (&function.name, function.names());
         let call = format!("{}({names})", function.lowest());
         let body = match function.matching {
-            Some(Matching::Flush) => format!("return {call};"),
+            Some(Matching::Flush | Matching::Collective) => format!("return {call};"),
             Some(Matching::Agree) => format!(
                 "int error = {call};\n    if (error == MPI_SUCCESS)\n        raddle_agree(*newcomm);\n    return error;"
             ),
             Some(Matching::Own) | None => continue,
         };
+        let first = match function.matching {
+            Some(Matching::Collective) => "raddle_collective(comm)",
+            _ => "raddle_flush()",
+        };
         let declaration = function.declaration(false);
         let _ = writeln!(
             text,
-            "int matching_{name}({declaration})\n{{\n    raddle_flush();\n    {body}\n}}\n"
+            "int matching_{name}({declaration})\n{{\n    {first};\n    {body}\n}}\n"
         );
     }
     text

@@ -63,6 +63,7 @@ pub(crate) enum Matching {
     Own,
     Agree,
     Flush,
+    Collective,
 }
 
 #[derive(Deserialize, Clone, Copy, PartialEq)]
@@ -180,6 +181,7 @@ impl Row {
         let request = (Kind::OutRequest, "request".to_owned());
         function.arguments.push(request);
         function.offload = false;
+        function.matching = self.matching.map(|_| Matching::Flush);
         function.blocks = false;
         function
     }

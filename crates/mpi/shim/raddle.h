@@ -199,6 +199,12 @@ enum raddle_way {
     RADDLE_SCARCE = 8        /* there may be a grant: look */
 };
 
+/* Messages of a communicator that took the plain way: sent, received, and receives that wait. */
+struct raddle_counts {
+    uint64_t sent, received, waiting;
+};
+enum { RADDLE_VOTE = 5, RADDLE_PLAIN_NOW = 1, RADDLE_SETTLED = 2 };
+
 /* Why no communicator is scheduled. The names are in src/messages/mod.rs. */
 enum raddle_plain_state { RADDLE_SETTINGS, RADDLE_THREADS, RADDLE_SPAWNED, RADDLE_LIBRARY_UNKNOWN };
 
@@ -226,6 +232,13 @@ struct raddle_messages {
     int (*parcel)(int from, const void *bytes, size_t length);
     /* A parcel was sent. */
     void (*sent)(uint32_t slot);
+    /* From here on it is measured whether a communicator should be ours. */
+    void (*begin_trial)(uint32_t context);
+    /* A blocking collective of a communicator on trial; 1: its ranks vote. `plain` is counted by the shim. */
+    int (*collective)(uint32_t context);
+    void (*vote)(uint32_t context, const struct raddle_counts *plain, int64_t words[RADDLE_VOTE]);
+    /* By the sum of all votes: some of RADDLE_PLAIN_NOW, RADDLE_SETTLED. */
+    int (*decide)(uint32_t context, const int64_t words[RADDLE_VOTE]);
 };
 
 /* What a shim does for the matcher, at once; `receive` is its name for a receive. */

@@ -66,6 +66,8 @@ static inline void raddle_flush(void)
     if (raddle_on)
         raddle_flush_messages();
 }
+/* matching/trial.c: a blocking collective begins. */
+void raddle_collective(MPI_Comm comm);
 
 /* types.c: codes of a predefined type or operation. */
 struct raddle_type {

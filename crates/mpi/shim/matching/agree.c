@@ -98,6 +98,8 @@ void raddle_let_go(struct scope *scope)
 
 void raddle_forget_scope(struct scope *scope)
 {
+    raddle_turns -= scope->plain && scope->on_trial;
+    scope->on_trial = 0;
     scope->comm = MPI_COMM_NULL;
     raddle_let_go(scope);
 }
@@ -121,6 +123,9 @@ void raddle_agree(MPI_Comm comm)
     }
     next_context = scope->context + 1;
     known->scope = scope;
+    scope->on_trial = !force;
+    if (scope->on_trial)
+        raddle_messages->begin_trial(scope->context);
 }
 
 void raddle_agree_world(void)

@@ -10,6 +10,9 @@ struct scope {
     MPI_Comm comm; /* MPI_COMM_NULL: it was freed */
     uint32_t context;
     int uses, size;
+    int on_trial, plain;         /* by turns, while it is measured which way is faster */
+    struct raddle_counts counts; /* of the plain way, while it is on trial */
+    uint64_t pinned;             /* what keeps it from changing its way */
     int32_t *world; /* of each rank, that in MPI_COMM_WORLD; NULL: the same */
     int32_t *ranks; /* of each rank of MPI_COMM_WORLD, that here */
 };
@@ -26,8 +29,8 @@ void raddle_enter(void);
 void raddle_leave(void);
 /* One look at everything that is under way. */
 void raddle_look(void);
-/* What is open leaves, and one look: how much was found. Nothing from inside another call of ours. */
-int raddle_poll(void);
+/* What is open leaves, and one look. Nothing from inside another call of ours. */
+void raddle_poll(void);
 /* Calls `done` when the request is complete. */
 void raddle_watch(MPI_Request request, void (*done)(void *what), void *what);
 /* Gives the library's progress a handler of ours: 1; 0: there is no way. */
@@ -43,11 +46,11 @@ static inline void raddle_must(int error, const char *what)
         raddle_fail(what);
 }
 
-/* The scope of a communicator; NULL: its messages are plain. */
+/* The scope of a communicator; NULL: its messages are plain now. */
 static inline struct scope *scope_of(MPI_Comm comm)
 {
     struct known *known = raddle_on ? raddle_find(comm) : NULL;
-    return known == NULL ? NULL : known->scope;
+    return known == NULL || known->scope == NULL || known->scope->plain ? NULL : known->scope;
 }
 
 static inline int is_rank(const struct scope *scope, int rank)
@@ -131,6 +134,18 @@ int raddle_error(const struct scope *scope, int error);
 extern int raddle_persistent_count;
 /* A request is complete; `reported`: and the program learns it, once. */
 void raddle_persistent_status(MPI_Request request, MPI_Status *status, int reported);
+
+/* trial.c. Plain messages are counted while a communicator is plain for a turn: it comes back where none is under way. */
+extern int raddle_turns; /* communicators that are */
+void raddle_sent_plain(MPI_Comm comm, int dest);
+void raddle_received_plain(MPI_Comm comm, int source);
+void raddle_begun_plain(MPI_Comm comm, int source, MPI_Request request);
+/* What is not counted: it stays plain. */
+void raddle_pin_plain(MPI_Comm comm);
+void raddle_pin_request(MPI_Request request);
+/* Around a call that completes requests. */
+void raddle_before_wait(int count, const MPI_Request requests[]);
+void raddle_after_wait(const MPI_Request requests[]);
 
 /* handles.c. What we know of handles of the program's. */
 struct handles {

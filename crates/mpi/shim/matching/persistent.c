@@ -31,6 +31,7 @@ static void discard(struct persistent *persistent)
 {
     if (persistent->holds_type)
         PMPI_Type_free(&persistent->piece.type);
+    persistent->scope->pinned--;
     raddle_let_go(persistent->scope);
     free(persistent);
 }
@@ -67,6 +68,7 @@ static int init(enum kind kind, int mode, const struct piece *piece, int peer, i
     *made = (struct persistent){.kind = kind, .mode = mode, .piece = *piece, .peer = peer, .tag = tag, .scope = scope};
     made->receive = (struct receive){.request = MPI_REQUEST_NULL, .finish = receive_complete, .owner = made};
     scope->uses++;
+    scope->pinned++;
     if (!piece->direct) {
         raddle_hold_type(&made->piece);
         made->holds_type = 1;
@@ -146,6 +148,8 @@ int matching_Request_free(MPI_Request *request)
 {
     struct persistent *persistent = ours(request);
     raddle_flush();
+    if (request != NULL)
+        raddle_pin_request(*request);
     int error = PMPI_Request_free(request);
     if (persistent == NULL || error != MPI_SUCCESS)
         return error;
@@ -161,8 +165,11 @@ int matching_Cancel(MPI_Request *request)
 {
     struct persistent *persistent = ours(request);
     raddle_flush();
-    if (persistent == NULL)
+    if (persistent == NULL) {
+        if (request != NULL)
+            raddle_pin_request(*request);
         return PMPI_Cancel(request);
+    }
     if (persistent->kind == RECEIVES && persistent->under_way)
         raddle_take_back(&persistent->receive);
     return MPI_SUCCESS;
@@ -173,7 +180,7 @@ int matching_Cancel(MPI_Request *request)
     { \
         struct scope *scope = scope_of(comm); \
         if (scope == NULL || !is_rank(scope, dest) || request == NULL) \
-            return PMPI_##name(buf, count, datatype, dest, tag, comm, request); \
+            return raddle_pin_plain(comm), PMPI_##name(buf, count, datatype, dest, tag, comm, request); \
         struct piece piece = raddle_piece(buf, count, datatype); \
         return init(SENDS, mode, &piece, dest, tag, scope, request); \
     }
@@ -187,7 +194,7 @@ int matching_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, 
 {
     struct scope *scope = scope_of(comm);
     if (scope == NULL || (source != MPI_ANY_SOURCE && !is_rank(scope, source)) || request == NULL)
-        return PMPI_Recv_init(buf, count, datatype, source, tag, comm, request);
+        return raddle_pin_plain(comm), PMPI_Recv_init(buf, count, datatype, source, tag, comm, request);
     struct piece piece = raddle_piece(buf, count, datatype);
     return init(RECEIVES, RADDLE_STANDARD, &piece, source, tag, scope, request);
 }

@@ -87,6 +87,7 @@ int matching_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MP
     uint64_t claim;
     if (!is_ours(scope, source) || message == NULL) {
         raddle_flush();
+        raddle_pin_plain(comm);
         return PMPI_Mprobe(source, tag, comm, message, status);
     }
     int error = check(tag, comm);
@@ -104,6 +105,7 @@ int matching_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message 
     uint64_t claim;
     if (!is_ours(scope, source) || message == NULL || flag == NULL) {
         raddle_flush();
+        raddle_pin_plain(comm);
         return PMPI_Improbe(source, tag, comm, flag, message, status);
     }
     int error = check(tag, comm);

@@ -4,6 +4,9 @@
 
 #include "matching.h"
 
+/* MPI_TAG_UB is at least this. */
+enum { LEAST_TAG_UB = 32767 };
+
 static struct receive *spare;
 
 void raddle_fill_status(MPI_Status *status, int source, int tag, uint64_t bytes, int cancelled)
@@ -18,6 +21,9 @@ void raddle_fill_status(MPI_Status *status, int source, int tag, uint64_t bytes,
 
 int raddle_check_receive(const struct piece *piece, int tag, MPI_Comm comm)
 {
+    /* Nothing that could be wrong. */
+    if (piece->direct && piece->count >= 0 && piece->buf != NULL && tag >= 0 && tag <= LEAST_TAG_UB)
+        return MPI_SUCCESS;
     MPI_Request checked = MPI_REQUEST_NULL;
     int error = PMPI_Irecv(piece->buf, piece->count, piece->type, MPI_PROC_NULL, tag, comm, &checked);
     if (error == MPI_SUCCESS)
@@ -306,7 +312,10 @@ int matching_Recv(void *buf, int count, MPI_Datatype datatype, int source, int t
     struct scope *scope = scope_of(comm);
     if (scope == NULL || !is_source(scope, source)) {
         raddle_flush();
-        return PMPI_Recv(buf, count, datatype, source, tag, comm, status);
+        int error = PMPI_Recv(buf, count, datatype, source, tag, comm, status);
+        if (raddle_turns > 0)
+            raddle_received_plain(comm, source);
+        return error;
     }
     struct piece piece = raddle_piece(buf, count, datatype);
     int error = raddle_check_receive(&piece, tag, comm);
@@ -320,8 +329,12 @@ int matching_Recv(void *buf, int count, MPI_Datatype datatype, int source, int t
 int matching_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {
     struct scope *scope = scope_of(comm);
-    if (scope == NULL || !is_source(scope, source) || request == NULL)
-        return PMPI_Irecv(buf, count, datatype, source, tag, comm, request);
+    if (scope == NULL || !is_source(scope, source) || request == NULL) {
+        int error = PMPI_Irecv(buf, count, datatype, source, tag, comm, request);
+        if (raddle_turns > 0 && error == MPI_SUCCESS)
+            raddle_begun_plain(comm, source, *request);
+        return error;
+    }
     struct piece piece = raddle_piece(buf, count, datatype);
     int error = raddle_check_receive(&piece, tag, comm);
     return error != MPI_SUCCESS ? error : raddle_start_receive(&piece, source, tag, scope, NULL, request);
@@ -356,13 +369,23 @@ static int is_exchange(const struct scope *scope, int dest, int source)
     return scope != NULL && (dest == MPI_PROC_NULL || is_rank(scope, dest)) && (source == MPI_PROC_NULL || is_source(scope, source));
 }
 
+static void count_plain(MPI_Comm comm, int dest, int source)
+{
+    if (raddle_turns == 0)
+        return;
+    raddle_sent_plain(comm, dest);
+    raddle_received_plain(comm, source);
+}
+
 int matching_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, int recvcount,
                       MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     struct scope *scope = scope_of(comm);
     if (!is_exchange(scope, dest, source)) {
         raddle_flush();
-        return PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+        int error = PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+        count_plain(comm, dest, source);
+        return error;
     }
     struct piece out = raddle_piece(sendbuf, sendcount, sendtype), in = raddle_piece(recvbuf, recvcount, recvtype);
     return exchange(&out, dest, sendtag, &in, source, recvtag, scope, status);
@@ -373,11 +396,15 @@ int matching_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
 {
     struct scope *scope = scope_of(comm);
     struct piece in = raddle_piece(buf, count, datatype);
-    char *packed = is_exchange(scope, dest, source) && in.bytes <= INT32_MAX ? malloc(in.bytes + 1) : NULL;
-    if (packed == NULL) {
+    if (!is_exchange(scope, dest, source)) {
         raddle_flush();
-        return PMPI_Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+        int error = PMPI_Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+        count_plain(comm, dest, source);
+        return error;
     }
+    char *packed = in.bytes <= INT32_MAX ? malloc(in.bytes + 1) : NULL;
+    if (packed == NULL)
+        return raddle_error(scope, MPI_ERR_NO_MEM);
     int error = raddle_check_send(&in, sendtag, comm), at = 0;
     if (error == MPI_SUCCESS && in.bytes > 0)
         error = PMPI_Pack(buf, count, datatype, packed, (int)in.bytes, &at, comm);

@@ -93,7 +93,10 @@ static int send_nonblocking(const struct piece *piece, int dest, int tag, const 
         const struct scope *scope = scope_of(comm); \
         if (scope == NULL || !is_rank(scope, dest)) { \
             raddle_flush(); \
-            return PMPI_##name(buf, count, datatype, dest, tag, comm); \
+            int error = PMPI_##name(buf, count, datatype, dest, tag, comm); \
+            if (raddle_turns > 0 && error == MPI_SUCCESS) \
+                raddle_sent_plain(comm, dest); \
+            return error; \
         } \
         struct piece piece = raddle_piece(buf, count, datatype); \
         return send_blocking(&piece, dest, tag, scope, mode); \
@@ -103,8 +106,12 @@ static int send_nonblocking(const struct piece *piece, int dest, int tag, const 
     int matching_##name(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request) \
     { \
         const struct scope *scope = scope_of(comm); \
-        if (scope == NULL || !is_rank(scope, dest) || request == NULL) \
-            return PMPI_##name(buf, count, datatype, dest, tag, comm, request); \
+        if (scope == NULL || !is_rank(scope, dest) || request == NULL) { \
+            int error = PMPI_##name(buf, count, datatype, dest, tag, comm, request); \
+            if (raddle_turns > 0 && error == MPI_SUCCESS) \
+                raddle_sent_plain(comm, dest); \
+            return error; \
+        } \
         struct piece piece = raddle_piece(buf, count, datatype); \
         return send_nonblocking(&piece, dest, tag, scope, mode, request); \
     }

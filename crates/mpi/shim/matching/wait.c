@@ -10,18 +10,20 @@ int raddle_error(const struct scope *scope, int error)
     return error;
 }
 
-static void begin_wait(void)
+static void begin_wait(int count, const MPI_Request requests[])
 {
     raddle_failure.error = MPI_SUCCESS;
     raddle_flush();
+    raddle_before_wait(count, requests);
 }
 
 /* A test is a look at what is under way too: the library looks at it after it has looked at the requests. */
-static void begin_test(void)
+static void begin_test(int count, const MPI_Request requests[])
 {
     raddle_failure.error = MPI_SUCCESS;
     if (raddle_on)
         raddle_poll();
+    raddle_before_wait(count, requests);
 }
 
 /* Calls the error handler of a receive that failed: as the library sees it, it belongs to no communicator. */
@@ -82,8 +84,9 @@ static void report_some(int count, const MPI_Request requests[], const int which
 
 int matching_Wait(MPI_Request *request, MPI_Status *status)
 {
-    begin_wait();
+    begin_wait(request == NULL ? 0 : 1, request);
     int error = PMPI_Wait(request, status);
+    raddle_after_wait(request);
     if (error == MPI_SUCCESS)
         report(*request, status);
     return end_one(error, status);
@@ -91,8 +94,9 @@ int matching_Wait(MPI_Request *request, MPI_Status *status)
 
 int matching_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-    begin_test();
+    begin_test(request == NULL ? 0 : 1, request);
     int error = PMPI_Test(request, flag, status);
+    raddle_after_wait(request);
     if (error == MPI_SUCCESS && *flag)
         report(*request, status);
     return end_one(error, status);
@@ -100,8 +104,9 @@ int matching_Test(MPI_Request *request, int *flag, MPI_Status *status)
 
 int matching_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
 {
-    begin_wait();
+    begin_wait(count, requests);
     int error = PMPI_Waitany(count, requests, index, status);
+    raddle_after_wait(requests);
     if (error == MPI_SUCCESS && *index != MPI_UNDEFINED)
         report(requests[*index], status);
     return end_one(error, status);
@@ -109,8 +114,9 @@ int matching_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *
 
 int matching_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
 {
-    begin_test();
+    begin_test(count, requests);
     int error = PMPI_Testany(count, requests, index, flag, status);
+    raddle_after_wait(requests);
     if (error == MPI_SUCCESS && *flag && *index != MPI_UNDEFINED)
         report(requests[*index], status);
     return end_one(error, status);
@@ -118,8 +124,9 @@ int matching_Testany(int count, MPI_Request requests[], int *index, int *flag, M
 
 int matching_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 {
-    begin_wait();
+    begin_wait(count, requests);
     int error = PMPI_Waitall(count, requests, statuses);
+    raddle_after_wait(requests);
     if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
         report_all(count, requests, statuses);
     return end_several(error, count, statuses);
@@ -127,8 +134,9 @@ int matching_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 
 int matching_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
-    begin_test();
+    begin_test(count, requests);
     int error = PMPI_Testall(count, requests, flag, statuses);
+    raddle_after_wait(requests);
     if (error == MPI_ERR_IN_STATUS || (error == MPI_SUCCESS && *flag))
         report_all(count, requests, statuses);
     return end_several(error, count, statuses);
@@ -136,8 +144,9 @@ int matching_Testall(int count, MPI_Request requests[], int *flag, MPI_Status st
 
 int matching_Waitsome(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
 {
-    begin_wait();
+    begin_wait(count, requests);
     int error = PMPI_Waitsome(count, requests, outcount, indices, statuses);
+    raddle_after_wait(requests);
     if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
         report_some(*outcount, requests, indices, statuses);
     return end_several(error, *outcount, statuses);
@@ -145,8 +154,9 @@ int matching_Waitsome(int count, MPI_Request requests[], int *outcount, int indi
 
 int matching_Testsome(int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
 {
-    begin_test();
+    begin_test(count, requests);
     int error = PMPI_Testsome(count, requests, outcount, indices, statuses);
+    raddle_after_wait(requests);
     if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
         report_some(*outcount, requests, indices, statuses);
     return end_several(error, *outcount, statuses);
@@ -154,7 +164,7 @@ int matching_Testsome(int count, MPI_Request requests[], int *outcount, int indi
 
 int matching_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
-    begin_test();
+    begin_test(0, NULL);
     int error = PMPI_Request_get_status(request, flag, status);
     if (error == MPI_SUCCESS && *flag && raddle_persistent_count > 0)
         raddle_persistent_status(request, status, 0);

@@ -11,11 +11,13 @@ use std::{
     },
 };
 
-use raddle_matching::{Claim, Envelope, Mode, Outgoing, Posted, Sent, Statistics, Ticket, Wanted};
+use raddle_matching::{
+    Claim, Counts, Envelope, Mode, Outgoing, Posted, Sent, Ticket, Vote, Wanted, Way,
+};
 
 use super::Messages;
 use crate::{
-    abi, log, places,
+    abi, clock, log, places,
     settings::{self, Schedule},
 };
 
@@ -91,6 +93,23 @@ pub(crate) struct RaddleMessages {
     flush: unsafe extern "C" fn(),
     parcel: unsafe extern "C" fn(c_int, *const c_void, usize) -> c_int,
     sent: unsafe extern "C" fn(u32),
+    begin_trial: unsafe extern "C" fn(u32),
+    collective: unsafe extern "C" fn(u32) -> c_int,
+    vote: unsafe extern "C" fn(u32, *const RaddleCounts, *mut [i64; VOTE]),
+    decide: unsafe extern "C" fn(u32, *const [i64; VOTE]) -> c_int,
+}
+
+/// Words of a vote.
+const VOTE: usize = 5;
+const PLAIN_NOW: c_int = 1;
+const SETTLED: c_int = 2;
+
+/// Messages that took the plain way.
+#[repr(C)]
+pub(crate) struct RaddleCounts {
+    sent: u64,
+    received: u64,
+    waiting: u64,
 }
 
 /// What a shim does for the matcher.
@@ -118,6 +137,10 @@ pub(crate) static MESSAGES: RaddleMessages = RaddleMessages {
     flush,
     parcel,
     sent,
+    begin_trial,
+    collective,
+    vote,
+    decide,
 };
 
 static CURRENT: Mutex<Option<Messages>> = Mutex::new(None);
@@ -127,12 +150,10 @@ static KEYS: AtomicU32 = AtomicU32::new(0);
 static WHY: AtomicI32 = AtomicI32::new(-1);
 
 /// What was done, or the number of the reason why nothing was.
-pub(super) fn outcome() -> Result<Statistics, Option<usize>> {
+pub(super) fn outcome<T>(read: impl FnOnce(&Messages) -> T) -> Result<T, Option<usize>> {
     let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*current {
-        Some(messages) => Ok(*messages.matcher.statistics()),
-        None => Err(usize::try_from(WHY.load(Ordering::Relaxed)).ok()),
-    }
+    let why = || usize::try_from(WHY.load(Ordering::Relaxed)).ok();
+    current.as_ref().map(read).ok_or_else(why)
 }
 
 /// Runs what a shim asks for. `None`: the arguments were refused, which the shim has checked before.
@@ -196,7 +217,7 @@ unsafe extern "C" fn send(
     from: *const c_void,
     key: *mut u32,
 ) -> c_int {
-    with(|Messages { matcher, wire }| {
+    with(|Messages { matcher, wire, .. }| {
         // SAFETY: the shim passes a record of its own.
         let message = unsafe { &*message };
         let outgoing = Outgoing {
@@ -234,7 +255,7 @@ unsafe extern "C" fn receive(
     receive: u64,
     ticket: *mut u64,
 ) -> c_int {
-    with(|Messages { matcher, wire }| {
+    with(|Messages { matcher, wire, .. }| {
         // SAFETY: the shim passes a record of its own.
         let wanted = unsafe { &*wanted }.wanted();
         match matcher.receive(&wanted, capacity, receive, wire).ok()? {
@@ -270,7 +291,7 @@ unsafe extern "C" fn probe(
 }
 
 unsafe extern "C" fn receive_claimed(claim: u64, capacity: u64, receive: u64) {
-    with(|Messages { matcher, wire }| {
+    with(|Messages { matcher, wire, .. }| {
         let claim = Claim::from_bits(claim);
         matcher.receive_claimed(claim, capacity, receive, wire).ok()
     });
@@ -284,14 +305,14 @@ unsafe extern "C" fn cancel(ticket: u64) -> c_int {
 }
 
 unsafe extern "C" fn flush() {
-    with(|Messages { matcher, wire }| {
+    with(|Messages { matcher, wire, .. }| {
         matcher.flush(wire);
         Some(())
     });
 }
 
 unsafe extern "C" fn parcel(from: c_int, bytes: *const c_void, length: usize) -> c_int {
-    with(|Messages { matcher, wire }| {
+    with(|Messages { matcher, wire, .. }| {
         // SAFETY: the shim passes what it received, and its length.
         let bytes = unsafe { slice::from_raw_parts(bytes.cast(), length) };
         match matcher.handle_parcel(u32::try_from(from).ok()?, bytes, wire) {
@@ -309,4 +330,42 @@ unsafe extern "C" fn sent(slot: u32) {
         messages.sent(slot);
         Some(())
     });
+}
+
+unsafe extern "C" fn begin_trial(context: u32) {
+    with(|messages| {
+        messages.begin_trial(context, clock::now());
+        Some(())
+    });
+}
+
+unsafe extern "C" fn collective(context: u32) -> c_int {
+    with(|messages| {
+        let on_trial = messages.trials.get_mut(context as usize)?.as_mut()?;
+        Some(c_int::from(on_trial.trial.collective()))
+    })
+}
+
+unsafe extern "C" fn vote(context: u32, plain: *const RaddleCounts, words: *mut [i64; VOTE]) {
+    with(|messages| {
+        // SAFETY: the shim passes a record of its own, and room for the words.
+        let (plain, words) = unsafe { (&*plain, &mut *words) };
+        let plain = Counts {
+            sent: plain.sent,
+            received: plain.received,
+            waiting: plain.waiting,
+        };
+        *words = messages.vote(context, &plain, clock::now())?.words();
+        Some(())
+    });
+}
+
+unsafe extern "C" fn decide(context: u32, words: *const [i64; VOTE]) -> c_int {
+    with(|messages| {
+        let trial = &mut messages.trials.get_mut(context as usize)?.as_mut()?.trial;
+        // SAFETY: the shim passes the words.
+        let way = trial.decide(&Vote::from_words(unsafe { *words }));
+        let plain = if way == Way::Plain { PLAIN_NOW } else { 0 };
+        Some(plain | if trial.is_settled() { SETTLED } else { 0 })
+    })
 }

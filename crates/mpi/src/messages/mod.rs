@@ -4,10 +4,11 @@
 pub(crate) mod abi;
 
 use raddle_matching::{
-    Actions, Envelope, Fetch, Matcher, Parcel, SetUpError, Settings as Agreed, Statistics,
+    Actions, Counts, Envelope, Fetch, Matcher, Parcel, SetUpError, Settings as Agreed, Trial,
+    Vote, Way,
 };
 use raddle_schedule::{Distance, Join, Placement, Scope};
-use raddle_units::Bytes;
+use raddle_units::{Bytes, Span, Time};
 use serde_json::{Value, json};
 
 use self::abi::{RaddleChannel, RaddleEnvelope};
@@ -41,6 +42,15 @@ fn agreed(keys: u32) -> Agreed {
 struct Messages {
     matcher: Matcher,
     wire: Wire,
+    /// By context; `None`: it stays ours whatever that costs.
+    trials: Vec<Option<OnTrial>>,
+}
+
+/// A communicator for which it is measured whether its messages should be ours.
+struct OnTrial {
+    trial: Trial,
+    /// The last point.
+    since: Time,
 }
 
 impl Messages {
@@ -72,6 +82,65 @@ impl Messages {
                 parcels: Vec::new(),
                 free: Vec::new(),
             },
+            trials: Vec::new(),
+        })
+    }
+
+    fn begin_trial(&mut self, context: u32, now: Time) {
+        let index = context as usize;
+        if self.trials.len() <= index {
+            self.trials.resize_with(index + 1, || None);
+        }
+        self.trials[index] = Some(OnTrial {
+            trial: Trial::default(),
+            since: now,
+        });
+    }
+
+    /// This rank's vote at a point; `plain` counts what took the plain way.
+    fn vote(&mut self, context: u32, plain: &Counts, now: Time) -> Option<Vote> {
+        let ours = self.matcher.context_counts(context);
+        let both = Counts {
+            sent: ours.sent + plain.sent,
+            received: ours.received + plain.received,
+            waiting: ours.waiting + plain.waiting,
+        };
+        let on_trial = self.trials.get_mut(context as usize)?.as_mut()?;
+        let elapsed = Span(now.0.saturating_sub(on_trial.since.0));
+        on_trial.since = now;
+        let statistics = self.matcher.statistics();
+        Some(on_trial.trial.vote(&both, statistics, elapsed))
+    }
+
+    /// What the trials of communicators came to: ours for good, plain for good, not decided.
+    fn verdicts(&self) -> [usize; 3] {
+        let mut found = [0; 3];
+        for on_trial in self.trials.iter().flatten() {
+            let way = match (on_trial.trial.is_settled(), on_trial.trial.way()) {
+                (true, Way::Ours) => 0,
+                (true, Way::Plain) => 1,
+                (false, _) => 2,
+            };
+            found[way] += 1;
+        }
+        found
+    }
+
+    fn counters(&self) -> Value {
+        let done = self.matcher.statistics();
+        let [ours, plain, undecided] = self.verdicts();
+        json!({
+            "state": "on",
+            "copied": done.copied,
+            "by_reference": done.by_reference,
+            "without_room": done.without_room,
+            "parcels": done.parcels,
+            "parts": done.parts,
+            "grants": done.grants,
+            "unexpected": done.unexpected,
+            "set_aside": done.set_aside,
+            "most_kept_bytes": done.most_kept_bytes,
+            "trials": {"ours": ours, "plain": plain, "undecided": undecided},
         })
     }
 
@@ -139,33 +208,16 @@ impl Actions for Wire {
     }
 }
 
-/// What a rank tells the report, one line of it: `None` where no message was scheduled.
+/// What a rank tells the report.
 pub(crate) fn summary() -> Value {
     let wanted = settings::get().schedule != Schedule::Off;
-    match abi::outcome() {
-        Ok(done) => counters(&done),
-        Err(why) => json!({
-            "state": why.and_then(|why| PLAIN.get(why)).filter(|_| wanted).unwrap_or(&"off"),
-        }),
-    }
-}
-
-fn counters(done: &Statistics) -> Value {
-    json!({
-        "state": "on",
-        "copied": done.copied,
-        "by_reference": done.by_reference,
-        "without_room": done.without_room,
-        "parcels": done.parcels,
-        "parts": done.parts,
-        "grants": done.grants,
-        "unexpected": done.unexpected,
-        "set_aside": done.set_aside,
-        "most_kept_bytes": done.most_kept_bytes,
+    abi::outcome(Messages::counters).unwrap_or_else(|why| {
+        let state = why.and_then(|why| PLAIN.get(why)).filter(|_| wanted);
+        json!({"state": state.unwrap_or(&"off")})
     })
 }
 
-/// The job's: counters added up over all ranks, but the most that one kept.
+/// The job's: counters added up over all ranks, but the most that one kept; trials as rank 0 knows them.
 pub(crate) fn total(ranks: &[Value]) -> Value {
     let mut total = ranks.first().cloned().unwrap_or_default();
     let Some(fields) = total.as_object_mut() else {
