@@ -3,238 +3,245 @@
 
 All runs of a comparison take turns, forwards and backwards, so that the machine's moods hit all of
 them. A comparison holds when the median of at least 20 ratios is inside the limit and its bootstrap
-95 % interval is narrower than 10 %; while it is wider, runs are added. Plain TCP over one rail is
-shown beside, without a limit. Needs root and what `make build` builds. Leaves out/bench-rails.json;
-exit status 1 if a ratio does not hold.
+95 % interval is narrower than 10 %; while it is wider, runs are added. Beside our messages, without
+a limit: plain TCP over one rail, raw UDP, the kernel's MPTCP with a subflow per rail, and Open MPI
+that stripes. Needs root, Open MPI and what `make build` builds. Leaves out/bench-rails.json; exit
+status 1 if a limit was not seen to hold.
+
+    scripts/bench_rails.py                             all of it, some hours
+    scripts/bench_rails.py --part latency,uneven       two parts
+    scripts/bench_rails.py --part cut --bytes 1GB      one, shorter
 """
 
 import argparse
-import json
 import os
 import platform
-import socket
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from statistics import median
+from typing import Any
 
+import rails_faults
+import rails_sharing
 from legs import MOST_TIMES, OUT, Judge, Times, alternate, say
 from pairs import FEWEST_PAIRS, Comparison, compare
+from rails_faults import Check
+from rails_lab import GOODPUT, LATENCY, SUBFLOWS, RailsLab, build_mpi, names, rails_lab
 
-from raddle.errors import LabError
 from raddle.files import write_json
-from raddle.lab import Lab, LabSpec
 
-NAME = "bench-rails"
-SELF = str(Path(__file__).resolve())
-EVEN = (400_000_000,) * 4
+RATES = {"400M": 400_000_000, "1G": 1_000_000_000}
+RAILS = 4
 UNEVEN = (400_000_000, 100_000_000)
-SIZES = ("1MiB", "4MiB")
-GOODPUT, LATENCY = 0, 1
-"""Keys of what a run found: bit/s, and us."""
+SIZES = {"1MiB": 1 << 20, "4MiB": 4 << 20}
+BESIDE = "1MiB"
+"""Size of the comparison that all others take part in."""
 
 LEAST = {2: 1.9, 4: 3.6}
 """Goodput of so many equal rails over that of one."""
 
 LEAST_OF_SUM = 0.9
 LEAST_LATENCY = 1 / 1.05
-SMALL_MESSAGES = 5000
-TCP_PORT = 7651
-PATIENCE_S = 60
+
+Legs = Mapping[str, Callable[[], Times]]
+
+
+@dataclass
+class Found:
+    """All that was measured."""
+
+    comparisons: list[Comparison] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    medians: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By comparison and leg: bit/s, or us."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all limits were seen to hold."""
+        kept = all(check.holds for check in self.checks)
+        return kept and not any(comparison.fails for comparison in self.comparisons)
+
+    def by_turns(self, what: str, pairs: int, legs: Legs, judge: Judge) -> None:
+        """Let all runs of a comparison take turns."""
+
+        def note(rounds: list[dict[str, Times]]) -> list[Comparison]:
+            key = LATENCY if LATENCY in next(iter(rounds[0].values())) else GOODPUT
+            self.medians[what] = {leg: median(r[leg][key] for r in rounds) for leg in legs}
+            return judge(rounds)
+
+        self.comparisons += alternate(what, pairs, lambda: nullcontext(legs), pairs, note)
 
 
 @dataclass(frozen=True)
-class Bench:
-    """A lab whose h2 serves, and how long a run is."""
+class Options:
+    """How much is measured."""
 
-    lab: Lab
+    pairs: int
     seconds: float
+    total: str
 
-    def goodput(self, interfaces: str, size: str) -> Times:
-        """Goodput of messages over some rails."""
-        words = ["--time", f"{round(1000 * self.seconds)}ms", "--warm-up", "300ms", "--count", "1"]
-        return {GOODPUT: self._perf(interfaces, size, words)["goodput_bps"]}
 
-    def one_way(self, interfaces: str, size: str) -> Times:
-        """Latency of messages over some rails."""
-        words = ["--time", "1ms", "--warm-up", "0s", "--count", f"{SMALL_MESSAGES}"]
-        return {LATENCY: self._perf(interfaces, size, words)["latency_us"]}
+def even(found: Found, options: Options, name: str) -> None:
+    """Two and four equal rails against one, and what others get from the same links."""
+    with rails_lab((RATES[name],) * RAILS, options.seconds) as bench:
+        for size in SIZES:
+            legs: dict[str, Callable[[], Times]] = {
+                f"{rails}": partial(bench.goodput, names(rails), size) for rails in (1, *LEAST)
+            }
+            if size == BESIDE:
+                legs |= others(bench, SIZES[size])
+            what = f"{name}, {size}"
+            found.by_turns(what, options.pairs, legs, partial(judge_even, what, legs))
 
-    def tcp(self, size: str) -> Times:
-        """Goodput of a plain TCP connection over rail 0."""
-        words = [sys.executable, SELF, "--tcp-to", "h2", "--size", size]
-        return {GOODPUT: float(self._ask([*words, "--seconds", str(self.seconds)]))}
 
-    def _perf(self, interfaces: str, size: str, words: list[str]) -> dict[str, float]:
-        run = ["raddle-perf", "run", "--peer", "h2", "--rails", interfaces, "--size", size]
-        found: dict[str, float] = json.loads(self._ask([*run, *words, "--json"]).splitlines()[-1])
+def others(bench: RailsLab, size: int) -> dict[str, Callable[[], Times]]:
+    """What does not send our messages."""
+    numbers = (1, *LEAST)
+    return {
+        "TCP 1": bench.tcp,
+        **{f"UDP {rails}": partial(bench.udp, rails) for rails in numbers},
+        **{f"MPTCP {rails}": partial(bench.mptcp, rails) for rails in LEAST},
+        **{f"Open MPI {rails}": partial(bench.mpi, rails, size) for rails in numbers},
+    }
+
+
+def judge_even(what: str, legs: Legs, rounds: list[dict[str, Times]]) -> list[Comparison]:
+    """Our rails against one of them, with limits; all else without."""
+
+    def ratio(name: str, least: float | None, over: str, under: str) -> Comparison:
+        ratios = [r[over][GOODPUT] / r[under][GOODPUT] for r in rounds]
+        return compare(f"{what}: {name}", least, ratios)
+
+    found = [ratio(f"{n} rails / one", least, f"{n}", "1") for n, least in LEAST.items()]
+    if "TCP 1" not in legs:
         return found
-
-    def _ask(self, words: list[str]) -> str:
-        done = subprocess.run(
-            self.lab.command("h1", words), env=self.lab.environment(),
-            capture_output=True, text=True, check=False, timeout=PATIENCE_S,
-        )  # fmt: skip
-        if done.returncode != 0:
-            msg = f"{' '.join(words)}\n{done.stderr[-1500:]}"
-            raise LabError(msg)
-        return done.stdout
-
-    def even(self, size: str, pairs: int) -> list[Comparison]:
-        """Two and four equal rails against one."""
-        legs = {
-            "one": partial(self.goodput, "e0", size),
-            **{f"{n}": partial(self.goodput, names(n), size) for n in LEAST},
-            "TCP": partial(self.tcp, size),
-        }
-
-        def judge(rounds: list[dict[str, Times]]) -> list[Comparison]:
-            found = [
-                compare(
-                    f"{size}, {rails} rails against one",
-                    least,
-                    [r[f"{rails}"][GOODPUT] / r["one"][GOODPUT] for r in rounds],
-                )
-                for rails, least in LEAST.items()
-            ]
-            plain = [r["one"][GOODPUT] / r["TCP"][GOODPUT] for r in rounds]
-            return [*found, compare(f"{size}, one rail against TCP", None, plain)]
-
-        return by_turns(f"equal rails, {size}", pairs, legs, judge)
-
-    def uneven(self, size: str, pairs: int) -> list[Comparison]:
-        """Rails of 4:1 against the sum of what each carries alone."""
-        legs = {rails: partial(self.goodput, rails, size) for rails in ("e0", "e1", "e0,e1")}
-
-        def judge(rounds: list[dict[str, Times]]) -> list[Comparison]:
-            ratios = [r["e0,e1"][GOODPUT] / (r["e0"][GOODPUT] + r["e1"][GOODPUT]) for r in rounds]
-            return [compare(f"{size}, rails of 4:1 against their sum", LEAST_OF_SUM, ratios)]
-
-        return by_turns(f"rails of 4:1, {size}", pairs, legs, judge)
-
-    def latency(self, pairs: int) -> list[Comparison]:
-        """Small messages on four rails against those on one."""
-        legs = {f"{n}": partial(self.one_way, names(n), "8B") for n in (1, 4)}
-
-        def judge(rounds: list[dict[str, Times]]) -> list[Comparison]:
-            ratios = [r["1"][LATENCY] / r["4"][LATENCY] for r in rounds]
-            return [compare("8 B, latency of one rail / four", LEAST_LATENCY, ratios)]
-
-        return by_turns("latency, 8 B", pairs, legs, judge)
+    for rails in LEAST:
+        subflows = min(r[f"MPTCP {rails}"][SUBFLOWS] for r in rounds)
+        mptcp = f"MPTCP {rails} ({subflows:.0f} subflows) / TCP"
+        found += [
+            ratio(f"{rails} rails / raw UDP", None, f"{rails}", f"UDP {rails}"),
+            ratio(f"raw UDP {rails} / one", None, f"UDP {rails}", "UDP 1"),
+            ratio(mptcp, None, f"MPTCP {rails}", "TCP 1"),
+            ratio(f"Open MPI {rails} / one", None, f"Open MPI {rails}", "Open MPI 1"),
+        ]
+    return [*found, ratio("one rail / TCP", None, "1", "TCP 1")]
 
 
-def names(rails: int) -> str:
-    """Interfaces of the first rails."""
-    return ",".join(f"e{rail}" for rail in range(rails))
+def uneven(found: Found, options: Options) -> None:
+    """Rails of 4:1 against the sum of what each carries alone."""
+
+    def judge(what: str, rounds: list[dict[str, Times]]) -> list[Comparison]:
+        ratios = [r["e0,e1"][GOODPUT] / (r["e0"][GOODPUT] + r["e1"][GOODPUT]) for r in rounds]
+        return [compare(f"{what}, against their sum", LEAST_OF_SUM, ratios)]
+
+    with rails_lab(UNEVEN, options.seconds) as bench:
+        for size in SIZES:
+            legs = {rails: partial(bench.goodput, rails, size) for rails in ("e0", "e1", "e0,e1")}
+            what = f"rails of 4:1, {size}"
+            found.by_turns(what, options.pairs, legs, partial(judge, what))
 
 
-def by_turns(
-    what: str, pairs: int, legs: Mapping[str, Callable[[], Times]], judge: Judge
-) -> list[Comparison]:
-    """Let all runs of a comparison take turns."""
-    return alternate(what, pairs, lambda: nullcontext(legs), pairs, judge)
+def latency(found: Found, options: Options) -> None:
+    """Small messages on two and four rails against those on one."""
+    numbers = (1, *LEAST)
+
+    def judge(rounds: list[dict[str, Times]]) -> list[Comparison]:
+        return [
+            compare(
+                f"8 B: latency of one rail / {rails}",
+                LEAST_LATENCY,
+                [r["1"][LATENCY] / r[f"{rails}"][LATENCY] for r in rounds],
+            )
+            for rails in LEAST
+        ]
+
+    with rails_lab((RATES["400M"],) * RAILS, options.seconds) as bench:
+        legs = {f"{rails}": partial(bench.one_way, names(rails), "8B") for rails in numbers}
+        found.by_turns("latency, 8 B", options.pairs, legs, judge)
 
 
-@contextmanager
-def bench(rates: tuple[int, ...], seconds: float) -> Iterator[Bench]:
-    """A lab of two hosts, in which h2 serves messages and TCP."""
-    name = f"{NAME}-{len(rates)}"
-    with ExitStack() as stack:
-        stack.callback(Lab.down, name)
-        lab = Lab.up(LabSpec(name=name, hosts=2, rails=len(rates), rates=rates), replace=True)
-        for words in (["raddle-perf", "serve"], [sys.executable, SELF, "--tcp-serve"]):
-            server = subprocess.Popen(
-                lab.command("h2", words), env=lab.environment(),
-                stderr=subprocess.PIPE, text=True,
-            )  # fmt: skip
-            stack.callback(server.communicate)
-            stack.callback(server.terminate)
-            if server.stderr is None or "listening" not in server.stderr.readline():
-                msg = f"{' '.join(words)} does not start"
-                raise LabError(msg)
-        yield Bench(lab, seconds)
+def share(found: Found, options: Options) -> None:
+    """One to eight processes on two and four rails."""
+    with rails_lab((RATES["400M"],) * RAILS, options.seconds) as bench:
+        for rails in LEAST:
+            legs = rails_sharing.legs(bench, rails)
+            judge = partial(rails_sharing.judge, rails)
+            found.by_turns(f"{rails} rails shared", options.pairs, legs, judge)
 
 
-def tcp_serve() -> None:
-    """Receive what comes, one connection after the other, and answer each with its bytes."""
-    with socket.create_server(("", TCP_PORT)) as listener:
-        print("listening", file=sys.stderr, flush=True)
-        room = bytearray(1 << 20)
-        while True:
-            with listener.accept()[0] as stream:
-                total = 0
-                while count := stream.recv_into(room):
-                    total += count
-                stream.sendall(f"{total}\n".encode())
+def cut(found: Found, options: Options) -> None:
+    """Rails that are cut and restored, one at a time and all of them."""
+    with rails_lab((RATES["400M"],) * RAILS, options.seconds) as bench:
+        comparisons, checks = rails_faults.cut_and_restore(bench, RAILS, options.total)
+        found.comparisons += comparisons
+        found.checks += checks
+        found.checks.append(rails_faults.all_down(bench, RAILS))
+        found.checks.append(rails_faults.still_works(bench, RAILS))
 
 
-def tcp_send(host: str, size: int, seconds: float) -> float:
-    """Send messages for a while; bit/s until the other side has counted them."""
-    message = bytes(size)
-    with socket.create_connection((host, TCP_PORT)) as stream:
-        begun = time.monotonic()
-        while time.monotonic() - begun < seconds:
-            stream.sendall(message)
-        stream.shutdown(socket.SHUT_WR)
-        total = int(stream.makefile().readline())
-        return 8 * total / (time.monotonic() - begun)
+PARTS: dict[str, Callable[[Found, Options], None]] = {
+    "even-400M": partial(even, name="400M"),
+    "even-1G": partial(even, name="1G"),
+    "uneven": uneven,
+    "latency": latency,
+    "cut": cut,
+    "share": share,
+}
 
 
 def main() -> int:
     """Measure, print, judge."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--part", default=",".join(PARTS), help=f"parts, of {', '.join(PARTS)} (all of them)"
+    )
     parser.add_argument(
         "--pairs", type=int, default=FEWEST_PAIRS,
         help=f"rounds of each comparison (%(default)s); up to {MOST_TIMES} times as many while an "
         "interval is too wide, fewer than the default are never a pass",
     )  # fmt: skip
     parser.add_argument("--seconds", type=float, default=1.5, help="time of a run (%(default)s)")
+    parser.add_argument("--bytes", default="10GB", help="sent while rails are cut (%(default)s)")
     parser.add_argument("--out", type=Path, default=OUT / "bench-rails.json")
-    # What this script runs of itself on hosts of the lab.
-    parser.add_argument("--tcp-serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--tcp-to", help=argparse.SUPPRESS)
-    parser.add_argument("--size", default="1MiB", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.tcp_serve:
-        tcp_serve()
-    if options.tcp_to:
-        size = int(options.size.removesuffix("MiB")) << 20
-        print(tcp_send(options.tcp_to, size, options.seconds))
-        return 0
-    return measure(options.pairs, options.seconds, options.out)
+    parts = options.part.split(",")
+    if unknown := [part for part in parts if part not in PARTS]:
+        parser.error(f"--part {', '.join(unknown)}: choose of {', '.join(PARTS)}")
+    return measure(parts, Options(options.pairs, options.seconds, options.bytes), options.out)
 
 
-def measure(pairs: int, seconds: float, out: Path) -> int:
-    """Run all comparisons; exit status 1 if one fails."""
+def measure(parts: Sequence[str], options: Options, out: Path) -> int:
+    """Run parts; exit status 1 if a limit was not seen to hold."""
     begun = time.monotonic()
-    found: list[Comparison] = []
-    with bench(EVEN, seconds) as even:
-        for size in SIZES:
-            found += even.even(size, pairs)
-        found += even.latency(pairs)
-    with bench(UNEVEN, seconds) as uneven:
-        for size in SIZES:
-            found += uneven.uneven(size, pairs)
+    build_mpi()
+    found = Found()
+    for part in parts:
+        PARTS[part](found, options)
     print(f"{'ratio':<44}{'least':>7}  {'median [95 % interval]':<24}")
-    for comparison in found:
+    for comparison in found.comparisons:
         print(comparison.line())
-    holds = not any(comparison.fails for comparison in found)
-    OUT.mkdir(exist_ok=True)
-    document = {
+    for check in found.checks:
+        print(check.line())
+    document: dict[str, Any] = {
         "schema": 1,
-        "holds": holds,
+        "holds": found.holds,
         "machine": {"kernel": platform.release(), "cores": os.cpu_count()},
         "command": " ".join(sys.argv),
         "seconds": round(time.monotonic() - begun),
-        "comparisons": [comparison.as_json() for comparison in found],
+        "comparisons": [comparison.as_json() for comparison in found.comparisons],
+        "checks": [asdict(check) for check in found.checks],
+        "medians": found.medians,
     }
     write_json(out, document)
     say(f"wrote {out}")
-    return 0 if holds else 1
+    return 0 if found.holds else 1
 
 
 if __name__ == "__main__":

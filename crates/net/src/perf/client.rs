@@ -15,9 +15,9 @@ use raddle_wire::rails::MAX_RAILS;
 use crate::{
     Failure, PORT,
     control::{self, Answer, PolicyName, Request, SplitName, Summary, VERSION},
+    goodput::{Load, Stream, Told},
     interfaces::{self, Interface},
-    job_key,
-    measure::{self, Load},
+    job_key, measure,
     report::Report,
     server::hold,
 };
@@ -40,6 +40,10 @@ pub(crate) struct Run {
     pub count: usize,
     pub secret: Option<SiteSecret>,
     pub spin: Span,
+    /// Time without an answer on any rail after which it is an error.
+    pub give_up: Span,
+    /// Takes what is told meanwhile.
+    pub tell: fn(&Told),
 }
 
 impl Run {
@@ -52,8 +56,8 @@ impl Run {
         let stream = self.connect()?;
         let mut lines = BufReader::new(&stream);
         let (mut node, used) = self.open(&stream, &mut lines, &interfaces)?;
-        let goodput = measure::goodput(&mut node, self.load, self.spin);
-        let goodput = goodput.map_err(Failure::system)?;
+        let messages = Stream::new(&mut node, self.load, self.tell);
+        let goodput = messages.run(self.spin).map_err(Failure::system)?;
         let latency = measure::latency(&mut node, self.load.bytes, self.count, self.spin);
         let latency = latency.map_err(Failure::system)?;
         stream.shutdown(Shutdown::Write).map_err(Failure::system)?;
@@ -142,6 +146,7 @@ impl Run {
             split: self.split,
             scheme: self.scheme.clone(),
             size: Bytes(self.load.bytes),
+            check: self.load.check,
         };
         request.check().map_err(Failure::input)?;
         control::write(&mut stream, &request).map_err(|error| self.blame(&error))?;
@@ -149,7 +154,8 @@ impl Run {
         answer.check(&request).map_err(|error| self.blame(&error))?;
         let used = self.used(interfaces, &answer)?;
         let key = job_key(self.secret.as_ref(), request.job);
-        let (config, addresses): (Config, _) = request.connection(&answer, 0, key, random()?);
+        let (mut config, addresses): (Config, _) = request.connection(&answer, 0, key, random()?);
+        config.give_up = self.give_up;
         drop(held);
         let node = Node::open(config, &addresses).map_err(Failure::input)?;
         Ok((node, used))

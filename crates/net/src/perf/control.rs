@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
 /// The version of these lines. Both sides must have the same.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// The longest message that is measured.
 pub(crate) const LONGEST: Bytes = Bytes(256 << 20);
 /// Bytes of a line at most.
@@ -82,6 +82,8 @@ pub(crate) struct Request {
     pub scheme: String,
     /// Bytes of a message, 1 to [`LONGEST`].
     pub size: Bytes,
+    /// Whether the server looks at every byte of messages that stay.
+    pub check: bool,
 }
 
 /// The server's ends, one for each rail of the request; `None` where it has no interface in the same network.
@@ -296,6 +298,7 @@ mod tests {
             split: SplitName::Weighted,
             scheme: "swift".to_owned(),
             size: Bytes(1 << 20),
+            check: true,
         }
     }
 
@@ -319,7 +322,7 @@ mod tests {
             said(&(serde_json::to_string(&wrong).unwrap() + "\n"))
         };
         assert_eq!(with(&|_| ()), "taken");
-        assert!(with(&|wrong| wrong.version = 2).contains("version 2"));
+        assert!(with(&|wrong| wrong.version = 1).contains("version 1"));
         assert!(with(&|wrong| wrong.rails.clear()).contains("0 rails"));
         assert!(with(&|wrong| wrong.rails = vec![end(1, 1500); 9]).contains("9 rails"));
         assert!(with(&|wrong| wrong.rates.truncate(1)).contains("1 rates for 2 rails"));
@@ -329,7 +332,7 @@ mod tests {
         assert!(said("").contains("ended early"));
         assert!(said("{}").contains("ended early"));
         assert!(said("GET / HTTP/1.1\n").contains("not understood"));
-        assert!(said("{\"version\": 1}\n").contains("not understood"));
+        assert!(said("{\"version\": 2}\n").contains("not understood"));
         assert!(said(&"x".repeat(1 << 20)).contains("more than"));
     }
 

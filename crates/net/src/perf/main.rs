@@ -6,7 +6,9 @@
 )]
 
 mod client;
+mod contents;
 mod control;
+mod goodput;
 mod interfaces;
 mod measure;
 mod report;
@@ -22,7 +24,7 @@ use raddle_wire::native::JobKey;
 
 use client::Run;
 use control::{LONGEST, PolicyName, SplitName};
-use measure::Load;
+use goodput::{Load, Told};
 use server::Server;
 
 /// The server's TCP port.
@@ -36,6 +38,7 @@ Examples:
   raddle-perf run --peer h2                                 on the other: over all networks that both are in
   raddle-perf run --peer h2 --rails e0,e1 --size 4MiB       over two
   raddle-perf run --peer h2 --rails e0 --size 8B --json     over one, with a last line of JSON
+  raddle-perf run --peer h2 --bytes 10GB --check            10 GB, every byte of them looked at
 
 Exit status: 0 measured, 1 an error of the system, the peer or the connection, 2 a wrong command line.
 How it works: docs/rails.md.";
@@ -99,6 +102,9 @@ struct RunArgs {
     /// How long to measure goodput
     #[arg(long, default_value = "5s")]
     time: Span,
+    /// Measure on until so many bytes have arrived
+    #[arg(long, default_value = "0B")]
+    bytes: Bytes,
     /// How long to send before
     #[arg(long, default_value = "500ms")]
     warm_up: Span,
@@ -108,6 +114,15 @@ struct RunArgs {
     /// Messages sent back and forth to measure latency
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     count: u32,
+    /// Let the server look at every byte of every message
+    #[arg(long)]
+    check: bool,
+    /// Fail after so long without an answer on any rail, at least three heartbeats
+    #[arg(long, default_value = "10s")]
+    give_up: Span,
+    /// Print a line of JSON so often while goodput is measured, and when a rail comes or goes
+    #[arg(long)]
+    interval: Option<Span>,
     #[command(flatten)]
     common: Common,
     /// Print a last line of JSON
@@ -199,7 +214,12 @@ impl RunArgs {
                 source_port: self.source_port,
                 warm_up: self.warm_up,
                 time: self.time,
+                least: self.bytes.0,
+                check: self.check,
+                interval: self.interval,
             },
+            give_up: self.give_up,
+            tell: print_told,
             count: self.count as usize,
         };
         let report = run.measure()?;
@@ -210,6 +230,11 @@ impl RunArgs {
         }
         Ok(())
     }
+}
+
+fn print_told(told: &Told) {
+    // It is made of numbers and fixed words.
+    println!("{}", serde_json::to_string(told).unwrap_or_default());
 }
 
 fn serve(port: u16, common: &Common) -> Result<(), Failure> {

@@ -1,17 +1,20 @@
 //! The two ends of a measurement.
 
 use std::{
+    collections::BTreeMap,
     io,
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use raddle_net::rails::{Buffer, Node, NodeEvent, UseError};
-use raddle_transport::rails::{Failure, PortError, RailStatus, SendFailure};
+use raddle_net::rails::{Node, NodeEvent, UseError};
+use raddle_transport::rails::{Failure, PortError, SendFailure};
 use raddle_units::Span;
 use thiserror::Error;
 
+use crate::contents::Contents;
+
 /// Port of the server that takes messages.
-const SINK: u16 = 1;
+pub(crate) const SINK: u16 = 1;
 /// Port that messages are sent back to, of both sides.
 const ECHO: u16 = 2;
 /// Receive buffers of a port of the server.
@@ -34,41 +37,8 @@ pub(crate) enum MeasureError {
     Failed(#[from] Failure),
     #[error("a message was not sent: {0}")]
     Send(#[from] SendFailure),
-}
-
-/// What is sent, and for how long.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
-    /// Bytes of a message.
-    pub bytes: u64,
-    /// Messages on their way at once.
-    pub window: usize,
-    /// The port that messages leave from; as many in turn as there are rails if it is not given.
-    pub source_port: Option<u16>,
-    /// How long to send before.
-    pub warm_up: Span,
-    /// How long to measure.
-    pub time: Span,
-}
-
-/// What a rail did while goodput was measured.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RailShare {
-    pub up: bool,
-    pub sent_bytes: u64,
-    pub rtt: Span,
-}
-
-/// What a measurement of goodput found.
-#[derive(Debug)]
-pub(crate) struct Goodput {
-    /// Time that was measured.
-    pub seconds: f64,
-    /// Messages that arrived in it.
-    pub measured: u64,
-    /// Messages sent, with those before and after; all arrived.
-    pub messages: u64,
-    pub rails: Vec<RailShare>,
+    #[error("message {number} of port {port} is wrong from byte {at} on: please report this")]
+    Wrong { port: u16, number: u64, at: usize },
 }
 
 /// One-way times in microseconds: half of what a message takes there and back.
@@ -81,10 +51,12 @@ pub(crate) struct Latency {
     pub least_us: f64,
 }
 
-/// Receives, and sends back what is for the port that does, until `ended`; gives the messages that came.
+/// Receives, and sends back what is for the port that does, until `ended`; gives the messages that came. `check`: looks at every
+/// byte of those that stay.
 pub(crate) fn serve(
     node: &mut Node,
     longest: u64,
+    check: bool,
     spin: Span,
     ended: &AtomicBool,
 ) -> Result<u64, MeasureError> {
@@ -96,7 +68,7 @@ pub(crate) fn serve(
             node.provide(port, buffer)?;
         }
     }
-    let mut messages = 0;
+    let (mut messages, mut by_port) = (0, BTreeMap::new());
     loop {
         // Looked at first: what the client knows to have arrived has made its event before the client ended.
         let last = ended.load(Ordering::Acquire);
@@ -104,15 +76,20 @@ pub(crate) fn serve(
             match event {
                 NodeEvent::Received {
                     buffer,
+                    source_port,
                     target_port,
                     length,
-                    ..
                 } => {
                     messages += 1;
-                    match target_port {
-                        ECHO => node.send(ECHO, ECHO, buffer, length)?,
-                        _ => node.provide(target_port, buffer)?,
+                    if target_port == ECHO {
+                        node.send(ECHO, ECHO, buffer, length)?;
+                        continue;
                     }
+                    if check {
+                        let bytes = node.bytes(buffer).map_err(UseError::from)?;
+                        look_at(&bytes[..length as usize], source_port, &mut by_port)?;
+                    }
+                    node.provide(target_port, buffer)?;
                 }
                 NodeEvent::Sent { buffer } => node.provide(ECHO, buffer)?,
                 NodeEvent::Failed(failure) => return Err(failure.into()),
@@ -126,82 +103,19 @@ pub(crate) fn serve(
     }
 }
 
-/// Sends for a while, and waits until all has arrived. Time is measured from an arrival to an arrival, so that it holds whole
-/// messages.
-pub(crate) fn goodput(node: &mut Node, load: Load, spin: Span) -> Result<Goodput, MeasureError> {
-    let content = vec![1; load.bytes as usize];
-    let mut free: Vec<Buffer> = (0..load.window)
-        .map(|_| node.register(content.clone()))
-        .collect();
-    let rails = node.connection().config().rails.len() as u64;
-    let source = |sent: u64| load.source_port.unwrap_or((sent % rails) as u16);
-    let (mut sent, mut arrived) = (0_u64, 0);
-    let (mut first, mut begun, mut found) = (None, None, None);
-    loop {
-        while let Some(event) = node.poll_event() {
-            match event {
-                NodeEvent::Sent { buffer } => {
-                    arrived += 1;
-                    free.push(buffer);
-                    let now = node.now();
-                    let first = *first.get_or_insert(now);
-                    if begun.is_none() && now.since(first) >= load.warm_up {
-                        begun = Some((now, arrived, shares(node)));
-                    }
-                    if let Some((since, before, rails)) = &begun
-                        && found.is_none()
-                        && now.since(*since) >= load.time
-                    {
-                        let seconds = now.since(*since).as_secs_f64();
-                        found = Some((seconds, arrived - before, later(node, rails)));
-                    }
-                }
-                NodeEvent::SendFailed { error, .. } => return Err(error.into()),
-                NodeEvent::Failed(failure) => return Err(failure.into()),
-                _ => {}
-            }
-        }
-        if let Some((seconds, measured, rails)) = &mut found {
-            if free.len() == load.window {
-                for buffer in free {
-                    node.release(buffer).map_err(UseError::from)?;
-                }
-                return Ok(Goodput {
-                    seconds: *seconds,
-                    measured: *measured,
-                    messages: sent,
-                    rails: std::mem::take(rails),
-                });
-            }
-        } else {
-            while let Some(buffer) = free.pop() {
-                node.send(source(sent), SINK, buffer, load.bytes)?;
-                sent += 1;
-            }
-        }
-        node.wait(spin)?;
+/// Looks at the next message of a port; `by_port` counts them.
+fn look_at(bytes: &[u8], port: u16, by_port: &mut BTreeMap<u16, u64>) -> Result<(), MeasureError> {
+    let next = by_port.entry(port).or_default();
+    let number = *next;
+    *next += 1;
+    let contents = Contents {
+        source_port: port,
+        number,
+    };
+    match contents.differs_at(bytes) {
+        Some(at) => Err(MeasureError::Wrong { port, number, at }),
+        None => Ok(()),
     }
-}
-
-/// All rails, since the connection began.
-fn shares(node: &Node) -> Vec<RailShare> {
-    let rails = node.connection().rails();
-    rails
-        .map(|rail| RailShare {
-            up: rail.status == RailStatus::Up,
-            sent_bytes: rail.sent,
-            rtt: rail.rtt,
-        })
-        .collect()
-}
-
-/// All rails, since they were as in `before`.
-fn later(node: &Node, before: &[RailShare]) -> Vec<RailShare> {
-    let mut shares = shares(node);
-    for (now, before) in shares.iter_mut().zip(before) {
-        now.sent_bytes -= before.sent_bytes;
-    }
-    shares
 }
 
 /// Sends messages back and forth, one at a time.

@@ -9,8 +9,9 @@ use serde::Serialize;
 use crate::{
     client::Run,
     control::{PolicyName, SplitName},
+    goodput::Goodput,
     interfaces::Interface,
-    measure::{Goodput, Latency},
+    measure::Latency,
 };
 
 /// A rail's part in the goodput.

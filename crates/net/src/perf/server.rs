@@ -29,7 +29,7 @@ use crate::{
 /// How long a client may take over its first line, and over reading one.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Clients at once.
-const MOST_CLIENTS: usize = 8;
+const MOST_CLIENTS: usize = 16;
 
 /// What all clients share.
 pub(crate) struct Server {
@@ -136,7 +136,7 @@ impl Server {
                 let _ = (&mut &*stream).read(&mut [0]);
                 ended.store(true, Ordering::Release);
             });
-            let outcome = measure::serve(node, request.size.0, self.spin, &ended);
+            let outcome = measure::serve(node, request.size.0, request.check, self.spin, &ended);
             if outcome.is_err() {
                 // Wakes the reader, which would wait for a client that may be gone.
                 let _ = stream.shutdown(std::net::Shutdown::Read);

@@ -1,0 +1,56 @@
+"""Several processes of a host on the same rails: what they get together, and how evenly."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from legs import Times
+from pairs import Comparison, compare
+from rails_lab import GOODPUT, JAIN, RailsLab, names, report
+
+POLICIES = ("dynamic", "static", "unidirectional")
+MOST = 8
+LEAST_TOTAL = 0.95
+LEAST_JAIN = 0.95
+WARM_UP = "700ms"
+"""Until all processes are there."""
+
+
+def jain(shares: list[float]) -> float:
+    """Jain's index: 1 if all have the same, 1/n if one has all."""
+    return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
+
+
+def together(bench: RailsLab, rails: int, policy: str, processes: int) -> Times:
+    """Goodput of processes that begin at the same time, and how even it is."""
+    words = [*bench.goodput_words(names(rails), "1MiB", WARM_UP), "--policy", policy]
+    runs = [
+        bench.start_perf(*words, "--window", "8", "--source-port", str(process))
+        for process in range(processes)
+    ]
+    shares = [float(report(run)["goodput_bps"]) for run in runs]
+    return {GOODPUT: sum(shares), JAIN: jain(shares)}
+
+
+def legs(bench: RailsLab, rails: int) -> Mapping[str, Callable[[], Times]]:
+    """All policies, with one to eight processes."""
+    return {
+        f"{policy} {processes}": partial(together, bench, rails, policy, processes)
+        for policy in POLICIES
+        for processes in range(1, MOST + 1)
+    }
+
+
+def judge(rails: int, rounds: list[dict[str, Times]]) -> list[Comparison]:
+    """The total of several processes against one's, and Jain's index; other policies are shown."""
+    found = []
+    for policy in POLICIES:
+        limited = policy == "dynamic"
+        for processes in range(2, MOST + 1):
+            what = f"{rails} rails, {policy}, {processes} processes"
+            mine = [r[f"{policy} {processes}"] for r in rounds]
+            ones = [r["dynamic 1"][GOODPUT] for r in rounds]
+            totals = [m[GOODPUT] / one for m, one in zip(mine, ones, strict=True)]
+            found.append(compare(f"{what}: total", LEAST_TOTAL if limited else None, totals))
+            even = [m[JAIN] for m in mine]
+            found.append(compare(f"{what}: Jain", LEAST_JAIN if limited else None, even))
+    return found
