@@ -142,3 +142,24 @@ def test_recording_changes_no_verdict_about_messages(
     assert found[0] == found[1]
     assert Counter(found[1][0].values())["ok"] > 150
     assert json.loads(_core.trace_describe(trace, matrix=False))["messages"] > 10_000
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_scheduling_changes_no_verdict_about_messages(
+    ranks: int, suite: Path, lab: TestLab, tmp_path: Path
+) -> None:
+    """One thread at a time, since scheduling leaves programs with several alone."""
+    report = tmp_path / "report.json"
+    one_thread = {"MPI4PY_RC_THREAD_LEVEL": "serialized", "RADDLE_REPORT": str(report)}
+    tests = ("-e", "|".join(LEFT_OUT))
+    found = [
+        run(
+            lab, suite, "openmpi", ranks, tmp_path / schedule, ("--offload", "off"), tests,
+            RADDLE_SCHEDULE=schedule, **one_thread,
+        )
+        for schedule in ("off", "force")
+    ]  # fmt: skip
+    assert found[0] == found[1]
+    assert Counter(found[1][0].values())["ok"] > 1000
+    messages = json.loads(report.read_text())["messages"]
+    assert min(messages[name] for name in ("copied", "by_reference", "parcels")) > 1000

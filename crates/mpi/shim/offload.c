@@ -147,7 +147,9 @@ int raddle_Bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_C
 static void initialised(void)
 {
     raddle_core->initialised();
-    raddle_agree_world();
+    /* The recorder comes first: it numbers communicators when they are first seen. */
+    if (raddle_recorder == NULL)
+        raddle_agree_world();
 }
 
 int raddle_Init(int *argc, char ***argv)

@@ -51,10 +51,13 @@ static void open_recording(void)
     int rank = 0, size = 0, level = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&level);
     raddle_threads = level == MPI_THREAD_MULTIPLE;
-    if (PMPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS)
-        return;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
     raddle_recorder->open(rank, size);
+    uint64_t begun = raddle_recorder->clock();
     raddle_find(MPI_COMM_WORLD);
+    raddle_agree_world();
+    note_pass();
 }
 
 int record_Init(int *argc, char ***argv)

@@ -1,5 +1,6 @@
 """`mpirun` inside a lab, with and without Raddle's library under the program."""
 
+import os
 import secrets
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -74,7 +75,8 @@ class MpiRun:
         """The words of mpirun. Only the program itself gets the library under it."""
         places = ",".join(f"{h.name}:{n}" for h, n in zip(self.hosts, self.ppn, strict=True))
         ranks = str(sum(self.ppn))
-        plain = self.backend is Backend.OFF and self.recordings is None
+        schedules = os.environ.get("RADDLE_SCHEDULE", "off") != "off"
+        plain = self.backend is Backend.OFF and self.recordings is None and not schedules
         library = None if plain else mpi_library()
         if self.mpi is Mpi.OPENMPI:
             words = ["-H", places, "-np", ranks]

@@ -17,6 +17,10 @@ use crate::settings::{self, Schedule};
 /// The longest parcel. Open MPI sends up to 64 KiB over TCP without asking the receiver, heads of its own included.
 const LONGEST: Bytes = Bytes(63 << 10);
 
+/// Messages of at least this size go by reference. Shorter ones cost less when they are copied: by reference their bytes come
+/// before their envelopes, and the library copies them.
+const ALONE: Bytes = Bytes(20 << 10);
+
 /// Why no communicator is scheduled: enum raddle_plain_state in `shim/raddle.h`.
 const PLAIN: [&str; 4] = ["settings", "threads", "spawned", "library"];
 
@@ -26,10 +30,9 @@ fn agreed(keys: u32) -> Agreed {
     Agreed {
         join: Join {
             scope: Scope::Pair,
-            // A full parcel costs little more than a short one; and a message that fits costs less copied than by
-            // reference, whose bytes come before its envelope and are copied by the library.
+            // A full parcel costs little more than a short one.
             mtu: LONGEST,
-            alone: LONGEST,
+            alone: ALONE,
             eager_limit: LONGEST,
             ..default.join
         },
