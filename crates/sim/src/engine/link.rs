@@ -350,7 +350,9 @@ impl Engine<'_> {
         }
         match packet.kind {
             PacketKind::Offload => self.offload.forget(packet.flow),
-            PacketKind::RailData | PacketKind::RailControl => self.rails.forget(packet.flow),
+            PacketKind::RailData | PacketKind::RailControl => {
+                self.rails.contents.forget(packet.flow)
+            }
             _ => {}
         }
         self.summary.drops += 1;

@@ -7,7 +7,8 @@
 //! | `flow.rs` | a flow's state from message to record |
 //! | `multicast.rs` | messages to groups: copies in switches, members, the sender's progress |
 //! | `offload.rs` | in-network reductions: members on hosts, switches that compute |
-//! | `rails.rs`, `bus.rs` | messages over rails: connections on hosts, and the bus to their cards |
+//! | `rails.rs` | messages over rails: connections on hosts |
+//! | `rail_packets.rs`, `bus.rs` | their packets, and the bus between memory and cards |
 //! | `build.rs` | switches and ports from network and settings |
 //! | `route.rs` | the next hop |
 //! | `look_ahead.rs` | the cache: what the next events will touch |
@@ -23,6 +24,7 @@ mod link;
 mod look_ahead;
 mod multicast;
 mod offload;
+mod rail_packets;
 mod rails;
 mod route;
 mod sample;

@@ -1,26 +1,15 @@
-//! Messages over rails: connections of `raddle_transport::rails` on hosts that share their host's bus and cards.
-//!
-//! Packets are the core's own, kept in a table beside the packets of the arena. What has a number crosses the bus of its host
-//! in order, so that no rail reorders; the order of rails that a card or a fabric holds back is the core's concern.
+//! Messages over rails: connections of `raddle_transport::rails` on hosts. Their packets are in `rail_packets.rs`.
 
 use std::collections::VecDeque;
 
 use raddle_fabric::Fabric;
-use raddle_routing::FlowHash;
-use raddle_switch::QUEUE_DATA;
-use raddle_transport::rails::{Ask, Connection, Event, Reception, Transmit};
-use raddle_units::{Bytes, NodeId, PortId, Span, Time};
-use raddle_wire::rails::{Body, Packet as Contents};
+use raddle_transport::rails::{Ask, Connection, Event};
+use raddle_units::{NodeId, PortId, Span, Time};
 use raddle_workload::{MAX_SIZE_BYTES, Message};
 use rustc_hash::FxHashMap;
 
-use super::{
-    Engine, Kind,
-    bus::{HostBus, Way},
-    flow::{DPORT, address},
-};
+use super::{Engine, Kind, bus::HostBus, rail_packets::Table};
 use crate::{
-    packet::{Packet, PacketKind, Segment},
     rails::Rails,
     record::FlowRecord,
     setup::{RunConfig, SetupError},
@@ -31,10 +20,10 @@ const MOST_PORTS: usize = 64;
 
 /// One host's half of a connection. The other half is its neighbour in the list.
 #[derive(Debug)]
-struct Half {
-    core: Connection,
-    host: NodeId,
-    peer: NodeId,
+pub(super) struct Half {
+    pub(super) core: Connection,
+    pub(super) host: NodeId,
+    pub(super) peer: NodeId,
     /// Messages that no send token is left for.
     waiting: VecDeque<Message>,
     /// By port: messages that the core has and the peer has not, in order.
@@ -48,10 +37,10 @@ struct Half {
 
 /// What the connections of a host share.
 #[derive(Debug, Default)]
-struct Host {
-    bus: HostBus,
+pub(super) struct Host {
+    pub(super) bus: HostBus,
     /// Segments on the bus and in the cards.
-    held: u32,
+    pub(super) held: u32,
     halves: Vec<u32>,
     /// Half that is asked first for something to send.
     first: usize,
@@ -61,12 +50,12 @@ struct Host {
 #[derive(Debug, Default)]
 pub(super) struct RailHosts {
     /// By node.
-    hosts: Vec<Host>,
-    halves: Vec<Half>,
+    pub(super) hosts: Vec<Host>,
+    pub(super) halves: Vec<Half>,
     /// By (host, peer).
     pairs: FxHashMap<(NodeId, NodeId), u32>,
-    contents: Vec<Contents>,
-    free: Vec<u32>,
+    /// What packets carry.
+    pub(super) contents: Table,
 }
 
 impl RailHosts {
@@ -86,22 +75,8 @@ impl RailHosts {
         })
     }
 
-    fn half(&mut self, half: u32) -> &mut Half {
+    pub(super) fn half(&mut self, half: u32) -> &mut Half {
         &mut self.halves[half as usize]
-    }
-
-    fn keep(&mut self, contents: Contents) -> u32 {
-        if let Some(place) = self.free.pop() {
-            self.contents[place as usize] = contents;
-            return place;
-        }
-        self.contents.push(contents);
-        (self.contents.len() - 1) as u32
-    }
-
-    /// A packet is lost, or was taken.
-    pub(super) fn forget(&mut self, place: u32) {
-        self.free.push(place);
     }
 
     /// When a half's timer is due.
@@ -109,6 +84,21 @@ impl RailHosts {
         self.halves[half as usize].timer
     }
 
+    /// Opens a port of a half if it is not open.
+    fn open(&mut self, half: u32, port: u8, buffers: u32) -> Result<(), String> {
+        let half = self.half(half);
+        if half.open >> port & 1 == 1 {
+            return Ok(());
+        }
+        half.open |= 1 << port;
+        let number = u16::from(port);
+        half.core
+            .open_port(number, MAX_SIZE_BYTES)
+            .and_then(|()| (0..buffers).try_for_each(|_| half.core.provide(number, 0)))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Segments that were sent again.
     pub(super) fn resent(&self) -> u64 {
         let counted = self.halves.iter().map(|half| half.core.counters().resent);
         counted.sum()
@@ -207,7 +197,7 @@ impl Engine<'_> {
     // A half after anything has happened to it.
 
     /// Takes out what a half has to send and to tell, and sets its timer.
-    fn drain(&mut self, half: u32) {
+    pub(super) fn drain(&mut self, half: u32) {
         loop {
             self.feed(half);
             let held_back = self.send_all(half);
@@ -245,7 +235,34 @@ impl Engine<'_> {
         let room = self.config.rails.as_deref().map_or(0, |rails| rails.room);
         let host = self.rails.halves[half as usize].host;
         let ports = self.fabric.ports_of(host).len() as u32;
-        room > 0 && self.rails.hosts[host.index()].held >= room * ports
+        room > 0 && self.rails.hosts[host.index()].held >= room.saturating_mul(ports)
+    }
+
+    /// Has the halves that a host held back look again, in turn.
+    pub(super) fn drain_host(&mut self, host: NodeId) {
+        if self
+            .config
+            .rails
+            .as_deref()
+            .is_none_or(|rails| rails.room == 0)
+        {
+            return;
+        }
+        let state = &mut self.rails.hosts[host.index()];
+        let count = state.halves.len();
+        state.first = if state.first + 1 < count {
+            state.first + 1
+        } else {
+            0
+        };
+        let first = state.first;
+        for step in 0..count {
+            let half = self.rails.hosts[host.index()].halves[(first + step) % count];
+            if self.is_full(half) {
+                return;
+            }
+            self.drain(half);
+        }
     }
 
     fn happened(&mut self, half: u32, event: Event) {
@@ -352,186 +369,5 @@ impl Engine<'_> {
         state.timer = Time::NEVER;
         state.core.handle_timeout(now);
         self.drain(half);
-    }
-
-    // Packets, on their way out and in.
-
-    fn send_on_rail(&mut self, half: u32, transmit: &Transmit) {
-        let Half { host, peer, .. } = self.rails.halves[half as usize];
-        let around = self
-            .config
-            .rails
-            .as_deref()
-            .map_or(Bytes(0), |rails| rails.around);
-        let ports = transmit.rail as u32 | DPORT << 16;
-        let payload = u32::from(transmit.payload.bytes);
-        let mut packet = Packet::data(Segment {
-            flow: self.rails.keep(transmit.packet),
-            generation: 0,
-            src: host,
-            dst: peer,
-            hash: FlowHash::new(address(host), address(peer), ports),
-            queue: QUEUE_DATA,
-            seq: u64::from(half ^ 1),
-            sent_at: self.now,
-            bytes: transmit.packet.length() as u32 + around.0 as u32,
-            payload,
-        });
-        packet.kind = match transmit.packet.body {
-            Body::Data(_) => PacketKind::RailData,
-            _ => PacketKind::RailControl,
-        };
-        self.summary.payload_sent += u64::from(payload);
-        if packet.kind == PacketKind::RailData {
-            self.rails.hosts[host.index()].held += 1;
-        }
-        let handle = self.packets.insert(packet);
-        if !self.crosses_later(host, Way::Read, handle) {
-            self.put_into_card(handle);
-        }
-    }
-
-    /// Lets a packet cross a host's bus; false where it is across at once.
-    fn crosses_later(&mut self, host: NodeId, way: Way, handle: u32) -> bool {
-        let Some(rails) = self.config.rails.as_deref() else {
-            return false;
-        };
-        let packet = self.packets.get(handle);
-        if !self.rails.contents[packet.flow as usize].body.is_numbered() {
-            return false;
-        }
-        let bus = &mut self.rails.hosts[host.index()].bus;
-        let Some(at) = bus.cross(&rails.bus, self.now, way, packet.payload, handle) else {
-            return false;
-        };
-        let key = self
-            .keys
-            .next(Kind::Crossed, self.fabric.first_port(host), way as u32);
-        self.push(at, key, Kind::Crossed.pack(way as u32, host.0));
-        true
-    }
-
-    /// The next packet is across the bus of a host.
-    pub(super) fn crossed(&mut self, host: NodeId, way: u32) {
-        let way = if way == 0 { Way::Read } else { Way::Write };
-        let Some(handle) = self.rails.hosts[host.index()].bus.across(way) else {
-            return;
-        };
-        match way {
-            Way::Read => self.put_into_card(handle),
-            Way::Write => self.take_in(handle),
-        }
-    }
-
-    fn put_into_card(&mut self, handle: u32) {
-        let packet = self.packets.get(handle);
-        let (host, place) = (packet.src, packet.flow as usize);
-        let rail = self.rails.contents[place].rail;
-        let port = PortId(self.fabric.first_port(host).0 + u32::from(rail));
-        if !self.ends[port.index()].up {
-            self.history[port.index()].lost += 1;
-            self.let_go(&[handle]);
-            self.drop_packet(handle);
-            return;
-        }
-        let nic = self.ends[port.index()].device;
-        self.nics[nic as usize].rails.push_back(handle);
-        self.nic_transmit(nic);
-    }
-
-    /// Packets are neither on a bus nor in a card any more.
-    pub(super) fn let_go(&mut self, handles: &[u32]) {
-        for &handle in handles {
-            let packet = self.packets.get(handle);
-            if packet.kind == PacketKind::RailData {
-                self.rails.hosts[packet.src.index()].held -= 1;
-            }
-        }
-    }
-
-    /// A card has begun to send a packet: there is room for the next.
-    pub(super) fn left_card(&mut self, handle: u32) {
-        self.let_go(&[handle]);
-        self.drain_host(self.packets.get(handle).src);
-    }
-
-    /// Has the halves that a host held back look again, in turn.
-    pub(super) fn drain_host(&mut self, host: NodeId) {
-        if self
-            .config
-            .rails
-            .as_deref()
-            .is_none_or(|rails| rails.room == 0)
-        {
-            return;
-        }
-        let state = &mut self.rails.hosts[host.index()];
-        let count = state.halves.len();
-        state.first = if state.first + 1 < count {
-            state.first + 1
-        } else {
-            0
-        };
-        let first = state.first;
-        for step in 0..count {
-            let half = self.rails.hosts[host.index()].halves[(first + step) % count];
-            if self.is_full(half) {
-                return;
-            }
-            self.drain(half);
-        }
-    }
-
-    /// A packet over rails is wholly received by a card.
-    pub(super) fn receive_on_rail(&mut self, handle: u32) {
-        let host = self.packets.get(handle).dst;
-        if !self.crosses_later(host, Way::Write, handle) {
-            self.take_in(handle);
-        }
-    }
-
-    /// A packet is where its connection can take it.
-    fn take_in(&mut self, handle: u32) {
-        let Packet {
-            seq,
-            flow,
-            payload,
-            marked,
-            ..
-        } = *self.packets.get(handle);
-        self.packets.remove(handle);
-        self.rails.forget(flow);
-        let (half, contents) = (seq as u32, self.rails.contents[flow as usize]);
-        let (now, rail) = (self.now, usize::from(contents.rail));
-        // What waited for the bus waited on its way: congestion control is to see it.
-        let held = Span::ZERO;
-        let core = &mut self.rails.half(half).core;
-        let placed = match core.handle_packet(now, rail, &contents, Reception { held, marked }) {
-            Ok(Some(placement)) => u64::from(placement.bytes),
-            Ok(None) | Err(_) => 0,
-        };
-        self.summary.payload_delivered += placed;
-        self.summary.payload_discarded += u64::from(payload) - placed;
-        if let Body::Data(segment) = &contents.body {
-            self.sampler
-                .delivered(segment.target_port as u8, None, placed);
-        }
-        self.drain(half);
-    }
-}
-
-impl RailHosts {
-    /// Opens a port of a half if it is not open.
-    fn open(&mut self, half: u32, port: u8, buffers: u32) -> Result<(), String> {
-        let half = self.half(half);
-        if half.open >> port & 1 == 1 {
-            return Ok(());
-        }
-        half.open |= 1 << port;
-        let number = u16::from(port);
-        half.core
-            .open_port(number, MAX_SIZE_BYTES)
-            .and_then(|()| (0..buffers).try_for_each(|_| half.core.provide(number, 0)))
-            .map_err(|error| error.to_string())
     }
 }

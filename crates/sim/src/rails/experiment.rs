@@ -2,105 +2,29 @@
 
 use std::sync::Arc;
 
-use raddle_fabric::{FabricError, FabricSpec};
-use raddle_transport::{
-    cc::SchemeSettings,
-    rails::{Ask, Config, Policy, RailSet, Segmentation},
-};
+use raddle_fabric::FabricError;
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
-use raddle_wire::{native::JobKey, rails::DATA_OVERHEAD};
+use raddle_wire::rails::DATA_OVERHEAD;
+use raddle_workload::MAX_SIZE_BYTES;
 use serde::{Deserialize, Serialize};
 
-use super::{Bus, PingPong, PlaneError, Rails, Streams, multi_plane};
+use super::{Machine, PingPong, PlaneError, Streams, multi_plane};
 use crate::{
     Network, Progress, Recorder, RunConfig, Semantics, SetupError,
     record::{PortRecord, Sample},
     simulate,
 };
 
-/// Messages that a port has room for: more than any load has under way.
-const BUFFERS: u32 = 512;
-/// Most processes that send in one direction or the other: a connection's ports.
-const MOST_STREAMS: u32 = 64;
+/// Processes that send in one direction or the other: a connection's ports.
+const MOST_STREAMS: u64 = 64;
+/// Messages of a process under way: what `raddle-perf` allows.
+const MOST_UNDER_WAY: u64 = 256;
+/// Messages back and forth.
+const MOST_ROUNDS: u64 = 1_000_000;
 /// Between two messages back and forth: all rails are free again.
 const PAUSE: Span = Span::from_ms(1);
-/// A run in which messages go back and forth ends after that, whatever is left.
+/// No run takes longer: one in which messages go back and forth ends then, whatever is left.
 const LONGEST: Span = Span::from_ms(600_000);
-
-/// Hosts and their networks, the same for all cases.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Machine {
-    /// One plane; the first and the last of its hosts talk. Each rail is a copy, scaled to the rail's rate.
-    pub fabric: FabricSpec,
-    /// Each host's bus.
-    #[serde(default)]
-    pub bus: Bus,
-    /// A process's time to choose rails for a message and to hand it over, where there is a choice.
-    #[serde(default)]
-    pub choose: Span,
-    /// Segments per rail that a host's bus and cards hold; 0: any number.
-    #[serde(default)]
-    pub room: u32,
-    /// Bytes that the network puts around a packet.
-    #[serde(default)]
-    pub around: Bytes,
-    /// Least time between the starts of two segments of a card, and what it grows by per byte on the wire.
-    #[serde(default)]
-    pub nic_gap: Span,
-    /// See [`Self::nic_gap`].
-    #[serde(default)]
-    pub nic_gap_per_byte: Span,
-    /// What connections are told.
-    #[serde(default)]
-    pub protocol: Protocol,
-}
-
-/// The settings of [`Config`] that differ between machines; those that are left out are the real driver's.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Protocol {
-    /// Bytes of a segment.
-    pub segment: u16,
-    /// Congestion control.
-    pub scheme: String,
-    /// A message that chooses waits for the other host's state.
-    pub wait: bool,
-    /// Age at which that state is too old.
-    pub stale: Span,
-    /// Messages up to this size go whole on one rail where pieces are equal.
-    pub short: Bytes,
-    /// Time between heartbeats.
-    pub heartbeat: Span,
-    /// How long an acknowledgement may wait.
-    pub ack_delay: Span,
-    /// Least time after which silence is asked about.
-    pub patience: Span,
-    /// How late a host may be.
-    pub lateness: Span,
-}
-
-impl Default for Protocol {
-    fn default() -> Self {
-        let config = usual();
-        Self {
-            segment: config.segment,
-            scheme: config.scheme,
-            wait: config.ask == Ask::Wait,
-            stale: config.stale,
-            short: config.short,
-            heartbeat: config.heartbeat,
-            ack_delay: config.ack_delay,
-            patience: config.patience,
-            lateness: config.lateness,
-        }
-    }
-}
-
-/// What the real driver starts from. Nobody forges packets here: the key is of no concern.
-fn usual() -> Config {
-    Config::new(1, JobKey::new([0; 16]), 0, 1, 1, Vec::new())
-}
 
 /// Which rails a message takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -129,23 +53,28 @@ pub enum Cut {
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Load {
     /// Processes send without end.
-    Streams {
-        /// Processes of the first host that send to the last.
-        forward: u32,
-        /// Processes of the last host that send to the first.
-        backward: u32,
-        /// Messages that each has under way.
-        window: u32,
-        /// Time before what is measured.
-        warm_up: Span,
-        /// Time that is measured.
-        time: Span,
-    },
+    Streams(StreamLoad),
     /// One message at a time, there and back.
     PingPong {
         /// How often.
         rounds: u32,
     },
+}
+
+/// Processes that send without end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamLoad {
+    /// Processes of the first host that send to the last, and the other way: 1 to 64 in all.
+    pub forward: u32,
+    /// See [`Self::forward`].
+    pub backward: u32,
+    /// Messages that each has under way, 1 to 256.
+    pub window: u32,
+    /// Time before what is measured, up to 600 s.
+    pub warm_up: Span,
+    /// Time that is measured, up to 600 s.
+    pub time: Span,
 }
 
 /// One measurement.
@@ -199,14 +128,14 @@ pub enum RailsError {
         name: String,
     },
     /// A number out of its range.
-    #[error("{field} is {found}, {expected} is possible")]
+    #[error("{field} is {found}, where 1 to {most} is possible")]
     Range {
         /// The number's name.
         field: &'static str,
         /// The number.
         found: u64,
-        /// What it can be.
-        expected: &'static str,
+        /// The most that it can be.
+        most: u64,
     },
     /// Messages back and forth were not through.
     #[error("messages do not come through: no message of {bytes} B was back after 600 s")]
@@ -214,6 +143,13 @@ pub enum RailsError {
         /// Bytes of a message.
         bytes: u64,
     },
+}
+
+fn within(field: &'static str, found: u64, most: u64) -> Result<(), RailsError> {
+    if (1..=most).contains(&found) {
+        return Ok(());
+    }
+    Err(RailsError::Range { field, found, most })
 }
 
 impl Case {
@@ -233,74 +169,43 @@ impl Case {
         let chooses = self.rails.len() > 1 && self.policy != PolicyName::Static;
         let choose = if chooses { machine.choose } else { Span::ZERO };
         match self.load {
-            Load::Streams { .. } => self.stream(&network, &mut config, choose),
+            Load::Streams(load) => self.stream(&load, &network, &mut config, choose),
             Load::PingPong { rounds } => self.ping(&network, &mut config, choose, rounds),
         }
     }
 
     fn check(&self) -> Result<(), RailsError> {
-        let least = |field, found: u64, expected| match found {
-            0 => Err(RailsError::Range {
-                field,
-                found,
-                expected,
-            }),
-            _ => Ok(()),
-        };
-        let count = self.rails.len() as u64;
-        if !(1..=8).contains(&count) {
-            let (field, found) = ("the number of rails", count);
-            return Err(RailsError::Range {
-                field,
-                found,
-                expected: "1 to 8",
-            });
-        }
+        within("the number of rails", self.rails.len() as u64, 8)?;
         for rail in &self.rails {
-            least("a rail's rate", rail.0, "any other rate")?;
+            within("the rate of a rail in bit/s", rail.0, u64::MAX)?;
         }
-        least("bytes", self.bytes, "1 B and more")?;
-        match self.load {
-            Load::PingPong { rounds } => least("rounds", rounds.into(), "1 and more"),
-            Load::Streams {
-                forward,
-                backward,
-                window,
-                warm_up,
-                time,
-            } => {
-                let streams = u64::from(forward) + u64::from(backward);
-                if !(1..=u64::from(MOST_STREAMS)).contains(&streams) {
-                    let (field, expected) = ("the number of processes", "1 to 64");
-                    return Err(RailsError::Range {
-                        field,
-                        found: streams,
-                        expected,
-                    });
-                }
-                least("window", window.into(), "1 and more")?;
-                least("warm_up", warm_up.0, "any other time")?;
-                least("time", time.0, "any other time")
+        within("bytes", self.bytes, MAX_SIZE_BYTES)?;
+        match &self.load {
+            Load::PingPong { rounds } => within("rounds", (*rounds).into(), MOST_ROUNDS),
+            Load::Streams(load) => {
+                let streams = u64::from(load.forward) + u64::from(load.backward);
+                within("the number of processes", streams, MOST_STREAMS)?;
+                within("window", load.window.into(), MOST_UNDER_WAY)?;
+                within("warm_up in ps", load.warm_up.0, LONGEST.0)?;
+                within("time in ps", load.time.0, LONGEST.0)
             }
         }
     }
 
     fn stream(
         &self,
+        load: &StreamLoad,
         network: &Network,
         config: &mut RunConfig,
         choose: Span,
     ) -> Result<Figures, RailsError> {
-        let Load::Streams {
+        let StreamLoad {
             forward,
             backward,
             window,
             warm_up,
             time,
-        } = self.load
-        else {
-            return Ok(Figures::default());
-        };
+        } = *load;
         config.sample_interval = warm_up;
         config.end = Some(Time::ZERO + warm_up + time);
         let (here, there) = ends(network);
@@ -348,62 +253,6 @@ impl Case {
 fn ends(network: &Network) -> (NodeId, NodeId) {
     let hosts = network.fabric.hosts();
     (hosts[0], hosts[hosts.len() - 1])
-}
-
-impl Machine {
-    fn config(&self, network: &Network, mtu: Bytes) -> Result<RunConfig, RailsError> {
-        let name = &self.protocol.scheme;
-        let resolved = SchemeSettings::default().resolve(name, &network.environment);
-        let (scheme, _) = resolved.ok_or_else(|| RailsError::Scheme { name: name.clone() })?;
-        Ok(RunConfig {
-            mtu,
-            sample_interval: Span::ZERO,
-            nic_gap: self.nic_gap,
-            nic_gap_per_byte: self.nic_gap_per_byte,
-            ..RunConfig::new(scheme, 1, network.environment.line_rate)
-        })
-    }
-
-    fn rails(&self, case: &Case) -> Rails {
-        let Protocol {
-            wait, stale, short, ..
-        } = self.protocol;
-        let policy = match case.policy {
-            PolicyName::Static => Policy::Static,
-            PolicyName::Dynamic => Policy::Dynamic,
-            PolicyName::Unidirectional => {
-                let half = case.rails.len().div_ceil(2);
-                Policy::Unidirectional {
-                    send: RailSet::MAX >> (8 - half),
-                }
-            }
-        };
-        let protocol = Config {
-            segment: self.protocol.segment,
-            policy,
-            segmentation: match case.cut {
-                Cut::Equal => Segmentation::Equal,
-                Cut::Weighted => Segmentation::WaterFill,
-            },
-            short,
-            stale,
-            ask: if wait { Ask::Wait } else { Ask::Hint },
-            scheme: self.protocol.scheme.clone(),
-            sees_marks: true,
-            heartbeat: self.protocol.heartbeat,
-            ack_delay: self.protocol.ack_delay,
-            patience: self.protocol.patience,
-            lateness: self.protocol.lateness,
-            ..usual()
-        };
-        Rails {
-            protocol,
-            bus: self.bus,
-            room: self.room,
-            around: self.around,
-            buffers: BUFFERS,
-        }
-    }
 }
 
 /// Sums up what is delivered after the warm-up, and what leaves a host.

@@ -13,14 +13,17 @@
 //! | `plan` | what a run is told of its hosts, and the bus |
 //! | `planes` | a fabric as several copies of one |
 //! | `load` | streams of messages, and one message back and forth |
+//! | `machine` | hosts and networks of an experiment |
 //! | `experiment` | how much goes through, and how long it takes |
 
 mod experiment;
 mod load;
+mod machine;
 mod plan;
 mod planes;
 
-pub use experiment::{Case, Cut, Figures, Load, Machine, PolicyName, Protocol, RailsError};
+pub use experiment::{Case, Cut, Figures, Load, PolicyName, RailsError, StreamLoad};
 pub use load::{PingPong, Streams};
+pub use machine::{Machine, Protocol};
 pub use plan::{Bus, Rails};
 pub use planes::{PlaneError, multi_plane};

@@ -4,6 +4,9 @@ use raddle_transport::rails::{Config, Policy};
 use raddle_units::{BitRate, Bytes, NodeId, Span};
 use serde::{Deserialize, Serialize};
 
+/// Most bytes around a packet.
+const MOST_AROUND: u64 = 1 << 16;
+
 /// What lies between a host's memory and all its network cards. Payload crosses it, in order; acknowledgements do not, since
 /// cards make and take them themselves (as Myrinet's do: [MNC, section 2.1.2]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -66,6 +69,9 @@ impl Rails {
         let zero = Some(BitRate(0));
         if self.bus.read == zero || self.bus.write == zero {
             return Some("the bus has a rate of 0: leave it out where there is no limit");
+        }
+        if self.around.0 > MOST_AROUND {
+            return Some("nothing puts more than 64 KiB around a packet");
         }
         (self.buffers == 0)
             .then_some("ports without buffers receive nothing: `buffers` is at least 1")

@@ -17,4 +17,5 @@ mod multicast;
 mod multicast_faults;
 mod offload;
 mod rail_hosts;
+mod rail_runs;
 mod rails;

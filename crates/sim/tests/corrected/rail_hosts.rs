@@ -1,19 +1,13 @@
-//! Messages over rails between simulated hosts: rates and times on paper, accounts, failures.
+//! Messages over rails between simulated hosts: rates and times on paper, planes. Whole runs are in `rail_runs`.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
-use raddle_fabric::{Fabric, FabricBuilder, LeafSpine};
-use raddle_sim::{
-    LinkFault, RunConfig, RunSummary, SetupError,
-    rails::{Bus, Case, Figures, Machine, Rails, RailsError, multi_plane},
-};
-use raddle_transport::rails::{Config, Policy, Segmentation};
-use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time};
-use raddle_wire::native::JobKey;
-use raddle_workload::{FlowList, Message};
+use raddle_fabric::{Fabric, LeafSpine};
+use raddle_sim::rails::{Case, Figures, Machine, RailsError, multi_plane};
+use raddle_units::{BitRate, NodeId, PortId, Span};
 use serde_json::{Value, json};
 
-use crate::common::{Dice, Lab, Log, message, star};
+use crate::{common::star, rails::two_rails};
 
 const SEGMENT: f64 = 4096.0;
 /// Head of a packet before its payload, and what the machine below puts around it.
@@ -221,9 +215,13 @@ fn choosing_costs_what_it_says() {
 #[test]
 fn cases_that_make_no_sense_are_refused() {
     let none = case(&[], 8, ping_pong()).run(&machine(&[]));
-    assert!(none.unwrap_err().to_string().contains("rails is 0"));
+    assert!(
+        none.unwrap_err()
+            .to_string()
+            .contains("rails is 0, where 1 to 8")
+    );
     let nine = case(&["10Gbps"; 9], 8, ping_pong()).run(&machine(&[]));
-    assert!(nine.unwrap_err().to_string().contains("1 to 8"));
+    assert!(nine.unwrap_err().to_string().contains("rails is 9"));
     let empty = case(&["10Gbps"], 0, ping_pong()).run(&machine(&[]));
     assert!(matches!(
         empty,
@@ -231,6 +229,9 @@ fn cases_that_make_no_sense_are_refused() {
     ));
     let still = case(&["10Gbps"], 8, streams(0, 0)).run(&machine(&[]));
     assert!(still.unwrap_err().to_string().contains("processes is 0"));
+    let slow = machine(&[("choose", json!("2s"))]);
+    let refused = case(&["10Gbps"], 8, ping_pong()).run(&slow);
+    assert!(refused.unwrap_err().to_string().contains("choose"));
     let stopped = machine(&[("bus", json!({"read": "0bps"}))]);
     let refused = case(&["10Gbps"], 8, ping_pong()).run(&stopped);
     assert!(refused.unwrap_err().to_string().contains("rate of 0"));
@@ -297,216 +298,7 @@ fn a_plane_has_hosts_with_one_link_of_one_rate() {
     let gbps = BitRate::from_gbps;
     let uneven = star(&[(gbps(10), Span::from_us(1)), (gbps(20), Span::from_us(1))]);
     assert!(multi_plane(&uneven, &[gbps(10)]).is_err());
-    let twice = two_planes(2);
+    let twice = two_rails(2, false);
     assert!(multi_plane(&twice, &[gbps(10)]).is_err());
     assert!(multi_plane(&star(&[(gbps(10), Span::ZERO); 2]), &[]).is_err());
-}
-
-// Whole runs.
-
-/// `hosts` hosts with a link of 10 Gbit/s to each of two switches; links 2h and 2h + 1 are host h's.
-fn two_planes(hosts: usize) -> Fabric {
-    let mut builder = FabricBuilder::new("two planes");
-    let hosts: Vec<NodeId> = (0..hosts).map(|_| builder.host()).collect();
-    let switches = [builder.switch(1), builder.switch(1)];
-    for host in hosts {
-        for switch in switches {
-            builder.connect(host, switch, BitRate::from_gbps(10), Span::from_us(1));
-        }
-    }
-    builder.finish().unwrap()
-}
-
-fn rails(adjust: impl Fn(&mut Rails)) -> Rails {
-    let mut protocol = Config::new(1, JobKey::new([0; 16]), 0, 1, 1, Vec::new());
-    protocol.segment = 900;
-    protocol.heartbeat = Span::from_ms(1);
-    protocol.give_up = Span::from_ms(20);
-    protocol.patience = Span::from_us(100);
-    protocol.lateness = Span::from_us(2);
-    let mut rails = Rails {
-        protocol,
-        bus: Bus::default(),
-        room: 0,
-        around: Bytes(0),
-        buffers: 4,
-    };
-    adjust(&mut rails);
-    rails
-}
-
-/// Messages of all sizes between all pairs of hosts, from several ports, within a millisecond.
-fn traffic(hosts: &[NodeId], seed: u64, count: u64) -> Vec<Message> {
-    let mut dice = Dice(seed);
-    let mut messages: Vec<Message> = (0..count)
-        .map(|_| {
-            let src = dice.below(hosts.len() as u64) as usize;
-            let other = 1 + dice.below(hosts.len() as u64 - 1) as usize;
-            let power = 1 + dice.below(17);
-            let bytes = 1 + dice.below(1 << power);
-            let start = Time(dice.below(1_000_000_000));
-            let dst = hosts[(src + other) % hosts.len()];
-            let class = dice.below(3) as u8;
-            Message {
-                class,
-                ..message(start, hosts[src], dst, bytes)
-            }
-        })
-        .collect();
-    messages.sort_by_key(|message| message.start);
-    messages
-}
-
-fn drive(lab: &Lab, config: &RunConfig, messages: &[Message]) -> (RunSummary, Log) {
-    let names = ["a", "b", "c"].map(str::to_owned).to_vec();
-    lab.drive(config, &mut FlowList::new(messages.to_vec(), names))
-        .unwrap()
-}
-
-fn config(lab: &Lab, rails: Rails) -> RunConfig {
-    RunConfig {
-        rails: Some(Arc::new(rails)),
-        ..lab.config("none")
-    }
-}
-
-/// Every message comes once, whatever is chosen and cut; no byte appears or vanishes (`Lab::drive` looks), and a second run is
-/// the same.
-#[test]
-fn all_messages_come_under_every_policy() {
-    let lab = Lab::new(two_planes(4));
-    let messages = traffic(lab.hosts(), 7, 300);
-    let bytes: u64 = messages.iter().map(|message| message.size.0).sum();
-    let policies = [
-        Policy::Dynamic,
-        Policy::Static,
-        Policy::Unidirectional { send: 1 },
-    ];
-    for policy in policies {
-        for segmentation in [Segmentation::WaterFill, Segmentation::Equal] {
-            for room in [0, 2] {
-                let rails = rails(|rails| {
-                    (rails.protocol.policy, rails.room) = (policy, room);
-                    rails.protocol.segmentation = segmentation;
-                    rails.bus.read = (room > 0).then_some(BitRate::from_gbps(12));
-                    rails.bus.shared = room > 0;
-                });
-                let config = config(&lab, rails);
-                let (summary, log) = drive(&lab, &config, &messages);
-                assert_eq!(summary.flows_finished, messages.len() as u64, "{policy:?}");
-                assert_eq!(summary.payload_delivered, bytes);
-                assert_eq!((summary.segments_resent, summary.drops), (0, 0));
-                assert_eq!(drive(&lab, &config, &messages), (summary, log));
-            }
-        }
-    }
-}
-
-/// One way: what is sent on the other host's rail is not data.
-#[test]
-fn unidirectional_hosts_send_on_their_half() {
-    let lab = Lab::new(two_planes(2));
-    let [low, high] = [lab.hosts()[0], lab.hosts()[1]];
-    let plan = rails(|rails| rails.protocol.policy = Policy::Unidirectional { send: 1 });
-    let messages = [(low, high), (high, low)].map(|(a, b)| message(Time(0), a, b, 1 << 20));
-    let (_, log) = drive(&lab, &config(&lab, plan), &messages);
-    let sent = |node: NodeId, port: u16| {
-        let of = log
-            .ports
-            .iter()
-            .find(|it| (it.node, it.port) == (node, port));
-        of.unwrap().tx_bytes
-    };
-    assert!(sent(low, 1) > 1 << 20 && sent(low, 2) < 1 << 19);
-    assert!(sent(high, 2) > 1 << 20 && sent(high, 1) < 1 << 19);
-}
-
-/// Switches that drop: what is lost comes again, by whatever rail.
-#[test]
-fn what_a_full_switch_drops_is_sent_again() {
-    let lab = Lab::new(two_planes(4));
-    let config = RunConfig {
-        lossless: false,
-        buffer: Bytes(20_000),
-        ..config(&lab, rails(|_| {}))
-    };
-    let hosts = lab.hosts();
-    let messages: Vec<Message> = hosts[1..]
-        .iter()
-        .map(|&host| message(Time(0), host, hosts[0], 1 << 20))
-        .collect();
-    let (summary, _) = drive(&lab, &config, &messages);
-    assert_eq!(summary.flows_finished, 3);
-    assert!(
-        summary.drops > 0 && summary.segments_resent > 0,
-        "{summary:?}"
-    );
-}
-
-/// Each link of both ends, for ever or for a while, with and without room for segments that a dead card would hold.
-#[test]
-fn a_lost_rail_costs_no_message() {
-    let lab = Lab::new(two_planes(2));
-    let hosts = lab.hosts();
-    let messages = [message(Time(0), hosts[0], hosts[1], 4 << 20); 2];
-    for link in 0..4 {
-        for up in [None, Some(Time(1_500_000_000))] {
-            for room in [0, 2] {
-                let (link, down) = (LinkId(link), Time(500_000_000));
-                let config = RunConfig {
-                    faults: vec![LinkFault { link, down, up }],
-                    ..config(&lab, rails(|rails| rails.room = room))
-                };
-                let (summary, _) = drive(&lab, &config, &messages);
-                assert_eq!(summary.flows_finished, 2, "{link:?} {up:?} {room}");
-                assert_eq!(summary.payload_delivered, 8 << 20);
-            }
-        }
-    }
-}
-
-/// No rail is left: the message is recorded as unfinished after the time set, and the run ends.
-#[test]
-fn without_any_rail_a_run_ends() {
-    let lab = Lab::new(two_planes(2));
-    let hosts = lab.hosts();
-    let (down, up) = (Time(500_000_000), None);
-    let faults = [0, 1].map(|link| LinkFault {
-        link: LinkId(link),
-        down,
-        up,
-    });
-    let config = RunConfig {
-        faults: faults.to_vec(),
-        ..config(&lab, rails(|_| {}))
-    };
-    let late = message(Time(60_000_000_000), hosts[0], hosts[1], 8);
-    let messages = [message(Time(0), hosts[0], hosts[1], 4 << 20), late];
-    let (summary, log) = drive(&lab, &config, &messages);
-    assert_eq!((summary.flows_started, summary.flows_finished), (2, 0));
-    assert!(log.flows.iter().all(|flow| flow.fct.is_none()));
-    assert!(summary.end_ps < 100_000_000_000, "{summary:?}");
-}
-
-#[test]
-fn settings_that_contradict_themselves_are_refused() {
-    let lab = Lab::new(two_planes(2));
-    let hosts = lab.hosts();
-    let run = |rails: Rails, class: u8| {
-        let message = Message {
-            class,
-            ..message(Time(0), hosts[0], hosts[1], 8)
-        };
-        let mut flows = FlowList::new(vec![message], vec!["flow".to_owned()]);
-        lab.drive(&config(&lab, rails), &mut flows).unwrap_err()
-    };
-    let unbuffered = run(rails(|rails| rails.buffers = 0), 0);
-    assert!(
-        matches!(unbuffered, SetupError::Rails { .. }),
-        "{unbuffered}"
-    );
-    let port = run(rails(|_| {}), 64);
-    assert!(port.to_string().contains("class 64"), "{port}");
-    let hpcc = run(rails(|rails| rails.protocol.scheme = "hpcc".to_owned()), 0);
-    assert!(hpcc.to_string().contains("telemetry"), "{hpcc}");
 }

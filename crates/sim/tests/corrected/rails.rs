@@ -8,7 +8,7 @@ use crate::common::{Lab, SCHEMES, message};
 
 /// `hosts` hosts, each with a link to each of two switches. With `joined` the switches are linked too, so that data and
 /// acknowledgements may use different ports. Links 2h and 2h+1 are host h's.
-fn two_rails(hosts: usize, joined: bool) -> Fabric {
+pub(crate) fn two_rails(hosts: usize, joined: bool) -> Fabric {
     let (rate, delay) = (BitRate::from_gbps(100), Span::from_us(1));
     let mut builder = FabricBuilder::new("two rails");
     let hosts: Vec<NodeId> = (0..hosts).map(|_| builder.host()).collect();
