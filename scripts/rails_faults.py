@@ -1,17 +1,17 @@
 """Rails that are cut and restored while messages travel: what arrives, how fast, how soon."""
 
-import json
 import re
 import subprocess
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from statistics import mean, quantiles
-from threading import Thread
-from typing import Any
+from statistics import quantiles
 
 from pairs import Comparison, compare
+from rails_diary import INTERVAL, Diary
 from rails_lab import RailsLab, names, report
+
+from raddle.errors import LabError
 
 HEARTBEAT_S = 0.020
 """What `raddle-perf` has; three without an answer are a rail's end."""
@@ -38,42 +38,6 @@ class Check:
         return f"{self.what}: {self.measured} ({self.limit}): {'holds' if self.holds else 'MISSED'}"
 
 
-@dataclass
-class Diary:
-    """What a run told, and when, by this machine's clock."""
-
-    process: subprocess.Popen[str]
-    lines: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
-    report: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Begin to read."""
-        self.reader = Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self) -> None:
-        for line in self.process.stdout or ():
-            if line.startswith('{"type"'):
-                self.lines.append((time.monotonic(), json.loads(line)))
-            elif line.startswith("{"):
-                self.report = json.loads(line)
-
-    def intervals(self, begun: float, ended: float) -> list[dict[str, Any]]:
-        """What came in intervals that ended within a time."""
-        told = self.lines
-        return [one for at, one in told if one["type"] == "interval" and begun < at <= ended]
-
-    def goodput(self, begun: float, ended: float) -> float:
-        """Mean goodput of a time."""
-        return mean(float(one["goodput_bps"]) for one in self.intervals(begun, ended))
-
-    def rises(self, begun: float, ended: float) -> list[float]:
-        """When a rail came up."""
-        told = self.lines
-        ups = [at for at, one in told if one["type"] == "rail" and one["up"]]
-        return [at for at in ups if begun <= at <= ended]
-
-
 def cut_and_restore(
     bench: RailsLab, rails: int, total: str
 ) -> tuple[list[Comparison], list[Check]]:
@@ -82,7 +46,7 @@ def cut_and_restore(
     The server looks at every byte and the order; both sides count. Goodput counts from the cut on.
     """
     words = ["--rails", names(rails), "--size", "1MiB", "--time", "1s", "--bytes", total]
-    diary = Diary(bench.start_perf(*words, "--check", "--interval", "50ms", "--count", "1"))
+    diary = Diary(bench.start_perf(*words, "--check", *INTERVAL, "--count", "1"))
     cuts: list[tuple[float, float]] = []
     time.sleep(UP_S)
     while diary.process.poll() is None:
@@ -93,10 +57,10 @@ def cut_and_restore(
         bench.ask("h1", "ip", "link", "set", interface, "up")
         cuts.append((cut, time.monotonic()))
         time.sleep(UP_S)
-    diary.reader.join()
-    if diary.process.returncode != 0:
-        error = diary.process.stderr.read() if diary.process.stderr else ""
-        return [], [Check(f"{total} arrive", "all, every byte right", error.strip(), holds=False)]
+    try:
+        diary.end()
+    except LabError as error:
+        return [], [Check(f"{total} arrive", "all, every byte right", str(error), holds=False)]
     return judge(diary, cuts, rails, total)
 
 

@@ -51,9 +51,9 @@ class RailsLab:
         """Start `raddle-perf run` on h1."""
         return self.start("h1", ["raddle-perf", "run", "--peer", "h2", *words, "--json"])
 
-    def goodput_words(self, interfaces: str, size: str, warm_up: str = "300ms") -> list[str]:
+    def goodput_words(self, interfaces: str, size: str) -> list[str]:
         """What `raddle-perf run` is told to measure goodput."""
-        time = ["--time", f"{round(1000 * self.seconds)}ms", "--warm-up", warm_up, "--count", "1"]
+        time = ["--time", f"{round(1000 * self.seconds)}ms", "--warm-up", "300ms", "--count", "1"]
         return ["--rails", interfaces, "--size", size, *time]
 
     def goodput(self, interfaces: str, size: str) -> Times:

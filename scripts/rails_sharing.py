@@ -5,14 +5,15 @@ from functools import partial
 
 from legs import Times
 from pairs import Comparison, compare
-from rails_lab import GOODPUT, JAIN, RailsLab, names, report
+from rails_diary import INTERVAL, Diary
+from rails_lab import GOODPUT, JAIN, RailsLab, names
 
 POLICIES = ("dynamic", "static", "unidirectional")
 MOST = 8
 LEAST_TOTAL = 0.95
 LEAST_JAIN = 0.95
-WARM_UP = "700ms"
-"""Until all processes are there."""
+SETTLED_S = 0.7
+"""Time from when all processes are there."""
 
 
 def jain(shares: list[float]) -> float:
@@ -21,13 +22,18 @@ def jain(shares: list[float]) -> float:
 
 
 def together(bench: RailsLab, rails: int, policy: str, processes: int) -> Times:
-    """Goodput of processes that begin at the same time, and how even it is."""
-    words = [*bench.goodput_words(names(rails), "1MiB", WARM_UP), "--policy", policy]
-    runs = [
-        bench.start_perf(*words, "--window", "8", "--source-port", str(process))
+    """Goodput of processes while all of them send, and how even it is."""
+    time = ["--time", f"{round(1000 * (bench.seconds + 2 * SETTLED_S))}ms", "--count", "1"]
+    words = ["--rails", names(rails), "--size", "1MiB", "--window", "8", *time, *INTERVAL]
+    diaries = [
+        Diary(bench.start_perf(*words, "--policy", policy, "--source-port", str(process)))
         for process in range(processes)
     ]
-    shares = [float(report(run)["goodput_bps"]) for run in runs]
+    for diary in diaries:
+        diary.end()
+    spans = [diary.span() for diary in diaries]
+    begun, ended = max(first for first, _ in spans) + SETTLED_S, min(last for _, last in spans)
+    shares = [diary.goodput(begun, ended) for diary in diaries]
     return {GOODPUT: sum(shares), JAIN: jain(shares)}
 
 
