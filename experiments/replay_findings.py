@@ -3,12 +3,12 @@
 python experiments/replay_findings.py                  print the tables of docs/replay-results.md
 python experiments/replay_findings.py --runs 1 --out FOLDER    a quick look
 
-What messages cost is measured by host_costs.c, ping-pongs and bursts of one pair of ranks with a
-processor each, between two hosts and inside one; nothing is taken from LAMMPS. Costs of a replay
-follow in closed form. Each recorded run is replayed with them twice: on hosts with processors of
-their own, and on the processors of this machine, which all hosts of a lab share. Needs root,
-LAMMPS, Open MPI and what `make build` builds; measures only where nothing else runs. What is in
-the folder already is not measured again.
+What messages cost is measured by host_costs.c, ping-pongs and bursts of pairs of ranks between two
+hosts, inside one, and between hosts on one processor; nothing is taken from LAMMPS. Costs of a
+replay follow in closed form. Each recorded run is replayed with them twice: on hosts with
+processors of their own, and on the processors of this machine, which all hosts of a lab share.
+Needs root, LAMMPS, Open MPI and what `make build` builds; measures only where nothing else runs.
+What is in the folder already is not measured again.
 """
 
 import argparse
@@ -37,6 +37,8 @@ SOURCE = Path(__file__).resolve().parent / "host_costs.c"
 LAB = "replay"
 BYTES = (8, 512, 2048, 8192, 16384, 32768)
 """Up to Open MPI's eager limit for TCP, 64 KiB: longer messages are not copied in a replay."""
+LOCAL_EAGER_LIMIT = "4KiB"
+"""Open MPI's for shared memory (`ompi_info --param btl vader --level 9`)."""
 BLOCKS = 20
 LIMIT_PCT = 15
 IN_MPI = "in MPI"
@@ -57,6 +59,13 @@ class Shape:
 
 
 SHAPES = (Shape(2, 1), Shape(4, 1), Shape(4, 2))
+PROCESSORS = os.cpu_count() or 1
+PLACES = {
+    "between": (Shape(2, 1), 1),
+    "inside": (Shape(1, 2), 1),
+    "one processor": (Shape(2 * PROCESSORS, 1), PROCESSORS),
+}
+"""Where messages are measured: between ranks of two hosts, of one, and of one processor."""
 Row = dict[str, float]
 
 
@@ -75,10 +84,10 @@ def lab(hosts: int) -> Iterator[None]:
 # ---- what messages cost --------------------------------------------------------------------
 
 
-def measure(program: Path, shape: Shape) -> list[Row]:
-    """Times of messages between two ranks, by size."""
+def measure(program: Path, shape: Shape, stride: int) -> list[Row]:
+    """Times of messages between ranks that are `stride` apart, by size."""
     place = ("--name", LAB, "--hosts", str(shape.hosts), "--ppn", str(shape.ppn))
-    words = (str(program), "1", str(BLOCKS), *map(str, BYTES))
+    words = (str(program), str(stride), str(BLOCKS), *map(str, BYTES))
     done = raddle("lab", "mpirun", *place, "--offload", "off", "--", *pinned(words))
     if done.returncode != 0:
         sys.exit(done.stderr)
@@ -119,11 +128,13 @@ def costs(folder: Path, measured: dict[str, list[Row]]) -> dict[str, str]:
 
     A message takes o_s + c b on its sender, wire(b), and o_r + c b on its receiver; half a round
     trip is the sum, a send in a burst the first of them. Inside a host both ends cost the same.
+    Between two ranks of one processor it also switches from one to the other.
     """
     base, slope = line(measured["between"], "half_us")
     send, _ = line(measured["between"], "send_us")
     wire_base, wire_slope = wire(folder)
     inside_base, inside_slope = line(measured["inside"], "half_us")
+    shared_base, _ = line(measured["one processor"], "half_us")
     found = {
         "send_overhead": send,
         "receive_overhead": max(base - send - wire_base, 0.0),
@@ -131,8 +142,10 @@ def costs(folder: Path, measured: dict[str, list[Row]]) -> dict[str, str]:
         "local_overhead": inside_base / 2,
         "local_copy_per_byte": inside_slope / 2,
         "socket_latency": 0.0,
+        "switch_overhead": max(shared_base - base, 0.0),
     }
-    return {name: f"{round(1e3 * value)}ps" for name, value in found.items()}
+    times = {name: f"{round(1e3 * value)}ps" for name, value in found.items()}
+    return {**times, "local_eager_limit": LOCAL_EAGER_LIMIT}
 
 
 def calibrated(folder: Path) -> dict[str, list[Row]]:
@@ -144,9 +157,10 @@ def calibrated(folder: Path) -> dict[str, list[Row]]:
     if not kept.is_file():
         program = folder.resolve() / "host_costs"
         subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE], check=True)
-        shapes = {"between": Shape(2, 1), "inside": Shape(1, 2)}
-        with lab(2):
-            runs = {name: [measure(program, of) for _ in range(3)] for name, of in shapes.items()}
+        runs = {}
+        with lab(2 * PROCESSORS):
+            for name, (shape, stride) in PLACES.items():
+                runs[name] = [measure(program, shape, stride) for _ in range(3)]
         middle = {
             name: [
                 {key: median(one[key] for one in same) for key in same[0]}
@@ -156,7 +170,7 @@ def calibrated(folder: Path) -> dict[str, list[Row]]:
         }
         write_json(kept, {"schema": 1, **middle})
     found: dict[str, list[Row]] = json.loads(kept.read_text())
-    return {name: found[name] for name in ("between", "inside")}
+    return {name: found[name] for name in PLACES}
 
 
 # ---- recorded and replayed -----------------------------------------------------------------
@@ -184,10 +198,10 @@ def recorded(folder: Path, shape: Shape, runs: int) -> list[Path]:
     return traces
 
 
-def compare(trace: Path, changed: dict[str, str], processors: int) -> dict[str, dict[str, float]]:
+def compare(trace: Path, changed: dict[str, str]) -> dict[str, dict[str, float]]:
     """The parts of a recorded run and of its two replays in s, and the time in MPI."""
     found = {"recorded": split_time(trace)["parts"]}
-    for name, count in (("own processors", None), ("shared processors", processors)):
+    for name, count in (("own processors", None), ("shared processors", PROCESSORS)):
         told = trace.with_name(trace.name.removesuffix(SUFFIX)) / name.split()[0]
         told.mkdir(parents=True, exist_ok=True)
         replayed(trace, changed, count, told)
@@ -238,11 +252,10 @@ def main() -> int:
     measured = calibrated(options.out)
     changed = costs(options.out, measured)
     print_costs(measured, changed)
-    processors = os.cpu_count() or 1
     worst = 0.0
     for shape in SHAPES:
         traces = recorded(options.out, shape, options.runs)
-        errors = print_parts(shape, [compare(trace, changed, processors) for trace in traces])
+        errors = print_parts(shape, [compare(trace, changed) for trace in traces])
         worst = max(worst, abs(errors["shared processors"]))
     print(f"\nat most {worst:.1f} % off on shared processors, {LIMIT_PCT} % are allowed")
     return 0 if worst <= LIMIT_PCT else 1

@@ -229,8 +229,13 @@ impl<'a> Machine<'a> {
             let free = now + costs.local_overhead + costs.local_copy_per_byte * parcel.bytes;
             let seen = free + self.latency(rank, parcel.receiver);
             self.at(seen, parcel.receiver, What::Arrive(Item::Parcel(number)));
-            self.done(rank, self.program.delivered(number));
+            if parcel.bytes <= self.costs.local_eager_limit.0 {
+                self.done(rank, self.program.delivered(number));
+            }
             return free;
+        }
+        if parcel.bytes <= self.costs.eager_limit.0 {
+            self.done(rank, self.program.delivered(number));
         }
         let mut free = now + costs.send_overhead;
         if parcel.is_joined() {
@@ -318,13 +323,24 @@ impl<'a> Machine<'a> {
         let own = &mut self.ranks[rank as usize];
         if own.state == State::Waiting && own.missing == 0 {
             own.state = State::Away;
-            self.go(rank, now);
+            let begin = self.switched(rank, now);
+            self.go(rank, begin);
         } else if let Some(item) = own.inbox.pop_front() {
             own.serving = Some(item);
-            let done = self.take_in(rank, item, now);
+            let begin = self.switched(rank, now);
+            let done = self.take_in(rank, item, begin);
             self.at(done, rank, What::Served);
         } else if let Some(next) = self.processors.give_back(rank) {
             self.work(next, now);
+        }
+    }
+
+    /// When a rank that has its processor since now begins to work.
+    fn switched(&mut self, rank: u32, now: Time) -> Time {
+        if self.processors.switches(rank) {
+            now + self.costs.switch_overhead
+        } else {
+            now
         }
     }
 
@@ -366,6 +382,11 @@ impl<'a> Machine<'a> {
                     if program.message(message).target == rank {
                         self.done(rank, message);
                     }
+                }
+                let issuer = program.parcel(number).issuer;
+                if self.hosts[issuer as usize] == self.hosts[rank as usize] {
+                    self.done(issuer, program.delivered(number));
+                    self.wake(issuer, now);
                 }
             }
             None => {}

@@ -50,10 +50,15 @@ use crate::{Discard, Network, Progress, RunConfig, SetupError, simulate};
 pub struct ReplayCosts {
     /// Costs of messages.
     pub host: HostCosts,
-    /// Longer messages are neither copied nor sent before their sender may go on.
+    /// Longer messages between hosts are neither copied nor sent before their sender may go on.
     pub eager_limit: Bytes,
+    /// Longer messages inside a host keep their sender until they are taken in. Libraries that copy straight from one
+    /// process to another have a short one (Open MPI 4: 4 KiB).
+    pub local_eager_limit: Bytes,
     /// Of putting a part into a joined message, or of taking it out; copying comes on top, at `local_copy_per_byte`.
     pub part_overhead: Span,
+    /// Until a shared processor that goes from one rank to another works for that; see [`ReplaySettings::processors`].
+    pub switch_overhead: Span,
     /// Least time between two packets of a network card (LogGP's g).
     pub nic_gap: Span,
     /// Payload of a full packet.
@@ -76,7 +81,9 @@ impl Default for ReplayCosts {
                 envelope: Bytes(32),
             },
             eager_limit: Bytes(64 << 10),
+            local_eager_limit: Bytes(1 << 40),
             part_overhead: Span::from_ns(40),
+            switch_overhead: Span::from_us(2),
             nic_gap: Span::from_ns(20),
             mtu: Bytes(4096),
         }

@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Processors {
     taken: Vec<bool>,
+    /// Who worked last.
+    last: Vec<u32>,
     lines: Vec<VecDeque<u32>>,
     in_line: Vec<bool>,
 }
@@ -18,6 +20,7 @@ impl Processors {
         let count = count.unwrap_or(ranks).clamp(1, ranks.max(1)) as usize;
         Self {
             taken: vec![false; count],
+            last: (0..count as u32).collect(),
             lines: vec![VecDeque::new(); count],
             in_line: vec![false; ranks as usize],
         }
@@ -47,6 +50,12 @@ impl Processors {
         next
     }
 
+    /// Whether a rank that begins to work finds the processor as another has left it.
+    pub(super) fn switches(&mut self, rank: u32) -> bool {
+        let processor = self.of(rank);
+        std::mem::replace(&mut self.last[processor], rank) != rank
+    }
+
     fn of(&self, rank: u32) -> usize {
         rank as usize % self.taken.len()
     }
@@ -67,6 +76,13 @@ mod tests {
         assert_eq!(processors.give_back(4), Some(2));
         assert_eq!(processors.give_back(2), None);
         assert!(processors.take(4));
+    }
+
+    #[test]
+    fn a_processor_switches_from_one_rank_to_another() {
+        let mut processors = Processors::new(4, Some(2));
+        let switches = [0, 2, 2, 1, 0, 3].map(|rank| processors.switches(rank));
+        assert_eq!(switches, [false, true, false, false, true, true]);
     }
 
     #[test]

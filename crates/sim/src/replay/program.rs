@@ -70,7 +70,7 @@ impl Program {
                 program: &mut program,
                 plan,
                 rank,
-                eager_limit: costs.eager_limit,
+                eager_limit: costs.eager_limit.min(costs.local_eager_limit),
                 requests: BTreeMap::new(),
                 parcel_of: BTreeMap::new(),
                 batch: 0,
@@ -134,9 +134,10 @@ struct Writer<'a> {
     plan: Option<&'a Plan>,
     planned: std::slice::Iter<'a, super::plan::PlannedParcel>,
     rank: u32,
+    /// Longer messages may keep their sender.
     eager_limit: Bytes,
     requests: BTreeMap<u32, Started>,
-    /// Parcels of long messages that are under way, by message.
+    /// Parcels of messages that may keep their sender, by message.
     parcel_of: BTreeMap<u32, u32>,
     /// Messages of the superstep that wait for its end.
     batch: u32,

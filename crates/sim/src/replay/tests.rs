@@ -249,8 +249,10 @@ fn ranks_take_turns_on_shared_processors() {
         ends(&trace, None, &settings)
     };
     // A wait for nothing is none: every rank computes to its end at once.
-    assert_eq!(on(Some(1)), [3_000_000, 6_000_000, 9_000_000, 12_000_000]);
-    assert_eq!(on(Some(2)), [3_000_000, 3_000_000, 6_000_000, 6_000_000]);
+    let switch = settings().costs.switch_overhead.0;
+    let turn = |number: u64| 3_000_000 * (number + 1) + switch * number;
+    assert_eq!(on(Some(1)), [turn(0), turn(1), turn(2), turn(3)]);
+    assert_eq!(on(Some(2)), [turn(0), turn(0), turn(1), turn(1)]);
     for enough in [None, Some(4), Some(9)] {
         assert_eq!(on(enough), [3_000_000; 4]);
     }
@@ -277,7 +279,11 @@ fn a_message_waits_for_the_processor_of_its_receiver() {
     };
     let trace = calls.trace(1);
     let taken = costs.receive_overhead.0 + 8 * costs.copy_per_byte.0;
-    assert_eq!(ends(&trace, None, &shared)[0], 90_000_000 + taken);
+    let switch = settings().costs.switch_overhead.0;
+    assert_eq!(
+        ends(&trace, None, &shared)[0],
+        90_000_000 + 2 * switch + taken
+    );
     let sent = 500_000 + costs.send_overhead.0 + 8 * costs.copy_per_byte.0;
     assert_eq!(ends(&trace, None, &settings())[0], sent + wire(8) + taken);
 }
@@ -370,8 +376,25 @@ fn messages_inside_a_host_cost_memory_only() {
     let request = calls.start_receive(1, 0, 1 << 20);
     calls.wait(1, &[request]);
     let once = costs.local_overhead.0 + costs.local_copy_per_byte.0 * (1 << 20);
-    let found = ends(&calls.trace(2), None, &settings());
-    assert_eq!(found, [once, 2 * once + costs.socket_latency.0]);
+    let trace = calls.trace(2);
+    let found = ends(&trace, None, &settings());
+    let taken = 2 * once + costs.socket_latency.0;
+    assert_eq!(found, [once, taken]);
+    // Above the limit the sender waits for its receiver, between hosts as before.
+    let mut straight = settings();
+    straight.costs.local_eager_limit = Bytes(4096);
+    assert_eq!(ends(&trace, None, &straight), [taken, taken]);
+    let apart = Trace {
+        placement: vec![0, 1],
+        hosts: vec!["a".to_owned(), "b".to_owned()],
+        ..trace
+    };
+    for eager_limit in [Bytes(64 << 10), Bytes(1 << 20)] {
+        let mut plain = settings();
+        plain.costs.eager_limit = eager_limit;
+        straight.costs.eager_limit = eager_limit;
+        assert_eq!(ends(&apart, None, &straight), ends(&apart, None, &plain));
+    }
 }
 
 #[test]
