@@ -108,7 +108,7 @@ def test_uneven_rails_carry_most_of_their_sum() -> None:
             found = perf(name, "--split", "weighted", "--policy", "dynamic")
             assert found["goodput_bps"] <= sum(rates)
             parts = zip(found["rails"], rates, strict=True)
-            return min(rail["rate_bps"] / rate for rail, rate in parts)
+            return min(float(rail["rate_bps"]) / rate for rail, rate in parts)
 
         assert best(least_part, 0.7) >= 0.7
 
@@ -122,8 +122,8 @@ def test_policies_and_splits_of_one_way_rails(even: str) -> None:
 
 
 def test_a_rail_that_goes_and_comes_does_not_end_a_run(even: str) -> None:
-    """What was on it goes by the other; all messages come."""
-    words = ("run", "--peer", "h2", "--time", "3s", "--count", "10", "--json")
+    """What was on it goes by the other; all messages come, and every byte is looked at."""
+    words = ("run", "--peer", "h2", "--time", "3s", "--count", "10", "--check", "--json")
     running = start(even, "h1", "raddle-perf", *words)
     for pause, state in ((1.0, "down"), (0.7, "up")):
         time.sleep(pause)
@@ -133,6 +133,61 @@ def test_a_rail_that_goes_and_comes_does_not_end_a_run(even: str) -> None:
     assert found["retransmissions"] > 0
     assert found["goodput_bps"] >= 200e6
     until(lambda: "e1" in finish(start(even, "h1", "ip", "-br", "link", "show", "up"))[0], "e1 up")
+
+
+def test_without_any_rail_it_is_an_error_after_the_set_time(even: str) -> None:
+    """No hang; and the rails carry again when they are back."""
+    words = ("run", "--peer", "h2", "--time", "60s", "--give-up", "500ms")
+    running = start(even, "h1", "raddle-perf", *words)
+    time.sleep(1)
+    for rail in ("e0", "e1"):
+        finish(start(even, "h1", "ip", "link", "set", rail, "down"))
+    cut = time.monotonic()
+    _, error = finish(running, 1)
+    assert "no rail carried anything" in error
+    assert time.monotonic() - cut < 10
+    for rail in ("e0", "e1"):
+        finish(start(even, "h1", "ip", "link", "set", rail, "up"))
+    until(lambda: not start(even, "h1", "ping", "-c1", "-W1", "h2").wait(), "h2 is back", pause=0.5)
+    assert perf(even)["messages"] > 0
+
+
+def test_what_comes_is_told_meanwhile(even: str) -> None:
+    """A line of JSON for each interval, and as many bytes at least as were asked for."""
+    size, least = 1 << 20, 80_000_000
+    words = ["--time", "1ms", "--warm-up", "0s", "--bytes", "80MB", "--check", "--count", "1"]
+    run = ("raddle-perf", "run", "--peer", "h2", *words, "--interval", "50ms", "--json")
+    out, _ = finish(start(even, "h1", *run))
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    told, found = [one for one in lines if one.get("type") == "interval"], lines[-1]
+    assert found["messages"] * size >= least
+    times = [one["at_s"] for one in told]
+    assert times == sorted(times)
+    spans = [after - before for before, after in zip([0.0, *times], times, strict=False)]
+    came = sum(one["goodput_bps"] * span / 8 for one, span in zip(told, spans, strict=True))
+    assert 0.5 * least <= came <= found["messages"] * size
+    assert all(one["longest_gap_ms"] > 0 for one in told)
+
+
+def segments(name: str) -> list[Path]:
+    """Shared memory of the hosts of a lab."""
+    asked = ("stat", "-Lc", "%i", "/proc/self/ns/net")
+    networks = [finish(start(name, host, *asked))[0].strip() for host in ("h1", "h2")]
+    return [path for n in networks for path in Path("/dev/shm").glob(f"raddle-rails-*-{n}")]
+
+
+def test_processes_share_rails_and_leave_nothing(even: str) -> None:
+    """One of four is killed; the others go on, and the last one cleans up."""
+    words = ("run", "--peer", "h2", "--time", "3s", "--count", "10", "--check", "--json")
+    running = [start(even, "h1", "raddle-perf", *words) for _ in range(4)]
+    until(lambda: len(segments(even)) == 2, "shared memory")
+    time.sleep(1)
+    killed = running.pop()
+    killed.kill()
+    killed.communicate(timeout=10)
+    found = [json.loads(finish(one)[0].splitlines()[-1]) for one in running]
+    assert all(one["knows_neighbours"] and one["messages"] > 0 for one in found)
+    until(lambda: not segments(even), "nothing is left")
 
 
 @pytest.mark.parametrize(
