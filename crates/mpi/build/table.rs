@@ -225,7 +225,10 @@ impl Function {
     /// The function of the layer of message scheduling where that is wanted and has one, else `other`.
     pub(crate) fn layer_or(&self, other: &str) -> String {
         match self.matching {
-            Some(_) => format!("(raddle_messages != NULL ? matching_{} : {other})", self.name),
+            Some(_) => format!(
+                "(raddle_messages != NULL ? matching_{} : {other})",
+                self.name
+            ),
             None => other.to_owned(),
         }
     }

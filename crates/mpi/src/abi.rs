@@ -183,7 +183,8 @@ impl Shim {
                     (true, entry.offload),
                 ];
                 let mut wanted = wanted.into_iter();
-                let (_, function) = wanted.find(|(wanted, function)| *wanted && !function.is_null())?;
+                let (_, function) =
+                    wanted.find(|(wanted, function)| *wanted && !function.is_null())?;
                 Some(function)
             })
     }

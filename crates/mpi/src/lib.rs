@@ -9,7 +9,8 @@
 //! - the core, which knows no MPI: `communicator` decides about each call, `group` has the rounds of one communicator,
 //!   `service` keeps groups alive and answers other ranks while the program computes.
 //!
-//! `record` is a layer above: it notes calls, offloaded or not, in `raddle-trace`'s format.
+//! `messages` is a layer above: it joins the program's messages (`docs/matching.md`). `record` is the highest: it notes
+//! calls, offloaded or not, in `raddle-trace`'s format.
 //!
 //! Around these: `settings` (the environment), `job` (the process from start to end), `report`, [`reason`], `layout`
 //! (C's layout of values and the wire's), `adapt` (is it faster?), `patience` (how to wait), `floats` (no traps).

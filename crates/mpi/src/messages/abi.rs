@@ -276,8 +276,7 @@ unsafe extern "C" fn probe(
 ) -> c_int {
     with(|Messages { matcher, .. }| {
         // SAFETY: the shim passes records of its own, and `claim` may be null.
-        let (wanted, found, claim) =
-            unsafe { ((*wanted).wanted(), &mut *found, claim.as_mut()) };
+        let (wanted, found, claim) = unsafe { ((*wanted).wanted(), &mut *found, claim.as_mut()) };
         let message = match claim {
             None => matcher.probe(&wanted).ok()?,
             Some(claim) => matcher.claim(&wanted).ok()?.map(|(claimed, message)| {

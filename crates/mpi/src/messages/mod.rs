@@ -4,8 +4,8 @@
 pub(crate) mod abi;
 
 use raddle_matching::{
-    Actions, Counts, Envelope, Fetch, Matcher, Parcel, SetUpError, Settings as Agreed, Trial,
-    Vote, Way,
+    Actions, Counts, Envelope, Fetch, Matcher, Parcel, SetUpError, Settings as Agreed, Trial, Vote,
+    Way,
 };
 use raddle_schedule::{Distance, Join, Placement, Scope};
 use raddle_units::{Bytes, Span, Time};
