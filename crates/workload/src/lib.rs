@@ -41,7 +41,7 @@ pub use cdf::SizeCdf;
 pub use error::{MAX_SIZE_BYTES, MAX_START_PS, Place, PlaceUnit, Problem, TrafficError};
 pub use format::{
     CsvFlows, FlowFormat, FlowReader, FlowTimes, HpccFlows, ParquetFlows, ReadOptions,
-    apply_class_file, read_flows, stream_flows, write_csv, write_hpcc_ns3, write_parquet,
+    apply_class_file, guarded, read_flows, stream_flows, write_csv, write_hpcc_ns3, write_parquet,
 };
 pub use generate::{
     AllToAll, Congestor, FlowGroup, Flows, Gpcnet, GridOperation, HPC_MIX_CLASSES, HpcMix, Incast,

@@ -1,7 +1,5 @@
 //! From a file to a trace.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Int32Array, ListArray, PrimitiveArray, RecordBatch, StringArray,
     UInt32Array, UInt64Array, cast::AsArray, types::ArrowPrimitiveType, types::UInt32Type,
@@ -12,6 +10,7 @@ use parquet::{
 };
 use raddle_trace::{Action, Collective, Event, Interval, Message, Trace, Wildcards};
 use raddle_units::Bytes;
+use raddle_workload::guarded;
 
 use super::{BATCH_ROWS, TraceFileError, metadata};
 
@@ -30,13 +29,6 @@ pub fn read<T: ChunkReader + 'static>(input: T, name: &str) -> Result<Trace, Tra
         problem,
     })?;
     Ok(trace)
-}
-
-/// Parquet's reader asserts what a damaged file may break; its panic becomes an error here. The reader is not used again
-/// afterwards, so nothing half-done is seen.
-fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err("the file is damaged; write or copy it again".to_owned()))
 }
 
 fn read_trace<T: ChunkReader + 'static>(input: T) -> Result<Trace, String> {

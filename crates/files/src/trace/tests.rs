@@ -6,6 +6,9 @@ use raddle_units::Bytes;
 
 use super::{read, write};
 
+#[path = "../../../../fuzz/replay.rs"]
+mod corpus;
+
 /// Every kind of call, extreme values, and a rank that does nothing.
 fn trace() -> Trace {
     let message = |peer, tag, comm, bytes| Message {
@@ -121,6 +124,16 @@ fn a_damaged_file_is_read_or_told() {
             assert!(error.starts_with("x.trace.parquet: "), "{error}");
         }
     }
+}
+
+#[test]
+fn what_the_fuzzer_keeps_is_read_or_told() {
+    corpus::replay("trace_parquet", |bytes| {
+        if let Err(error) = read(Buffer::copy_from_slice(bytes), "x.trace.parquet") {
+            let error = error.to_string();
+            assert!(error.starts_with("x.trace.parquet: "), "{error}");
+        }
+    });
 }
 
 #[test]

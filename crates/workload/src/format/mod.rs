@@ -9,6 +9,7 @@ mod classes;
 mod columns;
 mod csv;
 mod decimal;
+mod guard;
 mod hpcc;
 mod lines;
 mod parquet;
@@ -28,6 +29,7 @@ const CLOSED_LOOP: &str =
 
 pub use self::classes::apply_class_file;
 pub use self::csv::{CsvFlows, write_csv};
+pub use self::guard::guarded;
 pub use self::hpcc::{HpccFlows, write_hpcc_ns3};
 pub use self::parquet::{ParquetFlows, write_parquet};
 pub(crate) use self::{decimal::parse_decimal, lines::Lines};

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -23,6 +22,7 @@ use parquet::file::reader::ChunkReader;
 
 use super::check::{Checker, RawFlow};
 use super::columns::Layout;
+use super::guard::guarded;
 use super::{FlowReader, ReadOptions};
 use crate::error::{PlaceUnit, Problem};
 use crate::list::ClassTable;
@@ -42,13 +42,6 @@ pub struct ParquetFlows {
     classes: ClassTable,
     row: u64,
     done: bool,
-}
-
-/// Parquet's reader asserts what a damaged file may break; its panic becomes an error here. The reader is not used
-/// again afterwards, so nothing half-done is seen.
-fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err("the file is damaged; write or copy it again".to_owned()))
 }
 
 /// One batch, its columns turned into what a flow needs.
