@@ -469,7 +469,9 @@ impl Node {
     fn tell_neighbours(&mut self, urgent: bool) {
         if let Some(neighbours) = &mut self.neighbours {
             let in_flight = self.connection.rails().map(|rail| rail.in_flight);
-            if let Some(others) = neighbours.exchange(in_flight, urgent) {
+            let lateness = self.connection.lateness();
+            if let Some(mut others) = neighbours.exchange(in_flight, lateness, urgent) {
+                others.lateness = others.lateness.max(lateness);
                 self.connection.note_others(&others);
             }
         }

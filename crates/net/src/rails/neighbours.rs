@@ -1,7 +1,7 @@
 //! What all nodes of a host, of whatever process, have on their way by each card.
 //!
-//! A node has a slot in shared memory: who it is, when it wrote last, and for each of its rails the interface's address and the
-//! bytes in flight. It adds up what the others' slots say. A slot that was not written for a while counts nothing, so that a killed
+//! A node has a slot in shared memory: who it is, when it wrote last, how late it found hosts, and for each of its rails the
+//! interface's address and the bytes in flight. It adds up what the others' slots say. A slot that was not written for a while counts nothing, so that a killed
 //! process is forgotten by itself; later somebody else takes its slot.
 
 use std::{
@@ -10,7 +10,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use raddle_units::Bytes;
+use raddle_transport::rails::Others;
+use raddle_units::{Bytes, Span};
 use raddle_wire::rails::MAX_RAILS;
 
 use super::segment::{Segment, uptime_ns};
@@ -26,7 +27,8 @@ const WORDS: usize = HEAD + SLOTS * SLOT;
 /// Places in a slot.
 const OWNER: usize = 0;
 const STAMP: usize = 1;
-const RAILS: usize = 2;
+const LATENESS: usize = 2;
+const RAILS: usize = 3;
 
 /// How often a node writes and reads, in ns.
 const PERIOD: u64 = 100_000;
@@ -71,23 +73,24 @@ impl Neighbours {
         }
     }
 
-    /// Says what is in flight by each rail and gives what the others have in flight by the same cards; `None` where that was done
-    /// a moment ago, unless it is `urgent`.
+    /// Says what is in flight by each rail and how late hosts are, and gives what the others say of the same cards; `None` where
+    /// that was done a moment ago, unless it is `urgent`.
     pub(super) fn exchange(
         &mut self,
         in_flight: impl Iterator<Item = u64>,
+        lateness: Span,
         urgent: bool,
-    ) -> Option<[Bytes; MAX_RAILS]> {
+    ) -> Option<Others> {
         let now = uptime_ns();
         if !urgent && now < self.exchanged + PERIOD {
             return None;
         }
         self.exchanged = now;
-        self.write(now, in_flight);
+        self.write(now, in_flight, lateness);
         Some(self.read(now))
     }
 
-    fn write(&mut self, now: u64, in_flight: impl Iterator<Item = u64>) {
+    fn write(&mut self, now: u64, in_flight: impl Iterator<Item = u64>, lateness: Span) {
         let words = self.segment.words();
         let is_mine = |slot: &usize| place(words, *slot)[OWNER].load(Relaxed) == self.owner;
         // Who was stopped for long may have lost its slot.
@@ -101,12 +104,13 @@ impl Neighbours {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
             word.store(u64::from(*address) << 32 | u64::from(bytes), Relaxed);
         }
+        mine[LATENESS].store(lateness.0, Relaxed);
         mine[STAMP].store(now, Relaxed);
     }
 
-    fn read(&self, now: u64) -> [Bytes; MAX_RAILS] {
+    fn read(&self, now: u64) -> Others {
         let words = self.segment.words();
-        let mut others = [Bytes(0); MAX_RAILS];
+        let mut others = Others::default();
         let taken = (words[0].load(Relaxed) as usize).min(SLOTS);
         for slot in (0..taken).filter(|slot| Some(*slot) != self.slot) {
             let theirs = place(words, slot);
@@ -115,9 +119,13 @@ impl Neighbours {
             }
             for word in &theirs[RAILS..RAILS + MAX_RAILS] {
                 let (address, bytes) = halves(word.load(Relaxed));
-                for (sum, mine) in others.iter_mut().zip(&self.addresses) {
-                    if bytes > 0 && address == *mine {
+                if bytes == 0 {
+                    continue;
+                }
+                for (sum, mine) in others.in_flight.iter_mut().zip(&self.addresses) {
+                    if address == *mine {
                         *sum += Bytes(bytes.into());
+                        others.lateness = others.lateness.max(Span(theirs[LATENESS].load(Relaxed)));
                     }
                 }
             }
@@ -148,7 +156,9 @@ fn place(words: &[AtomicU64], slot: usize) -> &[AtomicU64] {
 }
 
 fn clear(slot: &[AtomicU64]) {
-    slot[RAILS..].iter().for_each(|word| word.store(0, Relaxed));
+    slot[LATENESS..]
+        .iter()
+        .for_each(|word| word.store(0, Relaxed));
 }
 
 /// Takes a slot that is free or abandoned; `None`: there is none.
@@ -188,7 +198,8 @@ mod tests {
     }
 
     fn seen(node: &mut Neighbours, in_flight: &[u64]) -> Vec<u64> {
-        let others = node.exchange(in_flight.iter().copied(), true).unwrap();
+        let told = node.exchange(in_flight.iter().copied(), Span(7), true);
+        let others = told.unwrap().in_flight;
         others[..in_flight.len()]
             .iter()
             .map(|bytes| bytes.0)
@@ -242,7 +253,7 @@ mod tests {
         assert_eq!(seen(&mut other, &[1]), [5000]);
         // It writes no more: time passes.
         let now = uptime_ns();
-        let later = |age: u64| other.read(now + age)[0].0;
+        let later = |age: u64| other.read(now + age).in_flight[0].0;
         assert_eq!((later(STALE / 2), later(STALE * 2)), (5000, 0));
         let slot = killed.slot.unwrap();
         let words = other.segment.words();
@@ -259,13 +270,33 @@ mod tests {
     }
 
     #[test]
+    fn all_hear_of_the_latest_who_has_something_on_the_same_card() {
+        let [mut first, mut second, mut elsewhere] =
+            [(1, 0), (2, 0), (3, 1)].map(|(epoch, card)| join("late", epoch, &[card]));
+        let tell = |node: &mut Neighbours, bytes: u64, lateness: u64| {
+            let others = node.exchange([bytes].into_iter(), Span(lateness), true);
+            others.unwrap().lateness.0
+        };
+        assert_eq!(tell(&mut elsewhere, 10, 900), 0);
+        assert_eq!(tell(&mut first, 10, 500), 0);
+        assert_eq!(tell(&mut second, 0, 700), 500);
+        assert_eq!(
+            tell(&mut first, 10, 100),
+            0,
+            "the second has nothing on its way"
+        );
+        assert_eq!(tell(&mut second, 10, 700), 100);
+        assert_eq!(tell(&mut first, 10, 100), 700);
+    }
+
+    #[test]
     fn it_is_done_now_and_then_unless_it_is_urgent() {
         let mut node = join("often", 700, &[0]);
-        assert!(node.exchange([1].into_iter(), false).is_some());
+        assert!(node.exchange([1].into_iter(), Span(1), false).is_some());
         let again = (0..3)
-            .filter(|_| node.exchange([1].into_iter(), false).is_some())
+            .filter(|_| node.exchange([1].into_iter(), Span(1), false).is_some())
             .count();
         assert!(again < 3, "not every time");
-        assert!(node.exchange([1].into_iter(), true).is_some());
+        assert!(node.exchange([1].into_iter(), Span(1), true).is_some());
     }
 }

@@ -120,9 +120,16 @@ impl Config {
         Span(self.patience.0 / 2)
     }
 
-    /// What congestion control allows for the lateness of both hosts, of which `measured` was seen.
+    /// What congestion control allows for the lateness of both hosts, of which `measured` was seen: in powers of two, so that
+    /// connections that hear of each other's lateness allow for the same, and share a link evenly.
     pub(super) fn allowance(&self, measured: Span) -> Span {
-        measured.min(self.patience).max(self.lateness * 2)
+        let least = (self.lateness * 2).max(Span::from_us(1));
+        let most = self.patience.max(least);
+        let mut allowance = least;
+        while allowance < measured.min(most) {
+            allowance = allowance * 2;
+        }
+        allowance.min(most)
     }
 
     /// The fabric as a rail's congestion control sees it, with the least round-trip time found on it and what hosts take beside.

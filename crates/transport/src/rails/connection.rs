@@ -54,6 +54,15 @@ pub struct Reception {
     pub marked: bool,
 }
 
+/// What the other connections of this host tell, whichever process has them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Others {
+    /// Bytes that they have in flight by each rail, whose card they share.
+    pub in_flight: [Bytes; MAX_RAILS],
+    /// The longest [`Connection::lateness`] of all, this one included.
+    pub lateness: Span,
+}
+
 /// What a rail is like, for a program to look at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RailView {
@@ -91,8 +100,6 @@ pub struct Connection {
     hello_at: Time,
     state: PeerState,
     failure: Option<Failure>,
-    /// What other connections of this host have on their way, by rail.
-    others: [Bytes; MAX_RAILS],
     /// When a packet was acknowledged last on any rail, or the connection was made.
     proved: Time,
     /// Rail that is asked first for something to send.
@@ -124,7 +131,6 @@ impl Connection {
             hello_at: now + config.heartbeat,
             state: PeerState::default(),
             failure: None,
-            others: [Bytes(0); MAX_RAILS],
             proved: now,
             first: 0,
             turn: MAX_RAILS - 1,
@@ -174,14 +180,12 @@ impl Connection {
 
     // What the driver does.
 
-    /// Other connections of this host have so many bytes on their way by each rail, whose card they share: for them it is as
-    /// busy as for its own (`MNC`, section 3). Rails beyond the list have none.
-    ///
-    /// # Panics
-    /// When there are more than eight.
-    pub fn note_others(&mut self, on_their_way: &[Bytes]) {
-        self.others = [Bytes(0); MAX_RAILS];
-        self.others[..on_their_way.len()].copy_from_slice(on_their_way);
+    /// What the other connections of this host tell now. A rail's card is as busy with their packets as with its own (`MNC`,
+    /// section 3). All allow for the same lateness, that of the latest: who allows for more has the larger share of a link.
+    pub fn note_others(&mut self, others: &Others) {
+        for (rail, in_flight) in self.rails.iter_mut().zip(others.in_flight) {
+            rail.note_others(in_flight, others.lateness);
+        }
     }
 
     /// A datagram that came by `rail` and was read at `now`. Gives where its payload belongs, if it has a new one.
@@ -343,6 +347,13 @@ impl Connection {
     #[must_use]
     pub fn receiving(&self) -> usize {
         self.inbox.begun()
+    }
+
+    /// How long the hosts at both ends let a packet and its acknowledgement wait lately, at most.
+    #[must_use]
+    pub fn lateness(&self) -> Span {
+        let waits = self.rails.iter().map(Rail::lateness);
+        waits.max().unwrap_or(Span::ZERO)
     }
 
     /// The rails, in order.

@@ -22,14 +22,16 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(config: &Config, rail: usize, least_rtt: Span, allowance: Span) -> Self {
+    /// Begins with the least window, until [`Self::allow`] is called. The rail's rate is an upper bound, others may use it, and its first
+    /// round-trip time may be that of a queue: a larger window could be longer than any queue on the way.
+    pub(super) fn new(config: &Config, rail: usize) -> Self {
         let rate = config.rails[rail].0;
         let limits = FlowLimits {
             line_rate: rate,
             min_rate: (rate / SLOWEST).max(1),
         };
         let parameters = config
-            .parameters(rail, least_rtt, allowance)
+            .parameters(rail, Span::ZERO, Span::ZERO)
             .expect("the scheme was checked");
         Self {
             flow: FlowControl::new(&parameters, &limits),
@@ -37,13 +39,13 @@ impl Control {
             limits,
             timers: Timers::default(),
             before: None,
-            allowance,
+            allowance: Span::ZERO,
         }
     }
 
-    /// Takes new parameters where hosts have become later than the present ones allow for, or half as late.
+    /// Takes the parameters that allow for this lateness of hosts.
     pub(super) fn allow(&mut self, config: &Config, rail: usize, least_rtt: Span, allowance: Span) {
-        if allowance > self.allowance || allowance < Span(self.allowance.0 / 2) {
+        if allowance != self.allowance {
             self.allowance = allowance;
             let parameters = config.parameters(rail, least_rtt, allowance);
             self.parameters = parameters.expect("the scheme was checked");
@@ -88,7 +90,9 @@ impl Control {
         flow.on_ack(now, signal, parameters, limits, timers);
     }
 
+    /// A packet is lost: a timeout before was no mistake, even if something arrives after it.
     pub(super) fn on_loss(&mut self, now: Time) {
+        self.before = None;
         self.flow.on_loss(now, &self.parameters, &self.limits);
     }
 

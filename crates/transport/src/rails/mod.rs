@@ -70,7 +70,7 @@ pub mod split;
 mod state;
 
 pub use config::{Config, ConfigError, MAX_HEARTBEAT};
-pub use connection::{Connection, Payload, RailView, Reception, Transmit};
+pub use connection::{Connection, Others, Payload, RailView, Reception, Transmit};
 pub use dropped::{Counters, Dropped};
 pub use event::{Event, Failure, SendFailure};
 pub use inbox::{Placement, PortError};

@@ -64,6 +64,8 @@ pub(super) struct Rail {
     rtt: Rtt,
     /// How long hosts let packets and acknowledgements wait.
     waits: Longest,
+    /// What other connections of this host have in flight by it, and how late they found hosts.
+    others: (Bytes, Span),
     control: Option<Control>,
     /// When the next data packet may leave.
     pace_at: Time,
@@ -100,6 +102,7 @@ impl Rail {
             received: Received::default(),
             rtt: Rtt::default(),
             waits: Longest::default(),
+            others: (Bytes(0), Span::ZERO),
             control: None,
             pace_at: now,
             rate: BitRate(0),
@@ -177,12 +180,23 @@ impl Rail {
         (self.pace_at > now && self.has_room(bytes)).then_some(self.pace_at)
     }
 
-    /// The rail as the split sees it. What is in flight beyond the bandwidth-delay product stands in a queue.
+    /// Other connections of this host have so much in flight by it, and found hosts so late.
+    pub(super) const fn note_others(&mut self, in_flight: Bytes, lateness: Span) {
+        self.others = (in_flight, lateness);
+    }
+
+    /// How long hosts let a packet and its acknowledgement wait lately.
+    pub(super) fn lateness(&self) -> Span {
+        self.waits.get()
+    }
+
+    /// The rail as the split sees it. What is in flight beyond the bandwidth-delay product, and what others have, stands in a
+    /// queue.
     pub(super) const fn path(&self) -> Path {
         Path {
             latency: Span(self.rtt.least().0 / 2),
             rate: self.rate,
-            backlog: Bytes(self.sent.in_flight().saturating_sub(self.on_the_way)),
+            backlog: Bytes(self.sent.in_flight().saturating_sub(self.on_the_way) + self.others.0.0),
         }
     }
 
@@ -256,12 +270,12 @@ impl Rail {
         true
     }
 
-    /// Whether it moves data: packets are in flight or assigned, or a segment came within a round trip.
+    /// Whether it moves data: packets are in flight, also those of others, or assigned, or a segment came within a round trip.
     pub(super) fn is_busy(&self, now: Time) -> bool {
         let receives = self
             .segment_at
             .is_some_and(|at| now.since(at) <= self.rtt.smoothed());
-        self.sent.in_flight() > 0 || !self.assigned.is_empty() || receives
+        self.sent.in_flight() + self.others.0.0 > 0 || !self.assigned.is_empty() || receives
     }
 
     // Acknowledgements, losses and silence.
@@ -291,7 +305,7 @@ impl Rail {
             self.waits.see(now, late, config.heartbeat);
         }
         let change = self.prove(now, config);
-        let allowance = config.allowance(self.waits.get());
+        let allowance = config.allowance(self.waits.get().max(self.others.1));
         if let Some(control) = &mut self.control {
             control.allow(config, self.index, self.rtt.least(), allowance);
             let signal = cc::Ack {
@@ -328,10 +342,7 @@ impl Rail {
         if before != RailStatus::Down {
             return Change::None;
         }
-        // What it begins with is no larger for a host that was late just now.
-        let allowance = config.allowance(Span::ZERO);
-        let control = Control::new(config, self.index, self.rtt.least(), allowance);
-        self.control = Some(control);
+        self.control = Some(Control::new(config, self.index));
         self.pace_at = now;
         Change::Rose
     }
@@ -445,7 +456,7 @@ impl Rail {
     fn fall(&mut self, now: Time, lost: &mut Vec<Content>) {
         self.status = RailStatus::Down;
         self.control = None;
-        self.rtt = Rtt::default();
+        self.rtt.restart();
         self.timeouts = 0;
         self.release(lost);
         self.sent.give_up(now, lost);

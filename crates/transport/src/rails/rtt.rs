@@ -29,7 +29,10 @@ impl Rtt {
                 whole,
                 smoothed_whole: whole,
                 variation: Span(whole.0 / 2),
-                least: whole,
+                least: match self.least {
+                    Span::ZERO => whole,
+                    least => least.min(whole),
+                },
                 network: whole,
                 smoothed: whole,
             };
@@ -43,6 +46,14 @@ impl Rtt {
         // What hosts say is believed as far as it leaves the least time.
         self.network = Span(whole.0.saturating_sub(waited.0)).max(self.least);
         self.smoothed = Span((7 * self.smoothed.0 + self.network.0) / 8);
+    }
+
+    /// The rail was silent: all begins anew but the least time, lest that of a queue on its return be taken for it.
+    pub(super) fn restart(&mut self) {
+        *self = Self {
+            least: self.least,
+            ..Self::default()
+        };
     }
 
     /// Whether there is a sample.
@@ -114,6 +125,11 @@ mod tests {
         assert_eq!(rtt.latest(), us(120));
         assert!(rtt.smoothed() <= us(120));
         assert!(rtt.reordering() > us(900) && rtt.patience(us(0), us(0)) > us(850));
+        let mut again = rtt;
+        again.restart();
+        assert!(!again.is_known() && again.smoothed() == Span::ZERO);
+        again.sample(Time::ZERO + us(5000), Time::ZERO, Span::ZERO);
+        assert_eq!((again.least(), again.latest()), (us(100), us(5000)));
         // No more is left out than leaves the least.
         rtt.sample(Time::ZERO + us(900), Time::ZERO, us(890));
         assert_eq!(rtt.latest(), us(100));

@@ -1,6 +1,6 @@
 //! What several rails bring, in virtual time: goodput of long messages, latency of short ones.
 
-use raddle_transport::rails::{Ask, Config, Policy, Segmentation};
+use raddle_transport::rails::{Ask, Config, Others, Policy, Segmentation};
 use raddle_units::{BitRate, Bytes, Span, Time};
 
 use crate::world::{Link, Plan, World};
@@ -165,7 +165,9 @@ fn beside_others(length: u64, segmentation: Segmentation) -> [u64; 2] {
     });
     world.open(1, 1, LENGTH, 4);
     world.run(Time::ZERO + Span::from_us(5500), |_| false);
-    world.nodes[0].connection.note_others(&[Bytes(64 << 10)]);
+    let mut others = Others::default();
+    others.in_flight[0] = Bytes(64 << 10);
+    world.nodes[0].connection.note_others(&others);
     let sent = |world: &World| {
         let mut rails = world.nodes[0].connection.rails().map(|rail| rail.sent);
         [0; 2].map(|_: u64| rails.next().expect("there are two"))

@@ -103,9 +103,8 @@ impl Connection {
         self.rails_that(|rail| rail.status() == RailStatus::Up)
     }
 
-    /// Rails that move data, this connection's or another's.
     fn busy(&self) -> RailSet {
-        self.rails_that(|rail| rail.is_busy(self.now) || self.others[rail.index()].0 > 0)
+        self.rails_that(|rail| rail.is_busy(self.now))
     }
 
     /// Rails on which data may be sent.
@@ -153,7 +152,6 @@ impl Connection {
         let mut paths = [Path::default(); MAX_RAILS];
         for rail in rails_of(candidates) {
             paths[rail] = self.rails[rail].path();
-            paths[rail].backlog += self.others[rail];
         }
         let paths = &paths[..self.rails.len()];
         split::has_share(index, bytes, self.config.segment.into(), paths)
