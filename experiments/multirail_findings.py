@@ -10,9 +10,10 @@ leaves the same bytes.
 
 import argparse
 import json
+import math
 import subprocess
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def total_bps(figures: dict[str, Any]) -> float:
     """Payload of all streams together."""
-    return sum(figures["goodput_bps"])
+    return math.fsum(figures["goodput_bps"])
 
 
 def megabytes(bps: float) -> float:
@@ -158,7 +159,8 @@ def other_cut(myrinet: dict[str, Any]) -> float:
     machine, published = myrinet["machine"], myrinet["published"]
     segment = 8 * machine["protocol"]["segment"]
     read = segment / rate_bps(machine["bus"]["read"])
-    return 1e9 * (segment / (8e6 * published["two_links_MBps"]) - read)
+    cut: float = 1e9 * (segment / (8e6 * published["two_links_MBps"]) - read)
+    return cut
 
 
 RAIL = "2Gbps"
@@ -403,7 +405,9 @@ def table(found: dict[str, Found]) -> pa.Table:
 
 
 def draw_lines(
-    series: dict[str, tuple[Sequence[float], Sequence[float]]], axes: tuple[str, str], file: Path
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    axes: tuple[str, str],
+    file: Path,
 ) -> None:
     """Draw curves over sizes or rails."""
     figure = Figure(figsize=(4.8, 3.4), layout="constrained")
