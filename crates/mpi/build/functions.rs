@@ -115,9 +115,10 @@ impl Rows {
         // Offload, message scheduling, recording.
         let row = |text: &mut String, symbol: &str, layers: [Option<&str>; 3]| {
             let layers = layers.map(|layer| {
-                layer.map_or("NULL".to_owned(), |layer| {
-                    format!("(void (*)(void)){layer}")
-                })
+                layer.map_or_else(
+                    || "NULL".to_owned(),
+                    |layer| format!("(void (*)(void)){layer}"),
+                )
             });
             let _ = writeln!(text, "    {{\"{symbol}\", {}}},", layers.join(", "));
         };
