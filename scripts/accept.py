@@ -631,8 +631,11 @@ def compared(folder: Path, script: str) -> Outcome:
     document = json.loads(out.read_text())
     limited = [one for one in document["comparisons"] if one["at_least"] is not None]
     others = [one for one in limited if one["verdict"] != "holds"]
-    least = ", ".join(f"{one['what']} {one['median']} ({one['verdict']})" for one in others)
-    text = f"{len(limited) - len(others)} of {len(limited)} hold" + (f"; {least}" if least else "")
+    missed = [f"{one['what']} {one['median']} ({one['verdict']})" for one in others]
+    checks = document.get("checks", [])
+    missed += [f"{one['what']} {one['measured']}" for one in checks if not one["holds"]]
+    count = len(limited) + len(checks)
+    text = "; ".join([f"{count - len(missed)} of {count} hold", *missed])
     return judge(text, kept=document["holds"])
 
 
