@@ -681,6 +681,16 @@ def scheduling_record(folder: Path) -> Outcome:
 
 
 @promise(
+    "scheduling, messages are joined",
+    "scripts/bench_schedule.py",
+    "32 messages per peer: 8x to 256 B, 4x at 1 KiB, 1.5x at 4 KiB; 60 % of packing by hand",
+    minutes=60,
+)
+def scheduling_messages(folder: Path) -> Outcome:
+    return compared(folder, "bench_schedule.py")
+
+
+@promise(
     "replay, LAMMPS recorded in labs",
     "experiments/replay_findings.py",
     "time in MPI within 15 % of the measured one: 2 and 4 hosts, 1 and 2 ranks each",

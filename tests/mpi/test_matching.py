@@ -85,7 +85,7 @@ def test_fortran(interface: str, programs: Path, tmp_path: Path) -> None:
 
 @ours
 def test_a_recording_is_the_same(programs: Path, tmp_path: Path) -> None:
-    program = [programs / "messages-openmpi", "2", "--serialized"]
+    program: list[str | Path] = [programs / "messages-openmpi", "2", "--serialized"]
     found = []
     for schedule in ("off", "force"):
         folder = tmp_path / schedule
@@ -99,13 +99,13 @@ def test_a_recording_is_the_same(programs: Path, tmp_path: Path) -> None:
 
 @libraries
 def test_by_default_nothing_is_scheduled(mpi: str, programs: Path, tmp_path: Path) -> None:
-    program = [programs / f"messages-{mpi}", "1", "--serialized"]
+    program: list[str | Path] = [programs / f"messages-{mpi}", "1", "--serialized"]
     assert run(tmp_path, 2, *program, mpi=mpi, RADDLE_SCHEDULE="") == {"state": "off"}
 
 
 @pytest.mark.skipif(bool(missing("mpich")), reason=missing("mpich"))
 def test_an_mpi_library_without_a_way_in_stays_plain(programs: Path, tmp_path: Path) -> None:
-    program = [programs / "messages-mpich", "1", "--serialized"]
+    program: list[str | Path] = [programs / "messages-mpich", "1", "--serialized"]
     assert run(tmp_path, 2, *program, mpi="mpich") == {"state": "library"}
 
 
