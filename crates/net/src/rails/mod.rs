@@ -229,8 +229,8 @@ impl Node {
             let (rates, addresses) = (config.rails.len(), rails.len());
             return Err(OpenError::Count { rates, addresses });
         }
-        let cards = rails.iter().map(|rail| *rail.local.ip());
-        let neighbours = Neighbours::join(config.epoch, cards).ok();
+        let ends = |rail: &RailAddress| (*rail.local.ip(), *rail.peer.ip());
+        let neighbours = Neighbours::join(config.epoch, rails.iter().map(ends)).ok();
         let clock = Clock::start();
         let connection = Connection::new(clock.now(), config)?;
         let open = |(rail, address): (usize, &RailAddress)| {
@@ -468,9 +468,10 @@ impl Node {
     /// Tells what this node has on its way, and hears what others have, now and then or if it is `urgent`.
     fn tell_neighbours(&mut self, urgent: bool) {
         if let Some(neighbours) = &mut self.neighbours {
-            let in_flight = self.connection.rails().map(|rail| rail.in_flight);
+            let rails = self.connection.rails();
+            let rails = rails.map(|rail| (rail.in_flight, rail.least_rtt));
             let lateness = self.connection.lateness();
-            if let Some(mut others) = neighbours.exchange(in_flight, lateness, urgent) {
+            if let Some(mut others) = neighbours.exchange(rails, lateness, urgent) {
                 others.lateness = others.lateness.max(lateness);
                 self.connection.note_others(&others);
             }

@@ -1,8 +1,9 @@
 //! What all nodes of a host, of whatever process, have on their way by each card.
 //!
 //! A node has a slot in shared memory: who it is, when it wrote last, how late it found hosts, and for each of its rails the
-//! interface's address and the bytes in flight. It adds up what the others' slots say. A slot that was not written for a while counts nothing, so that a killed
-//! process is forgotten by itself; later somebody else takes its slot.
+//! interface's address and the bytes in flight, the other node's address and the least round-trip time to it. It adds up what
+//! the others' slots say. A slot that was not written for a while counts nothing, so that a killed process is forgotten by
+//! itself; later somebody else takes its slot.
 
 use std::{
     io,
@@ -18,8 +19,8 @@ use super::segment::{Segment, uptime_ns};
 
 /// Nodes of a host that take part; those beyond only read.
 const SLOTS: usize = 256;
-/// Words of a slot: two cache lines.
-const SLOT: usize = 16;
+/// Words of a slot: three cache lines.
+const SLOT: usize = 24;
 /// Words before the slots; the first counts those that were ever taken.
 const HEAD: usize = SLOT;
 /// Words of all.
@@ -29,6 +30,7 @@ const OWNER: usize = 0;
 const STAMP: usize = 1;
 const LATENESS: usize = 2;
 const RAILS: usize = 3;
+const PEERS: usize = RAILS + MAX_RAILS;
 
 /// How often a node writes and reads, in ns.
 const PERIOD: u64 = 100_000;
@@ -36,7 +38,7 @@ const PERIOD: u64 = 100_000;
 const STALE: u64 = 100_000_000;
 const ABANDONED: u64 = 1_000_000_000;
 
-const _: () = assert!(RAILS + MAX_RAILS <= SLOT);
+const _: () = assert!(PEERS + MAX_RAILS <= SLOT);
 
 /// A node's view of the others.
 #[derive(Debug)]
@@ -45,39 +47,46 @@ pub(super) struct Neighbours {
     /// Not 0, and no other node's.
     owner: u64,
     slot: Option<usize>,
-    /// Addresses of its rails' interfaces.
-    addresses: Vec<u32>,
+    /// Addresses of its rails' interfaces, and of the other node's.
+    addresses: Vec<(u32, u32)>,
     exchanged: u64,
 }
 
 impl Neighbours {
-    /// Takes part, with rails of these interfaces. `epoch` is the node's, which no other one has.
+    /// Takes part, with rails from and to these addresses. `epoch` is the node's, which no other one has.
     ///
     /// # Errors
     /// When there is no shared memory.
     pub(super) fn join(
         epoch: u32,
-        addresses: impl IntoIterator<Item = Ipv4Addr>,
+        addresses: impl IntoIterator<Item = (Ipv4Addr, Ipv4Addr)>,
     ) -> io::Result<Self> {
         let segment = Segment::of_this_host(WORDS)?;
         Ok(Self::with(segment, epoch, addresses))
     }
 
-    fn with(segment: Segment, epoch: u32, addresses: impl IntoIterator<Item = Ipv4Addr>) -> Self {
+    fn with(
+        segment: Segment,
+        epoch: u32,
+        addresses: impl IntoIterator<Item = (Ipv4Addr, Ipv4Addr)>,
+    ) -> Self {
         Self {
             segment,
             owner: u64::from(std::process::id()) << 32 | u64::from(epoch),
             slot: None,
-            addresses: addresses.into_iter().map(u32::from).collect(),
+            addresses: addresses
+                .into_iter()
+                .map(|(local, peer)| (local.into(), peer.into()))
+                .collect(),
             exchanged: 0,
         }
     }
 
-    /// Says what is in flight by each rail and how late hosts are, and gives what the others say of the same cards; `None` where
-    /// that was done a moment ago, unless it is `urgent`.
+    /// Says what is in flight by each rail, the least round-trip time found on it, and how late hosts are; gives what the others
+    /// say of the same cards and nodes. `None` where that was done a moment ago, unless it is `urgent`.
     pub(super) fn exchange(
         &mut self,
-        in_flight: impl Iterator<Item = u64>,
+        rails: impl Iterator<Item = (u64, Span)>,
         lateness: Span,
         urgent: bool,
     ) -> Option<Others> {
@@ -86,11 +95,11 @@ impl Neighbours {
             return None;
         }
         self.exchanged = now;
-        self.write(now, in_flight, lateness);
+        self.write(now, rails, lateness);
         Some(self.read(now))
     }
 
-    fn write(&mut self, now: u64, in_flight: impl Iterator<Item = u64>, lateness: Span) {
+    fn write(&mut self, now: u64, rails: impl Iterator<Item = (u64, Span)>, lateness: Span) {
         let words = self.segment.words();
         let is_mine = |slot: &usize| place(words, *slot)[OWNER].load(Relaxed) == self.owner;
         // Who was stopped for long may have lost its slot.
@@ -100,9 +109,10 @@ impl Neighbours {
             return;
         };
         let mine = place(words, slot);
-        for ((word, address), bytes) in mine[RAILS..].iter().zip(&self.addresses).zip(in_flight) {
-            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            word.store(u64::from(*address) << 32 | u64::from(bytes), Relaxed);
+        for (rail, ((local, peer), (bytes, least))) in self.addresses.iter().zip(rails).enumerate()
+        {
+            mine[RAILS + rail].store(word(*local, bytes), Relaxed);
+            mine[PEERS + rail].store(word(*peer, least.as_ns()), Relaxed);
         }
         mine[LATENESS].store(lateness.0, Relaxed);
         mine[STAMP].store(now, Relaxed);
@@ -117,20 +127,34 @@ impl Neighbours {
             if now.saturating_sub(theirs[STAMP].load(Relaxed)) > STALE {
                 continue;
             }
-            for word in &theirs[RAILS..RAILS + MAX_RAILS] {
-                let (address, bytes) = halves(word.load(Relaxed));
-                if bytes == 0 {
-                    continue;
-                }
-                for (sum, mine) in others.in_flight.iter_mut().zip(&self.addresses) {
-                    if address == *mine {
-                        *sum += Bytes(bytes.into());
-                        others.lateness = others.lateness.max(Span(theirs[LATENESS].load(Relaxed)));
-                    }
-                }
+            let lateness = Span(theirs[LATENESS].load(Relaxed));
+            for rail in 0..MAX_RAILS {
+                let (local, bytes) = halves(theirs[RAILS + rail].load(Relaxed));
+                let (peer, least) = halves(theirs[PEERS + rail].load(Relaxed));
+                self.add(
+                    &mut others,
+                    (local, peer),
+                    bytes,
+                    Span::from_ns(least.into()),
+                    lateness,
+                );
             }
         }
         others
+    }
+
+    /// Adds what another node says of one rail.
+    fn add(&self, others: &mut Others, rail: (u32, u32), bytes: u32, least: Span, lateness: Span) {
+        for (at, mine) in self.addresses.iter().enumerate() {
+            if rail.0 == mine.0 && bytes > 0 {
+                others.in_flight[at] += Bytes(bytes.into());
+                others.lateness = others.lateness.max(lateness);
+            }
+            let known = others.least_rtt[at];
+            if rail == *mine && least > Span::ZERO && (known == Span::ZERO || least < known) {
+                others.least_rtt[at] = least;
+            }
+        }
     }
 }
 
@@ -146,7 +170,11 @@ impl Drop for Neighbours {
     }
 }
 
-/// A rail's word: address, and bytes in flight (2^32 - 1: as many or more).
+/// A word of a rail: an address and a value (2^32 - 1: so much or more).
+fn word(address: u32, value: u64) -> u64 {
+    u64::from(address) << 32 | value.min(u32::MAX.into())
+}
+
 const fn halves(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, word as u32)
 }
@@ -190,15 +218,22 @@ mod tests {
         Ipv4Addr::new(203, 0, 113, 3),
     ];
 
+    const PEER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
+
     /// A node of a host that is called `host`.
     fn join(host: &str, epoch: u32, cards: &[usize]) -> Neighbours {
         let path = format!("/dev/shm/raddle-test-{host}-{}", std::process::id());
         let segment = Segment::open(path.into(), WORDS).unwrap();
-        Neighbours::with(segment, epoch, cards.iter().map(|card| CARDS[*card]))
+        Neighbours::with(
+            segment,
+            epoch,
+            cards.iter().map(|card| (CARDS[*card], PEER)),
+        )
     }
 
     fn seen(node: &mut Neighbours, in_flight: &[u64]) -> Vec<u64> {
-        let told = node.exchange(in_flight.iter().copied(), Span(7), true);
+        let rails = in_flight.iter().map(|bytes| (*bytes, Span::ZERO));
+        let told = node.exchange(rails, Span(7), true);
         let others = told.unwrap().in_flight;
         others[..in_flight.len()]
             .iter()
@@ -274,7 +309,8 @@ mod tests {
         let [mut first, mut second, mut elsewhere] =
             [(1, 0), (2, 0), (3, 1)].map(|(epoch, card)| join("late", epoch, &[card]));
         let tell = |node: &mut Neighbours, bytes: u64, lateness: u64| {
-            let others = node.exchange([bytes].into_iter(), Span(lateness), true);
+            let rails = [(bytes, Span::ZERO)].into_iter();
+            let others = node.exchange(rails, Span(lateness), true);
             others.unwrap().lateness.0
         };
         assert_eq!(tell(&mut elsewhere, 10, 900), 0);
@@ -290,13 +326,35 @@ mod tests {
     }
 
     #[test]
+    fn the_least_round_trip_is_that_to_the_same_node() {
+        let mut nodes = [(1, 0), (2, 0), (3, 1)].map(|(epoch, card)| join("least", epoch, &[card]));
+        let mut tell = |at: usize, least: u64| {
+            let rails = [(0, Span::from_ns(least))].into_iter();
+            let others = nodes[at].exchange(rails, Span::ZERO, true);
+            others.unwrap().least_rtt[0].as_ns()
+        };
+        assert_eq!(tell(0, 0), 0, "it does not know its own yet");
+        assert_eq!(tell(1, 0), 0);
+        assert_eq!(tell(2, 5), 0, "another card");
+        assert_eq!(tell(0, 700), 0);
+        assert_eq!(tell(1, 900), 700);
+        assert_eq!(tell(0, 700), 900);
+        nodes[1].addresses[0].1 += 1;
+        let rails = [(0, Span::from_ns(10))].into_iter();
+        let others = nodes[1].exchange(rails, Span::ZERO, true).unwrap();
+        assert_eq!(others.least_rtt[0], Span::ZERO, "another node");
+    }
+
+    #[test]
     fn it_is_done_now_and_then_unless_it_is_urgent() {
         let mut node = join("often", 700, &[0]);
-        assert!(node.exchange([1].into_iter(), Span(1), false).is_some());
-        let again = (0..3)
-            .filter(|_| node.exchange([1].into_iter(), Span(1), false).is_some())
-            .count();
+        let mut is_done = |urgent| {
+            let rails = [(1, Span::ZERO)].into_iter();
+            node.exchange(rails, Span(1), urgent).is_some()
+        };
+        assert!(is_done(false));
+        let again = (0..3).filter(|_| is_done(false)).count();
         assert!(again < 3, "not every time");
-        assert!(node.exchange([1].into_iter(), Span(1), true).is_some());
+        assert!(is_done(true));
     }
 }

@@ -23,7 +23,7 @@ use std::{
 /// Where segments are.
 const FOLDER: &str = "/dev/shm";
 /// How their names begin; the number is the version of what stands in them.
-const PREFIX: &str = "raddle-rails-1-";
+const PREFIX: &str = "raddle-rails-2-";
 /// Openings that may meet a removal before it is an error.
 const TRIES: usize = 16;
 

@@ -61,6 +61,8 @@ pub struct Others {
     pub in_flight: [Bytes; MAX_RAILS],
     /// The longest [`Connection::lateness`] of all, this one included.
     pub lateness: Span,
+    /// The least round-trip time that those with the same node found on each rail; 0 where there is none.
+    pub least_rtt: [Span; MAX_RAILS],
 }
 
 /// What a rail is like, for a program to look at.
@@ -72,6 +74,8 @@ pub struct RailView {
     pub rate: u64,
     /// Mean round-trip time; 0 while it is not known.
     pub rtt: Span,
+    /// The least one that it, or another connection of this host, found; 0 while none is known.
+    pub least_rtt: Span,
     /// Bytes of packets that wait for their acknowledgement.
     pub in_flight: u64,
     /// Bytes of numbered packets sent.
@@ -183,8 +187,9 @@ impl Connection {
     /// What the other connections of this host tell now. A rail's card is as busy with their packets as with its own (`MNC`,
     /// section 3). All allow for the same lateness, that of the latest: who allows for more has the larger share of a link.
     pub fn note_others(&mut self, others: &Others) {
-        for (rail, in_flight) in self.rails.iter_mut().zip(others.in_flight) {
-            rail.note_others(in_flight, others.lateness);
+        let told = others.in_flight.into_iter().zip(others.least_rtt);
+        for (rail, (in_flight, least_rtt)) in self.rails.iter_mut().zip(told) {
+            rail.note_others(in_flight, others.lateness, least_rtt);
         }
     }
 
@@ -362,6 +367,7 @@ impl Connection {
             status: rail.status(),
             rate: rail.rate().0,
             rtt: rail.rtt().smoothed(),
+            least_rtt: rail.rtt().least(),
             in_flight: rail.in_flight(),
             sent: rail.bytes_sent(),
         })

@@ -17,8 +17,8 @@ pub(super) struct Control {
     timers: Timers,
     /// The flow before a timeout, which may turn out to have been too early.
     before: Option<FlowControl>,
-    /// What the parameters allow for the lateness of both hosts.
-    allowance: Span,
+    /// What the parameters are for: the least round-trip time, and what is allowed for the lateness of both hosts.
+    path: (Span, Span),
 }
 
 impl Control {
@@ -39,14 +39,14 @@ impl Control {
             limits,
             timers: Timers::default(),
             before: None,
-            allowance: Span::ZERO,
+            path: (Span::ZERO, Span::ZERO),
         }
     }
 
-    /// Takes the parameters that allow for this lateness of hosts.
+    /// Takes the parameters for this round-trip time without a queue, that allow for this lateness of hosts.
     pub(super) fn allow(&mut self, config: &Config, rail: usize, least_rtt: Span, allowance: Span) {
-        if allowance != self.allowance {
-            self.allowance = allowance;
+        if (least_rtt, allowance) != self.path {
+            self.path = (least_rtt, allowance);
             let parameters = config.parameters(rail, least_rtt, allowance);
             self.parameters = parameters.expect("the scheme was checked");
         }
@@ -54,7 +54,7 @@ impl Control {
 
     /// How late one of the hosts may be.
     pub(super) const fn lateness(&self) -> Span {
-        Span(self.allowance.0 / 2)
+        Span(self.path.1.0 / 2)
     }
 
     /// Bytes that may be in flight.

@@ -180,9 +180,10 @@ impl Rail {
         (self.pace_at > now && self.has_room(bytes)).then_some(self.pace_at)
     }
 
-    /// Other connections of this host have so much in flight by it, and found hosts so late.
-    pub(super) const fn note_others(&mut self, in_flight: Bytes, lateness: Span) {
+    /// Other connections of this host have so much in flight by it, found hosts so late, and the network once so quick.
+    pub(super) fn note_others(&mut self, in_flight: Bytes, lateness: Span, least_rtt: Span) {
         self.others = (in_flight, lateness);
+        self.rtt.hear(least_rtt);
     }
 
     /// How long hosts let a packet and its acknowledgement wait lately.

@@ -48,6 +48,14 @@ impl Rtt {
         self.smoothed = Span((7 * self.smoothed.0 + self.network.0) / 8);
     }
 
+    /// Another connection over the same links found `least`; 0: it found none. Who begins beside others sees their queue in
+    /// each of its own samples, would take it for the links' own time, and would aim at a longer queue than they do.
+    pub(super) fn hear(&mut self, least: Span) {
+        if least > Span::ZERO && (self.least == Span::ZERO || least < self.least) {
+            self.least = least;
+        }
+    }
+
     /// The rail was silent: all begins anew but the least time, lest that of a queue on its return be taken for it.
     pub(super) fn restart(&mut self) {
         *self = Self {
@@ -112,6 +120,25 @@ mod tests {
         assert_eq!(rtt.patience(us(10), us(1)), Span(316_250_000));
         assert_eq!(rtt.patience(us(10), us(500)), us(500));
         assert_eq!(rtt.reordering(), Span(168_750_000), "9/8 of 150 us");
+    }
+
+    #[test]
+    fn the_least_may_be_heard_from_others() {
+        let us = Span::from_us;
+        let mut rtt = Rtt::default();
+        rtt.hear(Span::ZERO);
+        rtt.sample(Time::ZERO + us(900), Time::ZERO, Span::ZERO);
+        assert_eq!(rtt.least(), us(900));
+        rtt.hear(us(1000));
+        assert_eq!(rtt.least(), us(900));
+        rtt.hear(us(100));
+        rtt.sample(Time::ZERO + us(900), Time::ZERO, Span::ZERO);
+        assert_eq!((rtt.least(), rtt.latest()), (us(100), us(900)));
+        // Before any sample too.
+        let mut early = Rtt::default();
+        early.hear(us(100));
+        early.sample(Time::ZERO + us(900), Time::ZERO, Span::ZERO);
+        assert_eq!((early.least(), early.smoothed()), (us(100), us(900)));
     }
 
     #[test]
