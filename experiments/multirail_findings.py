@@ -408,6 +408,8 @@ def draw_lines(
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
     axes: tuple[str, str],
     file: Path,
+    *,
+    wide: bool = False,
 ) -> None:
     """Draw curves over sizes or rails."""
     figure = Figure(figsize=(4.8, 3.4), layout="constrained")
@@ -416,7 +418,10 @@ def draw_lines(
         axis.plot(xs, ys, marker="o", markersize=3, linewidth=1, label=name)
     if max(x for xs, _ in series.values() for x in xs) > max(PROCESSES):
         axis.set_xscale("log", base=2)
-    axis.set_ylim(bottom=0)
+    if wide:
+        axis.set_yscale("log")
+    else:
+        axis.set_ylim(bottom=0)
     axis.set_xlabel(axes[0])
     axis.set_ylabel(axes[1])
     axis.legend(fontsize=8, frameon=False)
@@ -439,7 +444,9 @@ def draw_all(found: dict[str, Found], out: Path) -> None:
             points = [total_bps(figures) / 1e9 for figures in cells.values()]
             rates[f"{rate}{name}"] = ([float(len(cell.rails)) for cell in cells], points)
     draw_lines(bandwidth, ("bytes of a message", "bandwidth [MB/s]"), out / "bandwidth.svg")
-    draw_lines(latency, ("bytes of a message", "one-way latency [us]"), out / "latency.svg")
+    draw_lines(
+        latency, ("bytes of a message", "one-way latency [us]"), out / "latency.svg", wide=True
+    )
     draw_lines(rates, ("rails", "goodput [Gbit/s]"), out / "rails.svg")
 
 
