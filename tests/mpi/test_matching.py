@@ -43,10 +43,10 @@ def run(
     return messages
 
 
-def on_nodes_of_their_own(*program: str | Path) -> list[str]:
-    """Words that run a rank as if it were alone on its node."""
+def on_nodes_of_their_own(*program: str | Path, ranks: int = 1) -> list[str]:
+    """Words that run so many ranks as if they were alone on their node."""
     words = " ".join(map(str, program))
-    return ["sh", "-c", f"RADDLE_NODE=n$OMPI_COMM_WORLD_RANK exec {words}"]
+    return ["sh", "-c", f"RADDLE_NODE=n$((OMPI_COMM_WORLD_RANK / {ranks})) exec {words}"]
 
 
 @ours
@@ -58,6 +58,14 @@ def test_what_mpi_promises(ranks: int, programs: Path, tmp_path: Path) -> None:
     assert found["unexpected"] > 0
     if ranks > 1:
         assert found["parts"] > 3 * found["parcels"]
+
+
+@ours
+def test_messages_for_a_whole_node_are_handed_on(programs: Path, tmp_path: Path) -> None:
+    program = on_nodes_of_their_own(programs / "matching-openmpi", ranks=2)
+    found = run(tmp_path, 4, *program, RADDLE_SCHEDULE_SCOPE="node")
+    assert found["handed_on"] > 100
+    assert run(tmp_path, 4, *program)["handed_on"] == 0
 
 
 @ours

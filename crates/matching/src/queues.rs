@@ -115,21 +115,24 @@ impl Queues {
 
     /// The receive that gets this message: of those that take it, the one posted first.
     pub(crate) fn take_receive(&mut self, message: &Envelope) -> Option<Receive> {
-        let mut best = None;
-        for way in 0..WAYS {
-            if self.waiting[way] == 0 {
-                continue;
-            }
-            let first = self.posted_bins.first(key_of(way, message));
-            let found = first.and_then(|index| Some((self.posted.at(index)?.stamp, index)));
-            best = match (best, found) {
-                (Some(old), Some(new)) => Some(std::cmp::min(old, new)),
-                (old, new) => old.or(new),
-            };
+        let way = self.way_of_first(message)?;
+        let index = self.posted_bins.pop(0, key_of(way, message))?;
+        self.waiting[way] -= 1;
+        Some(self.posted.take_at(index)?.receive)
+    }
+
+    /// How the receive chose that gets this message, if one does.
+    fn way_of_first(&self, message: &Envelope) -> Option<usize> {
+        let mut ways = (0..WAYS).filter(|&way| self.waiting[way] > 0);
+        let only = ways.next()?;
+        if ways.next().is_none() {
+            return Some(only);
         }
-        let posted = self.posted.take_at(best?.1)?;
-        self.unlist_posted(best?.1, &posted.wanted);
-        Some(posted.receive)
+        let waiting = (0..WAYS).filter_map(|way| {
+            let first = self.posted_bins.first(key_of(way, message))?;
+            Some((self.posted.at(first)?.stamp, way))
+        });
+        waiting.min().map(|(_, way)| way)
     }
 
     /// Adds a receive for which [`Self::take_message`] found nothing.
@@ -148,13 +151,10 @@ impl Queues {
     /// Takes a receive back, if it has no message yet: what it asked for.
     pub(crate) fn cancel(&mut self, place: Place) -> Option<Wanted> {
         let posted = self.posted.take(place)?;
-        self.unlist_posted(place.index, &posted.wanted);
-        Some(posted.wanted)
-    }
-
-    fn unlist_posted(&mut self, index: u32, wanted: &Wanted) {
-        self.posted_bins.remove(0, wanted.key(), index);
+        let wanted = posted.wanted;
+        self.posted_bins.remove(0, wanted.key(), place.index);
         self.waiting[wanted.way()] -= 1;
+        Some(wanted)
     }
 
     /// Adds a message for which [`Self::take_receive`] found nothing.
@@ -210,6 +210,9 @@ impl Queues {
         let way = wanted.way();
         if !self.listed[way] {
             self.list(way);
+        }
+        if self.kept.is_empty() {
+            return None;
         }
         self.kept_bins.first(wanted.key())
     }

@@ -35,6 +35,10 @@ impl<T> Slab<T> {
         }
     }
 
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.places.len() == self.free.len()
+    }
+
     pub(crate) fn insert(&mut self, item: T) -> Place {
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push((0, None));

@@ -3,6 +3,7 @@
 
 use std::{env, path::PathBuf, sync::OnceLock, time::Duration};
 
+use raddle_schedule::Scope;
 use raddle_wire::native::JobKey;
 
 use crate::log;
@@ -61,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) report: Option<PathBuf>,
     pub(crate) record: Option<PathBuf>,
     pub(crate) schedule: Schedule,
+    /// Which messages are joined; never [`Scope::Node`].
+    pub(crate) schedule_scope: Scope,
 }
 
 /// The settings of this process.
@@ -137,6 +140,10 @@ impl Settings {
                     ("on", Schedule::On),
                     ("force", Schedule::Force),
                 ],
+            ),
+            schedule_scope: reader.choice(
+                "RADDLE_SCHEDULE_SCOPE",
+                &[("pair", Scope::Pair), ("node", Scope::Process)],
             ),
         }
     }
@@ -265,6 +272,7 @@ mod tests {
         assert_eq!(settings.order, Order::Host);
         assert_eq!(settings.mode, Mode::Auto);
         assert_eq!(settings.schedule, Schedule::Off);
+        assert_eq!(settings.schedule_scope, Scope::Pair);
         for (name, value) in [
             ("RADDLE_MAX_BYTES", settings.max_bytes as u64),
             ("RADDLE_SETUP_MS", settings.setup.as_millis() as u64),

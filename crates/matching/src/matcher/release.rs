@@ -25,12 +25,12 @@ impl Matcher {
             return;
         }
         self.pass(head, content, out);
-        loop {
-            next = next.wrapping_add(1);
-            let Some(message) = self.ahead.remove(&(source, next)) else {
-                break;
-            };
+        next = next.wrapping_add(1);
+        while !self.ahead.is_empty()
+            && let Some(message) = self.ahead.remove(&(source, next))
+        {
             self.release(message, out);
+            next = next.wrapping_add(1);
         }
         self.peers[source as usize].expected = next;
     }

@@ -40,24 +40,14 @@ static struct {
     int *indices;
 } way;
 
-static atomic_flag busy = ATOMIC_FLAG_INIT;
+int raddle_busy;
+MPI_Request raddle_sent = MPI_REQUEST_NULL;
 
 void raddle_fail(const char *what)
 {
     fprintf(stderr, "raddle: %s: message scheduling cannot go on\n", what);
     PMPI_Abort(MPI_COMM_WORLD, MPI_ERR_INTERN);
     abort();
-}
-
-void raddle_enter(void)
-{
-    if (atomic_flag_test_and_set(&busy))
-        raddle_fail("a call of MPI inside another");
-}
-
-void raddle_leave(void)
-{
-    atomic_flag_clear(&busy);
 }
 
 static void make_room(int room)
@@ -172,7 +162,9 @@ static int settle(void)
 /* One look; how much was found. */
 static int turn(int inside)
 {
-    int found = inside && seems_empty() ? 0 : has_parcel();
+    int found = inside ? 0 : has_parcel();
+    while (!seems_empty() && has_parcel())
+        found++;
     return way.count > 0 ? found + settle() : found;
 }
 
@@ -185,8 +177,9 @@ void raddle_look(void)
 
 static int look(int inside)
 {
-    if (atomic_flag_test_and_set(&busy))
+    if (raddle_busy)
         return 0;
+    raddle_enter();
     raddle_messages->flush();
     int found = turn(inside);
     raddle_leave();
@@ -241,6 +234,16 @@ static void unhook(void)
 {
     look_up("opal_progress_unregister")(handler);
 }
+
+/* All its sends to MPI_PROC_NULL are one request, which is never freed. */
+static void find_sent(void)
+{
+    raddle_must(PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, raddle_alone, &raddle_sent), "MPI_Isend");
+    MPI_Request other = MPI_REQUEST_NULL;
+    raddle_must(PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, raddle_alone, &other), "MPI_Isend");
+    if (other != raddle_sent)
+        raddle_sent = MPI_REQUEST_NULL;
+}
 #else
 int raddle_hook(void)
 {
@@ -249,6 +252,10 @@ int raddle_hook(void)
 }
 
 static void unhook(void)
+{
+}
+
+static void find_sent(void)
 {
 }
 #endif
@@ -265,6 +272,7 @@ void raddle_open_channel(int size)
     raddle_must(PMPI_Comm_dup(MPI_COMM_SELF, &raddle_alone), "MPI_Comm_dup");
     PMPI_Comm_set_errhandler(raddle_shadow, MPI_ERRORS_RETURN);
     PMPI_Comm_set_errhandler(raddle_alone, MPI_ERRORS_RETURN);
+    find_sent();
     make_room(64);
     for (int at = 0; at < RING; at++) {
         raddle_must(PMPI_Recv_init(first_byte(at), (int)longest, MPI_BYTE, MPI_ANY_SOURCE, 0, raddle_shadow, &ring[at]),

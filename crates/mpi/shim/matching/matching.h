@@ -24,9 +24,8 @@ extern MPI_Comm raddle_alone;  /* of MPI_COMM_SELF: messages to ourselves, such 
 /* Tags there: odd ones are those of persistent requests. */
 enum { RADDLE_PIECE_TAG = 0, RADDLE_MESSAGE_TAG = 2 };
 extern const struct raddle_channel raddle_channel_calls;
-/* The matcher is used between these two; what the library's progress finds meanwhile waits. */
-void raddle_enter(void);
-void raddle_leave(void);
+/* The request of a send that is complete, if the library has one for all of them; else MPI_REQUEST_NULL. */
+extern MPI_Request raddle_sent;
 /* One look at everything that is under way. */
 void raddle_look(void);
 /* What is open leaves, and one look. Nothing from inside another call of ours. */
@@ -39,6 +38,19 @@ void raddle_open_channel(int ranks);
 void raddle_close_channel(void);
 /* What cannot be undone and cannot go on. */
 _Noreturn void raddle_fail(const char *what);
+/* The matcher is used between these two; what the library's progress finds meanwhile waits. No atomic operations: they would
+ * cost a call more than most of what it does, and one thread at a time calls MPI. */
+extern int raddle_busy;
+static inline void raddle_enter(void)
+{
+    if (raddle_busy)
+        raddle_fail("a call of MPI inside another");
+    raddle_busy = 1;
+}
+static inline void raddle_leave(void)
+{
+    raddle_busy = 0;
+}
 /* An error of a call on the shadow: the arguments are ours or were checked, so that the job cannot go on. */
 static inline void raddle_must(int error, const char *what)
 {
@@ -72,11 +84,18 @@ static inline int rank_of(const struct scope *scope, uint32_t world)
 struct piece {
     void *buf;
     int count;
+    int direct; /* its bytes lie in a row */
     MPI_Datatype type;
     uint64_t bytes;
-    int direct; /* its bytes lie in a row */
 };
 struct piece raddle_piece(const void *buf, int count, MPI_Datatype type);
+/* MPI_TAG_UB is at least this. */
+enum { RADDLE_LEAST_TAG_UB = 32767 };
+/* 1: nothing can be wrong with these arguments. */
+static inline int raddle_is_right(const struct piece *piece, int tag)
+{
+    return piece->direct && piece->count >= 0 && piece->buf != NULL && tag >= 0 && tag <= RADDLE_LEAST_TAG_UB;
+}
 
 /* send.c. The mode of a send. */
 enum { RADDLE_STANDARD, RADDLE_SYNCHRONOUS, RADDLE_BUFFERED };
@@ -88,11 +107,12 @@ struct receive {
     struct piece piece;
     struct scope *scope;
     uint64_t ticket;     /* while it waits */
-    int waits;           /* in the matcher */
-    int done, cancelled, error;
+    uint8_t waits;       /* in the matcher */
+    uint8_t done, cancelled;
+    uint8_t holds_type;  /* piece.type is ours */
+    int error;
     int source, tag;     /* of its message, as the program sees them */
     uint64_t bytes;      /* that were stored */
-    int holds_type;      /* piece.type is ours */
     MPI_Request request; /* the program's; MPI_REQUEST_NULL: a blocking call */
     void (*finish)(struct receive *); /* instead of completing `request` */
     void *owner;         /* for `finish` */
@@ -116,7 +136,7 @@ void raddle_receive_status(const struct receive *receive, MPI_Status *status);
 void raddle_fill_status(MPI_Status *status, int source, int tag, uint64_t bytes, int cancelled);
 /* Keeps a derived type that the program may free. */
 void raddle_hold_type(struct piece *piece);
-/* MPI itself judges arguments: the call with MPI_PROC_NULL for the other end. */
+/* MPI itself judges arguments: the call with MPI_PROC_NULL for the other end, unless nothing can be wrong. */
 int raddle_check_send(const struct piece *piece, int tag, MPI_Comm comm);
 int raddle_check_receive(const struct piece *piece, int tag, MPI_Comm comm);
 

@@ -16,6 +16,8 @@ struct piece raddle_piece(const void *buf, int count, MPI_Datatype type)
 
 int raddle_check_send(const struct piece *piece, int tag, MPI_Comm comm)
 {
+    if (raddle_is_right(piece, tag))
+        return MPI_SUCCESS;
     return PMPI_Send(piece->buf, piece->count, piece->type, MPI_PROC_NULL, tag, comm);
 }
 
@@ -75,15 +77,17 @@ static int send_blocking(const struct piece *piece, int dest, int tag, const str
 
 static int send_nonblocking(const struct piece *piece, int dest, int tag, const struct scope *scope, int mode, MPI_Request *request)
 {
-    /* MPI judges the arguments, and gives the request of a send that is complete. */
-    int error = PMPI_Isend(piece->buf, piece->count, piece->type, MPI_PROC_NULL, tag, scope->comm, request);
-    if (error != MPI_SUCCESS)
-        return error;
-    MPI_Request by_reference;
-    if (raddle_post(piece, dest, tag, scope, mode, &by_reference)) {
-        PMPI_Request_free(request);
-        *request = by_reference;
+    MPI_Request complete = raddle_sent;
+    if (complete == MPI_REQUEST_NULL || !raddle_is_right(piece, tag)) {
+        /* MPI judges the arguments, and gives the request of a send that is complete. */
+        int error = PMPI_Isend(piece->buf, piece->count, piece->type, MPI_PROC_NULL, tag, scope->comm, &complete);
+        if (error != MPI_SUCCESS)
+            return error;
     }
+    if (!raddle_post(piece, dest, tag, scope, mode, request))
+        *request = complete;
+    else if (complete != raddle_sent)
+        PMPI_Request_free(&complete);
     return MPI_SUCCESS;
 }
 

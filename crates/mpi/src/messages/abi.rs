@@ -3,19 +3,17 @@
 
 use std::{
     ffi::{c_int, c_void},
+    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     process, slice,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicI32, AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicI32, AtomicU32, Ordering},
 };
 
 use raddle_matching::{
     Claim, Counts, Envelope, Mode, Outgoing, Posted, Sent, Ticket, Vote, Wanted, Way,
 };
 
-use super::Messages;
+use super::{Messages, apart::Apart};
 use crate::{
     abi, clock, log, places,
     settings::{self, Schedule},
@@ -143,7 +141,8 @@ pub(crate) static MESSAGES: RaddleMessages = RaddleMessages {
     decide,
 };
 
-static CURRENT: Mutex<Option<Messages>> = Mutex::new(None);
+/// Used by calls of shims, which do not overlap (`struct raddle_messages`), and inside MPI_Finalize.
+static CURRENT: Apart<Option<Messages>> = Apart::new(None);
 /// Largest tag of the library.
 static KEYS: AtomicU32 = AtomicU32::new(0);
 /// Negative: nothing was said.
@@ -151,32 +150,48 @@ static WHY: AtomicI32 = AtomicI32::new(-1);
 
 /// What was done, or the number of the reason why nothing was.
 pub(super) fn outcome<T>(read: impl FnOnce(&Messages) -> T) -> Result<T, Option<usize>> {
-    let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     let why = || usize::try_from(WHY.load(Ordering::Relaxed)).ok();
-    current.as_ref().map(read).ok_or_else(why)
+    // SAFETY: MPI_Finalize is a call of MPI: there is no other.
+    let read = unsafe { CURRENT.with(|current| current.as_ref().map(read)) };
+    read.flatten().ok_or_else(why)
 }
 
 /// Runs what a shim asks for. `None`: the arguments were refused, which the shim has checked before.
 fn with<T>(body: impl FnOnce(&mut Messages) -> Option<T>) -> T {
-    let done = catch_unwind(AssertUnwindSafe(|| {
-        body(CURRENT.try_lock().ok()?.as_mut()?)
-    }));
-    if let Ok(Some(value)) = done {
-        return value;
-    }
+    let unless_done = Abort;
+    // SAFETY: shims make one call at a time.
+    let done = unsafe { CURRENT.with(|current| body(current.as_mut()?)) };
+    let value = done.flatten().unwrap_or_else(|| fail());
+    mem::forget(unless_done);
+    value
+}
+
+/// There is no way back in the middle of a message.
+#[cold]
+fn fail() -> ! {
     log::plain("an error of Raddle in the middle of a message; please report it");
     process::abort()
 }
 
+/// What is dropped by a panic only, for which no call pays otherwise.
+struct Abort;
+
+impl Drop for Abort {
+    fn drop(&mut self) {
+        fail()
+    }
+}
+
 unsafe extern "C" fn ability(keys: c_int) -> u64 {
     abi::caught(0, || {
-        let schedule = settings::get().schedule;
+        let settings = settings::get();
         KEYS.store(u32::try_from(keys).unwrap_or(0), Ordering::Relaxed);
-        if schedule == Schedule::Off {
+        if settings.schedule == Schedule::Off {
             return 0;
         }
         let version = env!("CARGO_PKG_VERSION").bytes();
-        settings::fold(version.chain([schedule as u8]).chain(keys.to_be_bytes())).max(1)
+        let ours = [settings.schedule as u8, settings.schedule_scope as u8];
+        settings::fold(version.chain(ours).chain(keys.to_be_bytes())).max(1)
     })
 }
 
@@ -196,8 +211,8 @@ unsafe extern "C" fn open(rank: c_int, size: c_int, nodes: *const u64) -> c_int 
         let channel = abi::channel()?;
         let keys = KEYS.load(Ordering::Relaxed);
         let messages = Messages::new(rank, nodes, keys, channel).ok()?;
-        *CURRENT.lock().ok()? = Some(messages);
-        Some(())
+        // SAFETY: shims make one call at a time.
+        unsafe { CURRENT.with(|current| *current = Some(messages)) }
     }));
     if !matches!(opened, Ok(Some(()))) {
         // The other ranks take part by now.

@@ -2,12 +2,13 @@
 //! (`docs/matching.md`). This process's matcher, and what it says to the shim, which speaks MPI.
 
 pub(crate) mod abi;
+mod apart;
 
 use raddle_matching::{
     Actions, Counts, Envelope, Fetch, Matcher, Parcel, SetUpError, Settings as Agreed, Trial, Vote,
     Way,
 };
-use raddle_schedule::{Distance, Join, Placement, Scope};
+use raddle_schedule::{Distance, Join, Placement};
 use raddle_units::{Bytes, Span, Time};
 use serde_json::{Value, json};
 
@@ -29,7 +30,7 @@ fn agreed(keys: u32) -> Agreed {
     let default = Agreed::default();
     Agreed {
         join: Join {
-            scope: Scope::Pair,
+            scope: settings::get().schedule_scope,
             // A full parcel costs little more than a short one.
             mtu: LONGEST,
             alone: ALONE,
@@ -140,6 +141,7 @@ impl Messages {
             "parcels": done.parcels,
             "parts": done.parts,
             "grants": done.grants,
+            "handed_on": done.handed_on,
             "unexpected": done.unexpected,
             "set_aside": done.set_aside,
             "most_kept_bytes": done.most_kept_bytes,
