@@ -297,18 +297,18 @@ impl Connection {
         if self.failure.is_some() {
             return None;
         }
-        let count = self.rails.len();
+        let (count, mut takers) = (self.rails.len(), None);
         for step in 0..count {
             let index = (self.first + step) % count;
             let transmit = self
                 .control_packet(index)
-                .or_else(|| self.data_packet(index));
+                .or_else(|| self.data_packet(index, &mut takers));
             if transmit.is_some() {
                 self.first = (index + 1) % count;
                 return transmit;
             }
         }
-        None
+        self.question()
     }
 
     /// What happened, oldest first.

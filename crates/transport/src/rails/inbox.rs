@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use raddle_wire::rails::{Grant, Segment};
 use thiserror::Error;
 
-use super::{dropped::Dropped, event::Event, outbox::MAX_PORTS};
+use super::{dropped::Dropped, event::Event, turns::MAX_PORTS};
 
 /// Pairs of ports from which messages come, at most: 64 source ports for each of 64 target ports.
 const MAX_STREAMS: usize = MAX_PORTS * MAX_PORTS;

@@ -49,8 +49,8 @@
 //! |---|---|
 //! | `split` | pure: how many bytes for which rail |
 //! | `policy`, `state` | which rails a message takes; what is known of the other node's |
-//! | `rail` | one rail: whether it works; with `control`, `sent`, `received`, `rtt` and `lateness` |
-//! | `outbox`, `inbox` | messages and tokens |
+//! | `rail` | one rail: whether it works; with `control`, `sent`, `owed`, `received`, `rtt` and `lateness` |
+//! | `outbox`, `turns`, `inbox` | messages, ports and tokens |
 //! | `connection` | all of it; `arrivals`: greeting, acknowledgements, failure; `departures`: what is sent next |
 
 mod config;
@@ -61,6 +61,7 @@ mod event;
 mod inbox;
 mod lateness;
 mod outbox;
+mod owed;
 mod policy;
 mod rail;
 mod received;
@@ -68,13 +69,15 @@ mod rtt;
 mod sent;
 pub mod split;
 mod state;
+mod turns;
 
 pub use config::{Config, ConfigError, MAX_HEARTBEAT};
 pub use connection::{Connection, Others, Payload, RailView, Reception, Transmit};
 pub use dropped::{Counters, Dropped};
 pub use event::{Event, Failure, SendFailure};
 pub use inbox::{Placement, PortError};
-pub use outbox::{MAX_PORTS, SendError};
+pub use outbox::SendError;
 pub use policy::{Policy, RailSet, Segmentation};
 pub use rail::RailStatus;
 pub use state::Ask;
+pub use turns::MAX_PORTS;

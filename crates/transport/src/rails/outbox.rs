@@ -1,4 +1,4 @@
-//! Messages on their way out: who waits for tokens, what is to be cut next, what is to be sent again.
+//! Messages on their way out: what is to be cut next, and what is to be sent again.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,8 @@ use thiserror::Error;
 use super::{
     event::{Event, SendFailure},
     sent::Piece,
+    turns::Turns,
 };
-
-/// Ports of the other node that a connection knows at most, and source ports that send to one of them.
-pub const MAX_PORTS: usize = 64;
-/// Segments that a port sends before another has its turn.
-const BURST: u32 = 16;
 
 /// Why a message is not taken. Nothing has changed then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -71,52 +67,13 @@ struct Message {
     in_use: bool,
 }
 
-/// A port of the other node.
-#[derive(Debug)]
-struct Target {
-    port: u16,
-    /// Messages that it takes in all, and that were begun.
-    granted: u64,
-    begun: u64,
-    longest: u64,
-    /// Messages not wholly cut, in order; the first may have been begun.
-    waiting: VecDeque<u32>,
-    /// Bytes of them that were not cut.
-    bytes: u64,
-    is_begun: bool,
-    /// Next sequence number by source port.
-    sequences: Vec<(u16, u64)>,
-    in_turn: bool,
-    burst: u32,
-}
-
-impl Target {
-    fn is_ready(&self) -> bool {
-        !self.waiting.is_empty() && (self.is_begun || self.begun < self.granted)
-    }
-
-    fn next_sequence(&mut self, source_port: u16) -> u64 {
-        let known = self
-            .sequences
-            .iter_mut()
-            .find(|(port, _)| *port == source_port);
-        let (_, next) = known.expect("the port was added when the message was taken");
-        *next += 1;
-        *next - 1
-    }
-}
-
 /// All messages of a connection that have not arrived.
 #[derive(Debug)]
 pub(super) struct Outbox {
     segment: u64,
     messages: Vec<Message>,
     free: Vec<u32>,
-    targets: Vec<Target>,
-    /// Targets that are ready, in turn.
-    turns: VecDeque<usize>,
-    /// Uncut bytes of the ready targets.
-    ready_bytes: u64,
+    turns: Turns,
     /// What is to be sent again, or was bound to a rail that does not work.
     pool: VecDeque<Piece>,
     pool_bytes: u64,
@@ -128,9 +85,7 @@ impl Outbox {
             segment: segment.into(),
             messages: vec![Message::default(); send_queue],
             free: (0..send_queue as u32).rev().collect(),
-            targets: Vec::new(),
-            turns: VecDeque::new(),
-            ready_bytes: 0,
+            turns: Turns::default(),
             pool: VecDeque::new(),
             pool_bytes: 0,
         }
@@ -143,7 +98,7 @@ impl Outbox {
 
     /// Bytes that any rail may take now.
     pub(super) const fn unsent(&self) -> u64 {
-        self.ready_bytes + self.pool_bytes
+        self.turns.ready_bytes() + self.pool_bytes
     }
 
     /// Whether there is anything for any rail, be it a message without bytes.
@@ -159,30 +114,12 @@ impl Outbox {
         token: u64,
     ) -> Result<(), SendError> {
         let target = self
+            .turns
             .target(target_port)
             .ok_or(SendError::Ports { port: target_port })?;
         let limit = self.messages.len();
         let slot = *self.free.last().ok_or(SendError::QueueFull { limit })?;
-        let Target {
-            longest,
-            granted,
-            sequences,
-            ..
-        } = &mut self.targets[target];
-        if *granted > 0 && length > *longest {
-            let (port, longest) = (target_port, *longest);
-            return Err(SendError::TooLong {
-                port,
-                length,
-                longest,
-            });
-        }
-        if !sequences.iter().any(|(port, _)| *port == source_port) {
-            if sequences.len() == MAX_PORTS {
-                return Err(SendError::Ports { port: source_port });
-            }
-            sequences.push((source_port, 0));
-        }
+        self.turns.admit(target, source_port, length)?;
         self.free.pop();
         self.messages[slot as usize] = Message {
             source_port,
@@ -194,100 +131,36 @@ impl Outbox {
             token,
             in_use: true,
         };
-        let target_state = &mut self.targets[target];
-        target_state.waiting.push_back(slot);
-        target_state.bytes += length;
-        if target_state.in_turn {
-            self.ready_bytes += length;
-        }
-        self.line_up(target);
+        self.turns.push(target, slot, length);
         Ok(())
     }
 
-    /// The other node says what a port takes. An older grant that comes late changes nothing.
+    /// The other node says what a port takes.
     pub(super) fn on_grant(&mut self, grant: &Grant) {
-        if let Some(target) = self.target(grant.port)
-            && grant.messages > self.targets[target].granted
-        {
-            self.targets[target].granted = grant.messages;
-            self.targets[target].longest = grant.longest;
-            self.line_up(target);
-        }
-    }
-
-    /// Index of a port, which is added if there is room.
-    fn target(&mut self, port: u16) -> Option<usize> {
-        let known = self.targets.iter().position(|target| target.port == port);
-        if known.is_some() || self.targets.len() == MAX_PORTS {
-            return known;
-        }
-        self.targets.push(Target {
-            port,
-            granted: 0,
-            begun: 0,
-            longest: 0,
-            waiting: VecDeque::new(),
-            bytes: 0,
-            is_begun: false,
-            sequences: Vec::new(),
-            in_turn: false,
-            burst: 0,
-        });
-        Some(self.targets.len() - 1)
-    }
-
-    /// Puts a target into the turns if it is ready and not there.
-    fn line_up(&mut self, index: usize) {
-        let target = &mut self.targets[index];
-        if !target.in_turn && target.is_ready() {
-            target.in_turn = true;
-            target.burst = BURST;
-            self.ready_bytes += target.bytes;
-            self.turns.push_back(index);
-        }
-    }
-
-    /// Takes the target whose turn it is out of the turns.
-    fn step_back(&mut self) {
-        let index = self.turns.pop_front().expect("it had its turn");
-        self.targets[index].in_turn = false;
-        self.ready_bytes -= self.targets[index].bytes;
+        self.turns.on_grant(grant);
     }
 
     /// Begins the first message of the target whose turn it is, so that it has a sequence number; gives its slot. Messages that
     /// turn out to be too long fail. `None`: no target is ready.
     fn begin(&mut self, events: &mut VecDeque<Event>) -> Option<u32> {
         loop {
-            let index = *self.turns.front()?;
-            let target = &mut self.targets[index];
-            let slot = *target
-                .waiting
-                .front()
-                .expect("a ready target has a message");
-            if target.is_begun {
+            let target = self.turns.current()?;
+            let (slot, is_begun) = target.first();
+            if is_begun {
                 return Some(slot);
             }
             let message = &mut self.messages[slot as usize];
-            if message.length <= target.longest {
-                message.sequence = target.next_sequence(message.source_port);
-                target.begun += 1;
-                target.is_begun = true;
+            let longest = target.longest();
+            if message.length <= longest {
+                message.sequence = target.begin(message.source_port);
                 return Some(slot);
             }
-            let error = SendFailure::TooLong {
-                longest: target.longest,
-            };
             events.push_back(Event::SendFailed {
                 token: message.token,
-                error,
+                error: SendFailure::TooLong { longest },
             });
-            target.waiting.pop_front();
-            target.bytes -= message.length;
-            self.ready_bytes -= message.length;
+            self.turns.drop_first(message.length);
             self.release(slot);
-            if !self.targets[index].is_ready() {
-                self.step_back();
-            }
         }
     }
 
@@ -338,21 +211,9 @@ impl Outbox {
             end,
         };
         message.cut = end;
-        let index = self.turns[0];
-        let target = &mut self.targets[index];
-        target.bytes -= piece.bytes();
-        self.ready_bytes -= piece.bytes();
-        target.burst -= 1;
-        if end == message.length {
-            target.waiting.pop_front();
-            target.is_begun = false;
-        }
-        if !target.is_ready() {
-            self.step_back();
-        } else if target.burst == 0 {
-            target.burst = BURST;
-            self.turns.rotate_left(1);
-        }
+        let segments = piece.bytes().div_ceil(self.segment).max(1);
+        self.turns
+            .spend(piece.bytes(), segments, end == message.length);
         piece
     }
 

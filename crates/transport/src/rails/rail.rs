@@ -9,7 +9,7 @@ use super::{
     config::Config,
     control::Control,
     lateness::Longest,
-    received::{Arrival, Received},
+    owed::Owed,
     rtt::Rtt,
     sent::{Content, NeverSent, Piece, Sent},
     split::Path,
@@ -41,26 +41,14 @@ pub(super) enum Change {
     Fell,
 }
 
-/// A numbered packet that came.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Numbered {
-    pub(super) number: u64,
-    pub(super) arrival: Arrival,
-    pub(super) urgent: bool,
-    /// How long it waited for the driver.
-    pub(super) held: Span,
-    /// It carries a congestion mark.
-    pub(super) marked: bool,
-    pub(super) has_segment: bool,
-}
-
 /// One rail.
 #[derive(Debug)]
 pub(super) struct Rail {
     index: usize,
     status: RailStatus,
     sent: Sent,
-    received: Received,
+    /// What came by it.
+    pub(super) owed: Owed,
     rtt: Rtt,
     /// How long hosts let packets and acknowledgements wait.
     waits: Longest,
@@ -78,13 +66,6 @@ pub(super) struct Rail {
     pub(super) hello: bool,
     /// A probe is to be sent.
     pub(super) probe: bool,
-    /// When an acknowledgement is due ([`Time::NEVER`]: nothing to acknowledge).
-    ack_at: Time,
-    unacknowledged: u32,
-    largest_at: Time,
-    marked: bool,
-    echoed_at: Option<Time>,
-    segment_at: Option<Time>,
     /// When a packet was acknowledged last, or the rail was begun: both directions worked.
     proved: Time,
     /// When the other node was heard again, on any rail, after it had been silent on all.
@@ -99,7 +80,7 @@ impl Rail {
             index,
             status: RailStatus::Down,
             sent: Sent::default(),
-            received: Received::default(),
+            owed: Owed::new(now),
             rtt: Rtt::default(),
             waits: Longest::default(),
             others: (Bytes(0), Span::ZERO),
@@ -110,12 +91,6 @@ impl Rail {
             assigned: VecDeque::new(),
             hello: true,
             probe: false,
-            ack_at: Time::NEVER,
-            unacknowledged: 0,
-            largest_at: now,
-            marked: false,
-            echoed_at: None,
-            segment_at: None,
             proved: now,
             awake: now,
             heartbeat_at: Time::NEVER,
@@ -219,62 +194,20 @@ impl Rail {
 
     // Receiving.
 
-    pub(super) fn judge(&self, number: u64) -> Arrival {
-        self.received.judge(number)
-    }
-
-    /// A numbered packet was taken: it is to be acknowledged.
-    pub(super) fn take(&mut self, now: Time, packet: &Numbered, config: &Config) {
-        let newest = self.received.newest_first().next();
-        self.received.insert(packet.number);
-        if newest.is_none_or(|newest| packet.number > newest.last) {
-            self.largest_at = Time(now.0.saturating_sub(packet.held.0));
-        }
-        self.unacknowledged += 1;
-        self.marked |= packet.marked;
-        if packet.has_segment {
-            self.segment_at = Some(now);
-        }
-        let at_once = packet.urgent
-            || packet.arrival != Arrival::Next
-            || self.unacknowledged >= config.ack_every;
-        let due = if at_once { now } else { now + config.ack_delay };
-        self.ack_at = self.ack_at.min(due);
-    }
-
     /// The acknowledgement that is due at `now`.
     pub(super) fn take_ack(&mut self, now: Time) -> Option<Ack> {
-        if self.ack_at > now {
+        if self.owed.due() > now {
             return None;
         }
-        self.ack_at = Time::NEVER;
-        self.unacknowledged = 0;
-        let delay = u32::try_from(now.since(self.largest_at).as_ns()).unwrap_or(u32::MAX);
-        let echo = self.echo(now);
-        Ack::new(delay, echo, self.received.newest_first())
-    }
-
-    /// Whether marks are to be told, at most as often as the scheme wants.
-    fn echo(&mut self, now: Time) -> bool {
-        let interval = self
-            .control
-            .as_ref()
-            .map_or(Span::ZERO, |control| control.echo_interval());
-        let may = self
-            .echoed_at
-            .is_none_or(|last| now.since(last) >= interval);
-        if !self.marked || !may {
-            return false;
-        }
-        self.marked = false;
-        self.echoed_at = Some(now);
-        true
+        let interval = self.control.as_ref().map(Control::echo_interval);
+        self.owed.take_ack(now, interval.unwrap_or(Span::ZERO))
     }
 
     /// Whether it moves data: packets are in flight, also those of others, or assigned, or a segment came within a round trip.
     pub(super) fn is_busy(&self, now: Time) -> bool {
         let receives = self
-            .segment_at
+            .owed
+            .segment_at()
             .is_some_and(|at| now.since(at) <= self.rtt.smoothed());
         self.sent.in_flight() + self.others.0.0 > 0 || !self.assigned.is_empty() || receives
     }
@@ -359,7 +292,7 @@ impl Rail {
     pub(super) fn due(&self, config: &Config) -> Time {
         let control = self.control.as_ref().map_or(Time::NEVER, Control::due);
         let times = [
-            self.ack_at,
+            self.owed.due(),
             self.heartbeat_at,
             self.sent.loss_at(),
             self.falls_at(config),

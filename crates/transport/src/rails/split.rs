@@ -2,6 +2,8 @@
 
 use raddle_units::{BitRate, Bytes, Span};
 
+use super::policy::RailSet;
+
 pub use raddle_wire::rails::MAX_RAILS;
 
 /// Bytes per rail.
@@ -122,15 +124,41 @@ pub fn water_fill(length: u64, segment: u64, paths: &[Path]) -> Shares {
     shares
 }
 
-/// Whether rail number `rail` has a part of the split that [`water_fill`] makes: most often told without making it.
+/// The rails that have a part of the split that [`water_fill`] makes: most often told without making it.
 ///
 /// # Panics
-/// As [`water_fill`], and when there is no such rail.
-pub fn has_share(rail: usize, length: u64, segment: u64, paths: &[Path]) -> bool {
+/// As [`water_fill`].
+pub fn takers(length: u64, segment: u64, paths: &[Path]) -> RailSet {
     let (lines, count) = lines(paths);
-    let level = level(length, &lines[..count]);
-    let share = lines[rail].bytes_until(level);
-    share >= segment as f64 || water_fill(length, segment, paths)[rail] > 0
+    let lines = &lines[..count];
+    match length.div_ceil(segment) {
+        0 => 0,
+        1 => first_to_end(segment, lines),
+        _ => {
+            let level = level(length, lines);
+            let whole = |line: &Line| line.bytes_until(level) >= segment as f64;
+            let sure = set_of(lines, whole);
+            if sure == set_of(lines, |line| line.ready.is_finite()) {
+                return sure;
+            }
+            // Less than a segment in bytes may be one in segments.
+            set_of(&water_fill(length, segment, paths), |share| *share > 0)
+        }
+    }
+}
+
+/// The rail on which `bytes` end first; empty where no rail has a rate.
+fn first_to_end(bytes: u64, lines: &[Line]) -> RailSet {
+    let ends = lines.iter().map(|line| line.end(bytes)).enumerate();
+    let first = ends.min_by(|a, b| a.1.total_cmp(&b.1));
+    let first = first.filter(|(_, end)| end.is_finite());
+    first.map_or(0, |(rail, _)| 1 << rail)
+}
+
+/// The rails of which `holds` says yes.
+fn set_of<T>(rails: &[T], holds: impl Fn(&T) -> bool) -> RailSet {
+    let bits = rails.iter().enumerate();
+    bits.fold(0, |set, (rail, of)| set | RailSet::from(holds(of)) << rail)
 }
 
 /// T: when all rails end that carry a part of `bytes`, in ps from now; infinite where no rail has a rate.
@@ -219,10 +247,9 @@ mod tests {
             let shares = water_fill(segments * segment, segment, &paths);
             assert_eq!(shares.iter().sum::<u64>(), segments * segment);
             assert!(shares.iter().all(|share| share % segment == 0));
-            for rail in 0..paths.len() {
-                let told = has_share(rail, segments * segment, segment, &paths);
-                assert_eq!(told, shares[rail] > 0, "{shares:?} of {paths:?}");
-            }
+            let told = takers(segments * segment, segment, &paths);
+            let have = set_of(&shares, |share| *share > 0);
+            assert_eq!(told, have, "{shares:?} of {paths:?}");
             let (ours, least) = (
                 makespan(&shares, &paths),
                 best(segments, segment, &paths, &mut Vec::new()),
@@ -264,12 +291,11 @@ mod tests {
         ];
         assert_eq!(water_fill(1400, 1400, &paths), [0, 0, 1400, 0, 0, 0, 0, 0]);
         assert_eq!(water_fill(1, 1400, &paths), [0, 0, 1, 0, 0, 0, 0, 0]);
+        assert_eq!(takers(1, 1400, &paths), 0b100);
         assert_eq!(water_fill(0, 1400, &paths), [0; MAX_RAILS]);
-        assert_eq!(
-            water_fill(1, 1400, &paths[..1]),
-            [0; MAX_RAILS],
-            "no rail has a rate"
-        );
+        let none = &paths[..1];
+        assert_eq!(water_fill(1, 1400, none), [0; MAX_RAILS], "it has no rate");
+        assert_eq!((takers(1, 1400, none), takers(9999, 1400, none)), (0, 0));
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Rails that fail and come back, and what is refused.
 
 use raddle_transport::rails::{
-    Config, ConfigError, Connection, Event, Failure, RailStatus, Reception, SendError, SendFailure,
+    Config, ConfigError, Connection, Event, Failure, RailStatus, SendError, SendFailure,
 };
 use raddle_units::{BitRate, Span, Time};
 use raddle_wire::native::JobKey;
 
-use crate::world::{Link, Plan, World};
+use crate::{
+    pair::settle,
+    world::{Link, Plan, World},
+};
 
 const LENGTH: u64 = 1 << 18;
 const HEARTBEAT: Span = Span::from_ms(10);
@@ -167,24 +170,6 @@ fn connection(local: u32, epoch: u32) -> Connection {
     let rails = vec![BitRate::from_gbps(10); 2];
     let config = Config::new(1, JobKey::new([1; 16]), local, 1 - local, epoch, rails);
     Connection::new(Time::ZERO, config).unwrap()
-}
-
-/// Passes packets until there are none; gives the events of both.
-fn settle(now: Time, nodes: &mut [Connection; 2]) -> [Vec<Event>; 2] {
-    loop {
-        let mut moved = false;
-        for from in [0, 1] {
-            nodes[from].handle_timeout(now);
-            while let Some(transmit) = nodes[from].poll_transmit(now) {
-                let how = Reception::default();
-                let _ = nodes[1 - from].handle_packet(now, transmit.rail, &transmit.packet, how);
-                moved = true;
-            }
-        }
-        if !moved {
-            return [0, 1].map(|node| std::iter::from_fn(|| nodes[node].poll_event()).collect());
-        }
-    }
 }
 
 #[test]

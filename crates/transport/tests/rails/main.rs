@@ -2,6 +2,8 @@
 
 mod chance;
 mod failures;
+mod pair;
+mod questions;
 mod rates;
 mod schedules;
 mod world;

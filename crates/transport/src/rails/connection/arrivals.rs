@@ -9,7 +9,8 @@ use crate::rails::{
     dropped::Dropped,
     event::{Event, Failure, SendFailure},
     inbox::{Placement, Taken},
-    rail::{Change, Numbered},
+    owed::Numbered,
+    rail::Change,
     received::Arrival,
     sent::Content,
 };
@@ -53,7 +54,7 @@ impl Connection {
             self.state.hear(self.now, packet.busy);
             return Ok(None);
         }
-        let arrival = self.rails[index].judge(packet.number);
+        let arrival = self.rails[index].owed.judge(packet.number);
         if arrival == Arrival::Again {
             return Err(Dropped::Replayed);
         }
@@ -67,7 +68,9 @@ impl Connection {
             marked: how.marked,
             has_segment: matches!(packet.body, Body::Data(_)),
         };
-        self.rails[index].take(self.now, &numbered, &self.config);
+        self.rails[index]
+            .owed
+            .take(self.now, &numbered, &self.config);
         Ok(placement)
     }
 

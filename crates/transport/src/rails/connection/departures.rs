@@ -32,22 +32,38 @@ impl Connection {
         if let Some(ack) = rail.take_ack(self.now) {
             return Some(self.packet(index, Body::Ack(ack)));
         }
-        if std::mem::take(&mut rail.probe) {
-            return Some(self.numbered(index, Body::Probe, Content::Probe, true));
+        if let Some(probe) = self.probe(index) {
+            return Some(probe);
         }
         // By the rail that a short message would take: most often one goes with it, and the two are acknowledged together.
-        if !self.inbox.grant_is_due() || !self.takes(index, 1) {
+        if !self.inbox.grant_is_due() || self.takers(1) >> index & 1 == 0 {
             return None;
         }
         let (port, grant) = self.inbox.take_grant()?;
         Some(self.numbered(index, Body::Grant(grant), Content::Grant { port }, false))
     }
 
-    pub(super) fn data_packet(&mut self, index: usize) -> Option<Transmit> {
+    /// What a message asks that must know the other node's state, by a rail that may have had its turn.
+    pub(super) fn question(&mut self) -> Option<Transmit> {
+        let asked = self.rails.iter().position(|rail| rail.probe)?;
+        self.probe(asked)
+    }
+
+    fn probe(&mut self, index: usize) -> Option<Transmit> {
+        let is_due = std::mem::take(&mut self.rails[index].probe);
+        is_due.then(|| self.numbered(index, Body::Probe, Content::Probe, true))
+    }
+
+    /// Data for a rail. `takers`: the rails that the best split of what is unsent gives anything, found when first asked for.
+    pub(super) fn data_packet(
+        &mut self,
+        index: usize,
+        takers: &mut Option<RailSet>,
+    ) -> Option<Transmit> {
         if !self.rails[index].may_send(self.now, self.config.datagram()) {
             return None;
         }
-        let piece = self.next_piece(index)?;
+        let piece = self.next_piece(index, takers)?;
         let described = self.outbox.describe(piece);
         self.counters.segments += 1;
         self.counters.segment_bytes += piece.bytes();
@@ -113,11 +129,15 @@ impl Connection {
     }
 
     /// One segment for a rail that may send.
-    fn next_piece(&mut self, index: usize) -> Option<Piece> {
+    fn next_piece(&mut self, index: usize, takers: &mut Option<RailSet>) -> Option<Piece> {
         if self.config.segmentation == Segmentation::WaterFill
             && self.config.policy != Policy::Static
         {
-            let takes = self.outbox.has_work() && self.takes(index, self.outbox.unsent().max(1));
+            if !self.outbox.has_work() {
+                return None;
+            }
+            let takers = takers.get_or_insert_with(|| self.takers(self.outbox.unsent().max(1)));
+            let takes = *takers >> index & 1 == 1;
             return takes
                 .then(|| self.outbox.take_segment(&mut self.events))
                 .flatten();
@@ -143,18 +163,18 @@ impl Connection {
         Some(piece)
     }
 
-    /// Whether the best split of `bytes` gives this rail anything.
-    fn takes(&self, index: usize, bytes: u64) -> bool {
+    /// The rails that the best split of `bytes`, at least 1, gives anything.
+    fn takers(&self, bytes: u64) -> RailSet {
         let candidates = self.candidates();
-        if candidates & !(1 << index) == 0 {
-            return candidates != 0;
+        if candidates.count_ones() < 2 {
+            return candidates;
         }
         let mut paths = [Path::default(); MAX_RAILS];
         for rail in rails_of(candidates) {
             paths[rail] = self.rails[rail].path();
         }
         let paths = &paths[..self.rails.len()];
-        split::has_share(index, bytes, self.config.segment.into(), paths)
+        split::takers(bytes, self.config.segment.into(), paths)
     }
 
     /// Binds the next message to rails. `None`: there is none, or it waits for the other node's state.
