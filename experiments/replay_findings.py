@@ -60,12 +60,16 @@ class Shape:
 
 SHAPES = (Shape(2, 1), Shape(4, 1), Shape(4, 2))
 PROCESSORS = os.cpu_count() or 1
+LOOKING = 2
+"""Ranks beside the two of a processor that wait meanwhile."""
 PLACES = {
-    "between": (Shape(2, 1), 1),
-    "inside": (Shape(1, 2), 1),
-    "one processor": (Shape(2 * PROCESSORS, 1), PROCESSORS),
+    "between": (Shape(2, 1), 1, 2),
+    "inside": (Shape(1, 2), 1, 2),
+    "one processor": (Shape(2 * PROCESSORS, 1), PROCESSORS, 2 * PROCESSORS),
+    "beside others": (Shape((2 + LOOKING) * PROCESSORS, 1), PROCESSORS, 2 * PROCESSORS),
 }
-"""Where messages are measured: between ranks of two hosts, of one, and of one processor."""
+"""Where messages are measured: between ranks of two hosts, of one, of one processor, and of one on
+which others wait; how far apart the ranks of a pair are, and how many work."""
 Row = dict[str, float]
 
 
@@ -84,10 +88,10 @@ def lab(hosts: int) -> Iterator[None]:
 # ---- what messages cost --------------------------------------------------------------------
 
 
-def measure(program: Path, shape: Shape, stride: int) -> list[Row]:
+def measure(program: Path, shape: Shape, stride: int, ranks: int) -> list[Row]:
     """Times of messages between ranks that are `stride` apart, by size."""
     place = ("--name", LAB, "--hosts", str(shape.hosts), "--ppn", str(shape.ppn))
-    words = (str(program), str(stride), str(BLOCKS), *map(str, BYTES))
+    words = (str(program), str(stride), str(ranks), str(BLOCKS), *map(str, BYTES))
     done = raddle("lab", "mpirun", *place, "--offload", "off", "--", *pinned(words))
     if done.returncode != 0:
         sys.exit(done.stderr)
@@ -128,13 +132,16 @@ def costs(folder: Path, measured: dict[str, list[Row]]) -> dict[str, str]:
 
     A message takes o_s + c b on its sender, wire(b), and o_r + c b on its receiver; half a round
     trip is the sum, a send in a burst the first of them. Inside a host both ends cost the same.
-    Between two ranks of one processor it also switches from one to the other.
+    Between two ranks of one processor it also switches from one to the other, and half of the
+    ranks that wait there look for their messages first: the sender, and others if there are any.
     """
     base, slope = line(measured["between"], "half_us")
     send, _ = line(measured["between"], "send_us")
     wire_base, wire_slope = wire(folder)
     inside_base, inside_slope = line(measured["inside"], "half_us")
     shared_base, _ = line(measured["one processor"], "half_us")
+    beside_base, _ = line(measured["beside others"], "half_us")
+    look = max(2 * (beside_base - shared_base) / LOOKING, 0.0)
     found = {
         "send_overhead": send,
         "receive_overhead": max(base - send - wire_base, 0.0),
@@ -142,7 +149,8 @@ def costs(folder: Path, measured: dict[str, list[Row]]) -> dict[str, str]:
         "local_overhead": inside_base / 2,
         "local_copy_per_byte": inside_slope / 2,
         "socket_latency": 0.0,
-        "switch_overhead": max(shared_base - base, 0.0),
+        "switch_overhead": max(shared_base - base - look / 2, 0.0),
+        "look_overhead": look,
     }
     times = {name: f"{round(1e3 * value)}ps" for name, value in found.items()}
     return {**times, "local_eager_limit": LOCAL_EAGER_LIMIT}
@@ -158,9 +166,9 @@ def calibrated(folder: Path) -> dict[str, list[Row]]:
         program = folder.resolve() / "host_costs"
         subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE], check=True)
         runs = {}
-        with lab(2 * PROCESSORS):
-            for name, (shape, stride) in PLACES.items():
-                runs[name] = [measure(program, shape, stride) for _ in range(3)]
+        with lab(max(shape.hosts for shape, *_ in PLACES.values())):
+            for name, (shape, stride, ranks) in PLACES.items():
+                runs[name] = [measure(program, shape, stride, ranks) for _ in range(3)]
         middle = {
             name: [
                 {key: median(one[key] for one in same) for key in same[0]}

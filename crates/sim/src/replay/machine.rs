@@ -313,7 +313,7 @@ impl<'a> Machine<'a> {
             State::Over(since) => since <= now && !own.inbox.is_empty(),
         };
         if has_work && own.serving.is_none() && self.processors.take(rank) {
-            self.work(rank, now);
+            self.begin(rank, now);
         }
     }
 
@@ -331,8 +331,14 @@ impl<'a> Machine<'a> {
             let done = self.take_in(rank, item, begin);
             self.at(done, rank, What::Served);
         } else if let Some(next) = self.processors.give_back(rank) {
-            self.work(next, now);
+            self.begin(next, now);
         }
+    }
+
+    /// A rank has its processor. Those that look in vain there have their turns too: on average half of them come first.
+    fn begin(&mut self, rank: u32, now: Time) {
+        let others = u64::from(self.processors.looking(rank));
+        self.work(rank, now + Span(self.costs.look_overhead.0 * others / 2));
     }
 
     /// When a rank that has its processor since now begins to work.

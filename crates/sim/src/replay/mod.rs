@@ -59,6 +59,8 @@ pub struct ReplayCosts {
     pub part_overhead: Span,
     /// Until a shared processor that goes from one rank to another works for that; see [`ReplaySettings::processors`].
     pub switch_overhead: Span,
+    /// Until a rank that waits on a shared processor has looked for messages in vain and given way to the next.
+    pub look_overhead: Span,
     /// Least time between two packets of a network card (LogGP's g).
     pub nic_gap: Span,
     /// Payload of a full packet.
@@ -84,6 +86,7 @@ impl Default for ReplayCosts {
             local_eager_limit: Bytes(1 << 40),
             part_overhead: Span::from_ns(40),
             switch_overhead: Span::from_us(2),
+            look_overhead: Span::from_us(1),
             nic_gap: Span::from_ns(20),
             mtu: Bytes(4096),
         }

@@ -12,6 +12,9 @@ pub(super) struct Processors {
     last: Vec<u32>,
     lines: Vec<VecDeque<u32>>,
     in_line: Vec<bool>,
+    /// Ranks of each processor that look for messages in vain.
+    looking: Vec<u32>,
+    looks: Vec<bool>,
 }
 
 impl Processors {
@@ -23,12 +26,17 @@ impl Processors {
             last: (0..count as u32).collect(),
             lines: vec![VecDeque::new(); count],
             in_line: vec![false; ranks as usize],
+            looking: vec![0; count],
+            looks: vec![false; ranks as usize],
         }
     }
 
     /// Gives a rank its processor, or else a place in the line for it, one at most.
     pub(super) fn take(&mut self, rank: u32) -> bool {
         let processor = self.of(rank);
+        if std::mem::take(&mut self.looks[rank as usize]) {
+            self.looking[processor] -= 1;
+        }
         if !self.taken[processor] {
             self.taken[processor] = true;
             return true;
@@ -39,15 +47,22 @@ impl Processors {
         false
     }
 
-    /// Takes a rank's processor back, and gives it to the one that comes back.
+    /// Takes a rank's processor back, and gives it to the one that comes back. From now on the rank looks for messages.
     pub(super) fn give_back(&mut self, rank: u32) -> Option<u32> {
         let processor = self.of(rank);
+        self.looks[rank as usize] = true;
+        self.looking[processor] += 1;
         let next = self.lines[processor].pop_front();
         match next {
             Some(next) => self.in_line[next as usize] = false,
             None => self.taken[processor] = false,
         }
         next
+    }
+
+    /// Ranks that look for messages in vain on the processor of this one.
+    pub(super) fn looking(&self, rank: u32) -> u32 {
+        self.looking[self.of(rank)]
     }
 
     /// Whether a rank that begins to work finds the processor as another has left it.
@@ -76,6 +91,24 @@ mod tests {
         assert_eq!(processors.give_back(4), Some(2));
         assert_eq!(processors.give_back(2), None);
         assert!(processors.take(4));
+    }
+
+    #[test]
+    fn who_gave_a_processor_back_looks_until_it_has_work() {
+        let mut processors = Processors::new(5, Some(2));
+        assert_eq!(
+            [0, 2, 4].map(|rank| processors.take(rank)),
+            [true, false, false]
+        );
+        let mut looking = Vec::new();
+        for rank in [0, 2, 4] {
+            processors.give_back(rank);
+            looking.push(processors.looking(4));
+        }
+        assert!(processors.take(2) && !processors.take(0) && !processors.take(0));
+        looking.push(processors.looking(4));
+        assert_eq!(looking, [1, 2, 3, 1]);
+        assert_eq!(processors.looking(1), 0);
     }
 
     #[test]

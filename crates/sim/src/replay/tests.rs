@@ -225,6 +225,12 @@ fn calls_have_the_times_that_they_take() {
     assert_eq!((found[0].len(), found[1].len()), (4, 4));
 }
 
+/// What a shared processor costs, in ps: switching, and a look.
+fn turns() -> (u64, u64) {
+    let costs = settings().costs;
+    (costs.switch_overhead.0, costs.look_overhead.0)
+}
+
 /// Four ranks compute in turns on one processor, and two at a time on two; with as many as ranks none waits for another.
 #[test]
 fn ranks_take_turns_on_shared_processors() {
@@ -249,8 +255,10 @@ fn ranks_take_turns_on_shared_processors() {
         ends(&trace, None, &settings)
     };
     // A wait for nothing is none: every rank computes to its end at once.
-    let switch = settings().costs.switch_overhead.0;
-    let turn = |number: u64| 3_000_000 * (number + 1) + switch * number;
+    let (switch, look) = turns();
+    // Those that are through look on.
+    let looks = |number: u64| look * number * (number + 1) / 4;
+    let turn = |number: u64| 3_000_000 * (number + 1) + switch * number + looks(number);
     assert_eq!(on(Some(1)), [turn(0), turn(1), turn(2), turn(3)]);
     assert_eq!(on(Some(2)), [turn(0), turn(0), turn(1), turn(1)]);
     for enough in [None, Some(4), Some(9)] {
@@ -279,10 +287,10 @@ fn a_message_waits_for_the_processor_of_its_receiver() {
     };
     let trace = calls.trace(1);
     let taken = costs.receive_overhead.0 + 8 * costs.copy_per_byte.0;
-    let switch = settings().costs.switch_overhead.0;
+    let (switch, look) = turns();
     assert_eq!(
         ends(&trace, None, &shared)[0],
-        90_000_000 + 2 * switch + taken
+        90_000_000 + 2 * switch + look + taken
     );
     let sent = 500_000 + costs.send_overhead.0 + 8 * costs.copy_per_byte.0;
     assert_eq!(ends(&trace, None, &settings())[0], sent + wire(8) + taken);
