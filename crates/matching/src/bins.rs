@@ -73,12 +73,14 @@ impl<const LINKS: usize> Bins<LINKS> {
     }
 
     /// The oldest of a list.
+    #[inline]
     pub(crate) fn first(&self, key: Key) -> Option<u32> {
         let first = self.ends.get(&key)?.first;
         (first != NOBODY).then_some(first)
     }
 
     /// Takes the oldest of a list out of it; its items are there by their links number `link`.
+    #[inline]
     pub(crate) fn pop(&mut self, link: usize, key: Key) -> Option<u32> {
         let ends = self.ends.get_mut(&key)?;
         let first = ends.first;
@@ -94,6 +96,7 @@ impl<const LINKS: usize> Bins<LINKS> {
     }
 
     /// Puts an item at the end of a list, by its link number `link`.
+    #[inline]
     pub(crate) fn push(&mut self, link: usize, key: Key, item: u32) {
         if self.links.len() <= item as usize {
             self.links.resize(item as usize + 1, [LOOSE; LINKS]);

@@ -109,6 +109,7 @@ impl Lines {
     }
 
     /// Whether a message of this size may be copied into a parcel.
+    #[inline]
     pub(crate) fn takes(&self, bytes: u64) -> bool {
         let alone = bytes.saturating_add((HEAD_BYTES + PART_BYTES) as u64);
         bytes < self.join.alone.0 && alone <= self.join.limit().0 && u32::try_from(alone).is_ok()
@@ -213,6 +214,7 @@ impl Lines {
         self.degrees.turn();
     }
 
+    #[inline]
     pub(crate) fn heard_of(&mut self, rank: u32) {
         let node = self.placement.node(rank);
         if node != self.node {

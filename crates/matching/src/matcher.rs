@@ -271,6 +271,7 @@ impl Matcher {
         &self.statistics
     }
 
+    #[inline]
     fn check(&self, context: u32, rank: Option<u32>, tag: Option<i32>) -> Result<(), CallError> {
         let ranks = self.peers.len();
         if let Some(rank) = rank.filter(|&rank| rank as usize >= ranks) {
@@ -283,12 +284,18 @@ impl Matcher {
             .map_or(Ok(()), |tag| Err(CallError::Tag(tag)))
     }
 
+    #[inline]
     fn counts(&mut self, context: u32) -> &mut Counts {
         let index = context as usize;
         if self.counts.len() <= index {
-            self.counts.resize(index + 1, Counts::default());
+            self.count_more(index + 1);
         }
         &mut self.counts[index]
+    }
+
+    #[cold]
+    fn count_more(&mut self, contexts: usize) {
+        self.counts.resize(contexts, Counts::default());
     }
 
     /// Keeps a copy of a message of the process to itself, or hands it over.

@@ -56,6 +56,7 @@ pub(crate) const fn grant_head(source: u32, target: u32) -> PartHead {
 }
 
 /// What a part is; its number in its parcel is for the error.
+#[inline]
 pub(crate) fn read<'a>(number: u32, head: &PartHead, bytes: &'a [u8]) -> Result<Part<'a>, Refused> {
     let fail = |field, found: u64, right| Refused::part(number, field, found, right);
     if head.context == CONTROL {

@@ -114,6 +114,7 @@ impl Queues {
     }
 
     /// The receive that gets this message: of those that take it, the one posted first.
+    #[inline]
     pub(crate) fn take_receive(&mut self, message: &Envelope) -> Option<Receive> {
         let way = self.way_of_first(message)?;
         let index = self.posted_bins.pop(0, key_of(way, message))?;
@@ -122,6 +123,7 @@ impl Queues {
     }
 
     /// How the receive chose that gets this message, if one does.
+    #[inline]
     fn way_of_first(&self, message: &Envelope) -> Option<usize> {
         let mut ways = (0..WAYS).filter(|&way| self.waiting[way] > 0);
         let only = ways.next()?;
@@ -136,6 +138,7 @@ impl Queues {
     }
 
     /// Adds a receive for which [`Self::take_message`] found nothing.
+    #[inline]
     pub(crate) fn post(&mut self, wanted: &Wanted, receive: Receive) -> Place {
         self.stamp += 1;
         let place = self.posted.insert(Posted {
@@ -180,6 +183,7 @@ impl Queues {
     }
 
     /// Takes that message.
+    #[inline]
     pub(crate) fn take_message(&mut self, wanted: &Wanted) -> Option<Message> {
         let index = self.find_place(wanted)?;
         self.unlist_kept(index);
@@ -206,6 +210,7 @@ impl Queues {
         Some(&mut self.kept.get_mut(place)?.message)
     }
 
+    #[inline]
     fn find_place(&mut self, wanted: &Wanted) -> Option<u32> {
         let way = wanted.way();
         if !self.listed[way] {

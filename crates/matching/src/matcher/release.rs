@@ -66,6 +66,7 @@ impl Matcher {
         }
     }
 
+    #[inline]
     fn waiting_receive(&mut self, envelope: &Envelope) -> Option<Receive> {
         let receive = self.queues.take_receive(envelope)?;
         self.counts(envelope.context).waiting -= 1;
@@ -142,6 +143,7 @@ impl Matcher {
         }
     }
 
+    #[inline]
     pub(super) fn take_room(&mut self, source: u32, bytes: u64) {
         self.peers[source as usize].keep(bytes);
         let statistics = &mut self.statistics;

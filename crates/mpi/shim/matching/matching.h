@@ -88,7 +88,20 @@ struct piece {
     MPI_Datatype type;
     uint64_t bytes;
 };
-struct piece raddle_piece(const void *buf, int count, MPI_Datatype type);
+/* Of a type that is none of MPI's own, or has gaps. */
+struct piece raddle_other_piece(const void *buf, int count, MPI_Datatype type);
+/* What programs use again and again. */
+extern const struct raddle_type *raddle_last_type;
+static inline struct piece raddle_piece(const void *buf, int count, MPI_Datatype type)
+{
+    const struct raddle_type *known = raddle_last_type;
+    if (known == NULL || known->handle != (uintptr_t)type)
+        known = raddle_last_type = raddle_type_find(type);
+    if (known == NULL || known->bytes == 0)
+        return raddle_other_piece(buf, count, type);
+    uint64_t bytes = count > 0 ? (uint64_t)count * known->bytes : 0;
+    return (struct piece){.buf = (void *)buf, .count = count, .type = type, .bytes = bytes, .direct = 1};
+}
 /* MPI_TAG_UB is at least this. */
 enum { RADDLE_LEAST_TAG_UB = 32767 };
 /* 1: nothing can be wrong with these arguments. */

@@ -277,14 +277,12 @@ int raddle_start_receive(const struct piece *piece, int source, int tag, struct 
     else if ((receive = malloc(sizeof *receive)) == NULL)
         raddle_fail("no memory for a receive");
     scope->uses++;
-    receive->finish = NULL;
-    receive->owner = NULL;
+    *receive = (struct receive){.piece = *piece, .scope = scope, .source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG};
     int error = PMPI_Grequest_start(query, release, cancel, receive, &receive->request);
     if (error != MPI_SUCCESS)
         return error;
     /* A request that is complete may be gone before this comes back. */
     *request = receive->request;
-    begin(receive, piece, scope);
     if (claim == NULL) {
         ask(receive, source, tag);
     } else {

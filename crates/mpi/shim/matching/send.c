@@ -3,15 +3,15 @@
 
 #include "matching.h"
 
-struct piece raddle_piece(const void *buf, int count, MPI_Datatype type)
+const struct raddle_type *raddle_last_type;
+
+struct piece raddle_other_piece(const void *buf, int count, MPI_Datatype type)
 {
-    const struct raddle_type *known = raddle_type_find(type);
-    struct piece piece = {.buf = (void *)buf, .count = count, .type = type, .direct = known != NULL && known->bytes != 0};
-    MPI_Count size = piece.direct ? known->bytes : 0;
-    if (!piece.direct && type != MPI_DATATYPE_NULL)
+    MPI_Count size = 0;
+    if (type != MPI_DATATYPE_NULL)
         PMPI_Type_size_x(type, &size);
-    piece.bytes = count > 0 && size > 0 ? (uint64_t)count * (uint64_t)size : 0;
-    return piece;
+    uint64_t bytes = count > 0 && size > 0 ? (uint64_t)count * (uint64_t)size : 0;
+    return (struct piece){.buf = (void *)buf, .count = count, .type = type, .bytes = bytes};
 }
 
 int raddle_check_send(const struct piece *piece, int tag, MPI_Comm comm)
