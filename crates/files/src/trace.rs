@@ -62,7 +62,10 @@ pub enum TraceFileError {
         file: String,
     },
     /// The file is none of a trace.
-    #[error("{file}: {problem}")]
+    #[error(
+        "{file}: {problem}\n  hint: copy it anew or record it again: `raddle record` writes a trace whole or not at all; \
+         `raddle trace import` reads GOAL"
+    )]
     Malformed {
         /// The file's name.
         file: String,

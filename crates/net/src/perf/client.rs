@@ -93,7 +93,12 @@ impl Run {
     }
 
     fn connect(&self) -> Result<TcpStream, Failure> {
-        let unknown = |why: String| Failure::system(format!("{}: {why}", self.peer));
+        let unknown = |why: String| {
+            Failure::system(format!(
+                "{}: {why}\n  hint: --peer takes the name or the address of a host that runs `raddle-perf serve`",
+                self.peer
+            ))
+        };
         let resolved = if self.peer.contains(':') {
             self.peer.to_socket_addrs()
         } else {
