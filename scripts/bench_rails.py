@@ -3,12 +3,14 @@
 
 All runs of a comparison take turns, forwards and backwards, so that the machine's moods hit all of
 them. A comparison holds when the median of at least 20 ratios is inside the limit and its bootstrap
-95 % interval is narrower than 10 %; while it is wider, runs are added. Beside our messages, without
-a limit: plain TCP over one rail, raw UDP, the kernel's MPTCP with a subflow per rail, and Open MPI
-that stripes. Needs root, Open MPI and what `make build` builds. Leaves out/bench-rails.json; exit
-status 1 if a limit was not seen to hold.
+95 % interval is narrower than 10 %; while it is wider, runs are added, one round at a time. Beside
+our messages, without a limit: plain TCP over one rail, raw UDP, the kernel's MPTCP with a subflow
+per rail, and Open MPI that stripes. Both ends are on this machine: where its processors are busy
+all the time, they limit, not the rails; how busy they were is printed. Needs root, Open MPI and
+what `make build` builds. Leaves out/bench-rails.json; exit status 1 if a limit was not seen to
+hold.
 
-    scripts/bench_rails.py                             all of it, some hours
+    scripts/bench_rails.py                             all of it, half an hour on a quiet machine
     scripts/bench_rails.py --part latency,uneven       two parts
     scripts/bench_rails.py --part cut --bytes 1GB      one, shorter
 """
@@ -31,7 +33,18 @@ import rails_sharing
 from legs import MOST_TIMES, OUT, Judge, Times, alternate, say
 from pairs import FEWEST_PAIRS, Comparison, compare
 from rails_faults import Check
-from rails_lab import GOODPUT, LATENCY, SUBFLOWS, RailsLab, build_mpi, names, rails_lab
+from rails_lab import (
+    BUSY,
+    GOODPUT,
+    LATENCY,
+    SUBFLOWS,
+    RailsLab,
+    build_mpi,
+    label,
+    names,
+    rails_lab,
+    watched,
+)
 
 from raddle.files import write_json
 
@@ -57,8 +70,8 @@ class Found:
 
     comparisons: list[Comparison] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
-    medians: dict[str, dict[str, float]] = field(default_factory=dict)
-    """By comparison and leg: bit/s, or us."""
+    medians: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    """By comparison and leg."""
 
     @property
     def holds(self) -> bool:
@@ -70,11 +83,29 @@ class Found:
         """Let all runs of a comparison take turns."""
 
         def note(rounds: list[dict[str, Times]]) -> list[Comparison]:
-            key = LATENCY if LATENCY in next(iter(rounds[0].values())) else GOODPUT
-            self.medians[what] = {leg: median(r[leg][key] for r in rounds) for leg in legs}
+            self.medians[what] = {
+                leg: {label(key): median(r[leg][key] for r in rounds) for key in rounds[0][leg]}
+                for leg in legs
+            }
             return judge(rounds)
 
-        self.comparisons += alternate(what, pairs, lambda: nullcontext(legs), pairs, note)
+        seen = {leg: watched(run) for leg, run in legs.items()}
+        self.comparisons += alternate(
+            what, pairs, lambda: nullcontext(seen), 1, note, shown=main_figure
+        )
+
+    def busy(self) -> list[str]:
+        """How busy the processors were, a line for each comparison."""
+        shares = {
+            what: ", ".join(f"{leg} {100 * told[label(BUSY)]:.0f} %" for leg, told in legs.items())
+            for what, legs in self.medians.items()
+        }
+        return [f"processors busy, {what}: {told}" for what, told in shares.items()]
+
+
+def main_figure(found: Times) -> float:
+    """What a leg is about: goodput or latency stands first."""
+    return next(iter(found.values()))
 
 
 @dataclass(frozen=True)
@@ -165,13 +196,14 @@ def latency(found: Found, options: Options) -> None:
         found.by_turns("latency, 8 B", options.pairs, legs, judge)
 
 
-def share(found: Found, options: Options) -> None:
+def share(found: Found, options: Options, policies: Sequence[str]) -> None:
     """One to eight processes on two and four rails."""
     with rails_lab((RATES["400M"],) * RAILS, options.seconds) as bench:
-        for rails in LEAST:
-            legs = rails_sharing.legs(bench, rails)
-            judge = partial(rails_sharing.judge, rails)
-            found.by_turns(f"{rails} rails shared", options.pairs, legs, judge)
+        for policy in policies:
+            for rails in LEAST:
+                legs = {policy: partial(rails_sharing.staircase, bench, rails, policy)}
+                judge = partial(rails_sharing.judge, rails, policy)
+                found.by_turns(f"{rails} rails shared, {policy}", options.pairs, legs, judge)
 
 
 def cut(found: Found, options: Options) -> None:
@@ -190,7 +222,8 @@ PARTS: dict[str, Callable[[Found, Options], None]] = {
     "uneven": uneven,
     "latency": latency,
     "cut": cut,
-    "share": share,
+    "share": partial(share, policies=(rails_sharing.LIMITED,)),
+    "policies": partial(share, policies=rails_sharing.OTHERS),
 }
 
 
@@ -207,7 +240,7 @@ def main() -> int:
         help=f"rounds of each comparison (%(default)s); up to {MOST_TIMES} times as many while an "
         "interval is too wide, fewer than the default are never a pass",
     )  # fmt: skip
-    parser.add_argument("--seconds", type=float, default=1.5, help="time of a run (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.4, help="time of a run (%(default)s)")
     parser.add_argument("--bytes", default="10GB", help="sent while rails are cut (%(default)s)")
     parser.add_argument("--out", type=Path, default=OUT / "bench-rails.json")
     options = parser.parse_args()
@@ -227,8 +260,8 @@ def measure(parts: Sequence[str], options: Options, out: Path) -> int:
     print(f"{'ratio':<44}{'least':>7}  {'median [95 % interval]':<24}")
     for comparison in found.comparisons:
         print(comparison.line())
-    for check in found.checks:
-        print(check.line())
+    for line in [*(check.line() for check in found.checks), *found.busy()]:
+        print(line)
     document: dict[str, Any] = {
         "schema": 1,
         "holds": found.holds,

@@ -132,19 +132,34 @@ class Sleeper:
         return times
 
 
-def alternate(what: str, pairs: int, start: Start, together: int, judge: Judge) -> list[Comparison]:
+def middle(times: Times) -> float:
+    """The median of what a leg measured."""
+    return median(times.values())
+
+
+def alternate(
+    what: str,
+    pairs: int,
+    start: Start,
+    together: int,
+    judge: Judge,
+    *,
+    shown: Callable[[Times], float] = middle,
+) -> list[Comparison]:
     """Let all legs measure in turns, every second time the other way round, until it is clear.
 
-    `start` gives the legs, anew for every `together` rounds.
+    `start` gives the legs, anew for every `together` rounds; `shown` is what is said of a leg.
     """
-    rounds: list[dict[str, Times]] = []
+    begun, rounds = time.monotonic(), list[dict[str, Times]]()
     while True:
         with start() as legs:
             for _ in range(together):
                 names = list(legs)[:: 1 if len(rounds) % 2 == 0 else -1]
                 rounds.append({name: legs[name]() for name in names})
-                told = ", ".join(f"{name} {median(rounds[-1][name].values()):.4g}" for name in legs)
-                say(f"{what}: {len(rounds)}: {told}")
+                told = ", ".join(f"{name} {shown(rounds[-1][name]):.4g}" for name in legs)
+                left = (pairs - len(rounds)) * (time.monotonic() - begun) / len(rounds)
+                ahead = f" of {pairs}, {left:.0f} s left" if left > 0 else ""
+                say(f"{what}: {len(rounds)}{ahead}: {told}")
         if len(rounds) < pairs:
             continue
         found = judge(rounds)

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,15 @@ from raddle.lab import Lab, LabSpec
 NAME = "bench-rails"
 PLAIN = str(Path(__file__).resolve().parent / "plain_flows.py")
 MPI_SOURCE = Path(__file__).resolve().parent.parent / "benches" / "mpi" / "stream.c"
-GOODPUT, LATENCY, SUBFLOWS, JAIN = range(4)
-"""Keys of what a run found: bit/s, us, MPTCP's subflows, Jain's index."""
+GOODPUT, LATENCY, SUBFLOWS, JAIN, BUSY = range(5)
+"""Keys of what a run found: bit/s, us, MPTCP's subflows, Jain's index, share of time busy."""
+
+KEYS = ("goodput_bps", "latency_us", "subflows", "jain", "busy")
 
 SMALL_MESSAGES = 5000
+WARM_UP = "100ms"
+WINDOW = "4"
+"""Messages under way: enough that a rail never waits, few enough that the last are soon there."""
 PATIENCE_S = 60
 
 
@@ -53,8 +58,8 @@ class RailsLab:
 
     def goodput_words(self, interfaces: str, size: str) -> list[str]:
         """What `raddle-perf run` is told to measure goodput."""
-        time = ["--time", f"{round(1000 * self.seconds)}ms", "--warm-up", "300ms", "--count", "1"]
-        return ["--rails", interfaces, "--size", size, *time]
+        time = ["--time", f"{round(1000 * self.seconds)}ms", "--warm-up", WARM_UP, "--count", "1"]
+        return ["--rails", interfaces, "--size", size, "--window", WINDOW, *time]
 
     def goodput(self, interfaces: str, size: str) -> Times:
         """Goodput of messages over some rails."""
@@ -104,6 +109,37 @@ class RailsLab:
         run = [sys.executable, PLAIN, what, "--seconds", str(self.seconds), *words]
         found: dict[str, float] = json.loads(self.ask("h1", *run))
         return found
+
+
+def key(what: int, processes: int) -> int:
+    """Key of what a run found while so many processes were together."""
+    return what + len(KEYS) * processes
+
+
+def label(found: int) -> str:
+    """Name of a key."""
+    processes, what = divmod(found, len(KEYS))
+    return f"{KEYS[what]} of {processes}" if processes else KEYS[what]
+
+
+def processor_s() -> tuple[float, float]:
+    """Time that this machine's processors were busy and that they had, since it began."""
+    line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
+    spent = [float(word) for word in line.split()[1:9]]
+    # The fourth and fifth are idle, and idle while a disk works.
+    return sum(spent) - spent[3] - spent[4], sum(spent)
+
+
+def watched(leg: Callable[[], Times]) -> Callable[[], Times]:
+    """A run that tells as well how busy the processors were; both ends are on this machine."""
+
+    def run() -> Times:
+        begun = processor_s()
+        found = leg()
+        busy, had = (after - before for before, after in zip(begun, processor_s(), strict=True))
+        return {**found, BUSY: busy / had if had else 0.0}
+
+    return run
 
 
 def finish(process: subprocess.Popen[str]) -> str:

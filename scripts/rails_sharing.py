@@ -1,71 +1,66 @@
 """Several processes of a host on the same rails: what they get together, and how evenly."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+import time
 
 from legs import Times
 from pairs import Comparison, compare
 from rails_diary import INTERVAL, Diary
-from rails_lab import GOODPUT, JAIN, RailsLab, names
+from rails_lab import GOODPUT, JAIN, WINDOW, RailsLab, key, names
 
-PROCESSES = {"dynamic": tuple(range(1, 9)), "static": (1, 2, 4, 8), "unidirectional": (1, 2, 4, 8)}
-"""How many are together, by policy."""
+from raddle.stats import jain
+
+STEPS = (1, 2, 4, 8)
+"""How many processes are together, one step after the other."""
 
 LIMITED = "dynamic"
+OTHERS = ("static", "unidirectional")
 LEAST_TOTAL = 0.95
 LEAST_JAIN = 0.95
-SETTLED_S = 2.0
-"""Time from when all processes are there until they share evenly, if they do."""
+SETTLED_S = 0.8
+"""Time from when processes come until all share evenly, if they do; their start is part of it."""
+
+END_S = 0.3
+"""Time for which the first to come go on after the last step."""
 
 
-START_S = 0.5
-"""Time within which all processes are there."""
+def staircase(bench: RailsLab, rails: int, policy: str) -> Times:
+    """Goodput of all processes together, and how even it is, at each step.
 
-
-def jain(shares: list[float]) -> float:
-    """Jain's index: 1 if all have the same, 1/n if one has all."""
-    return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
-
-
-def together(bench: RailsLab, rails: int, policy: str, processes: int) -> Times:
-    """Goodput of processes while all of them send, and how even it is."""
-    time = ["--time", f"{round(1000 * (bench.seconds + SETTLED_S + START_S))}ms", "--count", "1"]
-    words = ["--rails", names(rails), "--size", "1MiB", "--window", "8", *time, *INTERVAL]
-    diaries = [
-        Diary(bench.start_perf(*words, "--policy", policy, "--source-port", str(process)))
-        for process in range(processes)
-    ]
+    Who is there stays: those that come later have to get their share of what others use.
+    """
+    step_s = SETTLED_S + bench.seconds
+    words = ["--rails", names(rails), "--size", "1MiB", "--window", WINDOW, "--policy", policy]
+    words += ["--warm-up", "1ms", "--count", "1", *INTERVAL]
+    diaries: list[Diary] = []
+    begins: list[float] = []
+    for number, processes in enumerate(STEPS):
+        begins.append(time.monotonic())
+        lasts = ["--time", f"{round(1000 * (step_s * (len(STEPS) - number) + END_S))}ms"]
+        diaries += [
+            Diary(bench.start_perf(*words, *lasts, "--source-port", str(port)))
+            for port in range(len(diaries), processes)
+        ]
+        time.sleep(max(0.0, begins[-1] + step_s - time.monotonic()))
+    ends = [begun + step_s for begun in begins]
     for diary in diaries:
         diary.end()
-    spans = [diary.span() for diary in diaries]
-    begun, ended = max(first for first, _ in spans) + SETTLED_S, min(last for _, last in spans)
-    shares = [diary.goodput(begun, ended) for diary in diaries]
-    return {GOODPUT: sum(shares), JAIN: jain(shares)}
+    found: Times = {}
+    for processes, ended in zip(STEPS, ends, strict=True):
+        shares = [one.goodput(ended - bench.seconds, ended) for one in diaries[:processes]]
+        found |= {key(GOODPUT, processes): sum(shares), key(JAIN, processes): jain(shares) or 0.0}
+    return found
 
 
-def legs(bench: RailsLab, rails: int) -> Mapping[str, Callable[[], Times]]:
-    """All policies, with one to eight processes."""
-    return {
-        f"{policy} {processes}": partial(together, bench, rails, policy, processes)
-        for policy, numbers in PROCESSES.items()
-        for processes in numbers
-    }
-
-
-def judge(rails: int, rounds: list[dict[str, Times]]) -> list[Comparison]:
-    """The total of several processes against one's, and Jain's index; other policies are shown."""
-    found = []
-    for policy, numbers in PROCESSES.items():
-        limited = policy == LIMITED
-        for processes in numbers:
-            what = f"{rails} rails, {policy}, {processes} processes"
-            mine = [r[f"{policy} {processes}"] for r in rounds]
-            ones = [r[f"{LIMITED} 1"][GOODPUT] for r in rounds]
-            totals = [m[GOODPUT] / one for m, one in zip(mine, ones, strict=True)]
-            if processes > 1 or not limited:
-                found.append(compare(f"{what}: total", LEAST_TOTAL if limited else None, totals))
-            if processes == 1:
-                continue
-            even = [m[JAIN] for m in mine]
-            found.append(compare(f"{what}: Jain", LEAST_JAIN if limited else None, even))
+def judge(rails: int, policy: str, rounds: list[dict[str, Times]]) -> list[Comparison]:
+    """The total of several processes against that of one, and Jain's index."""
+    limited, found = policy == LIMITED, []
+    for processes in STEPS[1:]:
+        what = f"{rails} rails, {policy}, {processes} processes"
+        steps = [r[policy] for r in rounds]
+        totals = [s[key(GOODPUT, processes)] / s[key(GOODPUT, 1)] for s in steps]
+        even = [s[key(JAIN, processes)] for s in steps]
+        found += [
+            compare(f"{what}: total", LEAST_TOTAL if limited else None, totals),
+            compare(f"{what}: Jain", LEAST_JAIN if limited else None, even),
+        ]
     return found
