@@ -199,3 +199,34 @@ def test_the_stub_of_the_core_is_true(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+RAILS = """\
+schema = 1
+[fabric]
+kind = "dumbbell"
+hosts_per_side = 2
+[rails]
+rates = ["100Gbps", "100Gbps"]
+lateness = "2us"
+[traffic]
+generator = "permutation"
+size = "4MiB"
+"""
+
+
+def test_messages_travel_over_rails(tmp_path: Path) -> None:
+    alone = RAILS.replace('"100Gbps", "100Gbps"', '"100Gbps"')
+    slowest = {}
+    for name, text in (("two", RAILS), ("one", alone)):
+        (tmp_path / f"{name}.toml").write_text(text)
+        summary = raddle_json("run", f"{name}.toml", "--out", name, folder=tmp_path)
+        row = summary["schemes"]["swift"]
+        assert row["flows"] == row["finished"] > 0
+        times = package.load(tmp_path / name).flows["fct_ps"].to_numpy()
+        slowest[name] = float(times.max())
+    assert 0.45 < slowest["two"] / slowest["one"] < 0.6
+    refused = RAILS + '[simulation]\nschemes = ["hpcc"]\n'
+    (tmp_path / "hpcc.toml").write_text(refused)
+    done = raddle("run", "hpcc.toml", "--out", "hpcc", folder=tmp_path, status=2)
+    assert "hpcc needs telemetry of every hop" in done.stderr

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use raddle_fabric::Fabric;
-use raddle_transport::rails::{Ask, Connection, Event};
+use raddle_transport::rails::{Connection, Event};
 use raddle_units::{NodeId, PortId, Span, Time};
 use raddle_workload::{MAX_SIZE_BYTES, Message};
 use rustc_hash::FxHashMap;
@@ -212,19 +212,12 @@ impl Engine<'_> {
     /// Sends what a half has; true where the host has no room for more.
     fn send_all(&mut self, half: u32) -> bool {
         let now = self.now;
-        // A message that waits for the other host's state asks for it when it is looked at: the next look finds the question.
-        let asks = self.rails.half(half).core.config().ask == Ask::Wait;
-        let mut looks_again = asks;
         loop {
             if self.is_full(half) {
                 return true;
             }
             match self.rails.half(half).core.poll_transmit(now) {
-                Some(transmit) => {
-                    looks_again = asks;
-                    self.send_on_rail(half, &transmit);
-                }
-                None if looks_again => looks_again = false,
+                Some(transmit) => self.send_on_rail(half, &transmit),
                 None => return false,
             }
         }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::Span;
+use raddle_wire::rails::{DATA_OVERHEAD, MAX_RAILS};
+use raddle_workload::{TrafficSource, TrafficSpec};
 
 use super::{
     document::{Location, Node, Value},
@@ -28,6 +30,7 @@ pub(crate) fn check(experiment: &Experiment, root: &Node) -> Result<(), Experime
     check.simulation(experiment)?;
     check.numbers_of_schemes()?;
     check.faults(experiment)?;
+    check.rails(experiment)?;
     check.record_and_score(experiment)
 }
 
@@ -248,6 +251,51 @@ impl Check<'_> {
             if fault.up.is_some_and(|up| up <= fault.down) {
                 return error("`up` must be later than `down`");
             }
+        }
+        Ok(())
+    }
+
+    fn rails(&self, experiment: &Experiment) -> Result<(), ExperimentError> {
+        let Some(rails) = &experiment.rails else {
+            return Ok(());
+        };
+        let simulation = &experiment.simulation;
+        if !(1..=MAX_RAILS).contains(&rails.rates.len()) {
+            return Err(self
+                .error(&["rails", "rates"], "a host has 1 to 8 rails")
+                .with_hint("give the rate of each, like [\"100Gbps\", \"100Gbps\"]"));
+        }
+        if rails.rates.iter().any(|rate| rate.0 == 0) {
+            return Err(self.error(&["rails", "rates"], "a rail of 0bps carries nothing"));
+        }
+        for (key, time) in rails.times() {
+            if time.is_some_and(|time| time > MAX_TIME) {
+                return Err(self.error(&["rails", key], "more than a day: check the unit"));
+            }
+        }
+        if rails.bus.is_some_and(|bus| bus.cut > MAX_TIME) {
+            return Err(self.error(&["rails", "bus", "cut"], "more than a day: check the unit"));
+        }
+        let least = DATA_OVERHEAD as u64 + 1;
+        if simulation.mtu.is_some_and(|mtu| mtu.0 < least) {
+            let message = format!("a packet of a rail has a header: {least}B or more");
+            return Err(self.error(&["simulation", "mtu"], message));
+        }
+        if simulation.compat.is_some() {
+            return Err(self
+                .error(&["simulation", "compat"], "no other simulator has rails")
+                .with_hint("remove it, or remove [rails]"));
+        }
+        if experiment.record.acks == Some(true) {
+            return Err(self.error(
+                &["record", "acks"],
+                "acknowledgements of rails are not recorded",
+            ));
+        }
+        if let TrafficSource::Spec(TrafficSpec::Multicast(_)) = experiment.traffic {
+            return Err(self
+                .error(&["traffic"], "messages to groups do not travel over rails")
+                .with_hint("remove [rails], or take another generator"));
         }
         Ok(())
     }

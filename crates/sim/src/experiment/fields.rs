@@ -9,6 +9,8 @@ use raddle_workload::TrafficSource;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
+use super::rails::RailsTable;
+
 /// A raddle experiment: a network, traffic on it, and the congestion-control schemes to compare.
 ///
 /// Quantities carry their unit: "100Gbps", "1.5us", "64KiB" (b is a bit, B a byte; k M G decimal, Ki Mi Gi binary).
@@ -30,6 +32,9 @@ pub struct Experiment {
     pub fabric: FabricSource,
     /// The traffic: `generator = "..."` with its parameters, or `file` and `format`.
     pub traffic: TrafficSource,
+    /// Hosts with several rails, over which all messages travel. Default: hosts as the fabric has them, and flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rails: Option<RailsTable>,
     /// What is simulated, and how.
     #[serde(default)]
     pub simulation: SimulationTable,
@@ -48,7 +53,7 @@ pub struct Experiment {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimulationTable {
-    /// Congestion-control schemes to compare. Default: none, dctcp, dcqcn, timely, hpcc, pint.
+    /// Congestion-control schemes to compare. Default: none, dctcp, dcqcn, timely, hpcc, pint; on rails swift.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = name_schemes)]
     pub schemes: Option<Vec<String>>,
@@ -61,7 +66,7 @@ pub struct SimulationTable {
     /// Shared buffer of each switch. Default: 32 MiB per 100 Gbps of the fastest host link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
-    /// Payload of a full packet, 64 B to 9000 B. Default: 1000 B.
+    /// Payload of a full packet, 64 B to 9000 B. Default: 1000 B; on rails 1472 B, their header included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
     /// PFC keeps the fabric lossless (true), or switches drop what their buffer refuses (false). Default: true.

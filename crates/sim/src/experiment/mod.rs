@@ -1,7 +1,7 @@
 //! Experiments as files: read, checked, resolved to runs with every default explicit, and planned.
 //!
 //! - [`raddle_files`]: the text with its includes as one tree, from there to typed values, errors of one screen.
-//! - `fields`: the tables of the file, and their JSON Schema.
+//! - `fields`, `rails`: the tables of the file, and their JSON Schema.
 //! - `check`: what types cannot say.
 //! - `resolve`, `settings`, `sources`: network, schemes, runs; every setting with its source; maps and files outside.
 //! - `plan`: the same as JSON, with estimates.
@@ -31,6 +31,9 @@ mod describe_tests;
 mod fields;
 mod multicast;
 mod plan;
+mod rails;
+#[cfg(test)]
+mod rails_tests;
 mod resolve;
 mod settings;
 mod sources;
@@ -51,5 +54,6 @@ pub use raddle_files::{
     DiskFiles, Files, InputError as ExperimentError, MemoryFiles, Place, Problem,
 };
 use raddle_files::{document, error, files, read};
+pub use rails::RailsTable;
 pub use resolve::{PlannedRun, Resolved, SchemeRun};
 pub use settings::Setting;

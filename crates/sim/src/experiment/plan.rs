@@ -9,7 +9,8 @@ use serde_json::json;
 use super::{
     fields::{RecordTable, ScoreTable, SimulationTable},
     files::Files,
-    resolve::Resolved,
+    rails::RailsTable,
+    resolve::{Resolved, SchemeRun},
 };
 use crate::Network;
 
@@ -95,7 +96,19 @@ struct ResolvedFile<'a> {
     simulation: SimulationTable,
     record: &'a RecordTable,
     score: &'a ScoreTable,
-    schemes: IndexMap<&'a str, IndexMap<&'static str, toml::Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rails: Option<&'a RailsTable>,
+    schemes: IndexMap<&'a str, Parameters>,
+}
+
+/// Parameters of a scheme.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Parameters {
+    /// All of them.
+    Effective(IndexMap<&'static str, toml::Value>),
+    /// Those that were given: each rail finds the others by its own round-trip time.
+    Given(toml::Value),
 }
 
 impl Resolved {
@@ -118,11 +131,17 @@ impl Resolved {
         }
         let mut simulation = self.experiment.simulation.clone();
         simulation.ecn_marks = simulation.ecn_marks.map(|file| files.absolute(&file));
-        let scheme = |parameters: &[raddle_transport::cc::EffectiveParameter]| {
-            parameters
-                .iter()
-                .map(|parameter| (parameter.key, literal(&parameter.value)))
-                .collect()
+        let given = toml::Value::try_from(&self.experiment.schemes).ok();
+        let parameters = |run: &SchemeRun| {
+            let given = given.as_ref().and_then(|given| given.get(&run.name));
+            if let (Some(_), Some(given)) = (&self.experiment.rails, given) {
+                return Parameters::Given(given.clone());
+            }
+            let all = run.effective.iter();
+            Parameters::Effective(
+                all.map(|parameter| (parameter.key, literal(&parameter.value)))
+                    .collect(),
+            )
         };
         let file = ResolvedFile {
             schema: 1,
@@ -132,10 +151,11 @@ impl Resolved {
             simulation,
             record: &self.experiment.record,
             score: &self.experiment.score,
+            rails: self.experiment.rails.as_ref(),
             schemes: self
                 .schemes
                 .iter()
-                .map(|run| (run.name.as_str(), scheme(&run.effective)))
+                .map(|run| (run.name.as_str(), parameters(run)))
                 .collect(),
         };
         toml::to_string(&file).unwrap_or_default()

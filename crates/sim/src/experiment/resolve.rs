@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use raddle_fabric::write_toml;
 use raddle_routing::PathChoice;
-use raddle_transport::cc::{EffectiveParameter, SchemeParameters};
+use raddle_transport::cc::{EffectiveParameter, SchemeParameters, SchemeSettings};
 use raddle_units::{BitRate, Bytes, NodeId, Time};
 use raddle_workload::{
     FlowList, TrafficError, TrafficSource, TrafficSpec, Workload, has_isolated_twin,
@@ -18,15 +18,21 @@ use super::{
     files::Files,
     multicast,
     plan::Estimate,
+    rails,
     read::read,
     settings::{Setting, default_buffer, settings},
     sources::{build_fabric, build_traffic, find_faults, rebase_files},
     stamp::Stamp,
 };
-use crate::{Discard, MarkReplay, Network, Progress, RunConfig, Semantics, SetupError, simulate};
+use crate::{
+    Discard, MarkReplay, Network, Progress, RunConfig, Semantics, SetupError, rails::multi_plane,
+    simulate,
+};
 
 /// Schemes that are compared where the experiment names none: the paper's.
 const DEFAULT_SCHEMES: [&str; 6] = ["none", "dctcp", "dcqcn", "timely", "hpcc", "pint"];
+/// The same for rails: the real driver's.
+const DEFAULT_ON_RAILS: [&str; 1] = ["swift"];
 
 /// A scheme with its resolved parameters.
 #[derive(Clone, Debug)]
@@ -98,9 +104,12 @@ impl Resolved {
     /// The settings of a run.
     pub fn run_config(&self, run: &PlannedRun) -> RunConfig {
         RunConfig {
-            scheme: self.schemes[run.scheme].parameters.clone(),
             seed: run.seed,
-            ..self.base.clone()
+            ..with_scheme(
+                &self.base,
+                &self.schemes[run.scheme],
+                &self.experiment.schemes,
+            )
         }
     }
 
@@ -179,8 +188,14 @@ impl Resolver<'_> {
             Some(Compat::HpccNs3) => Semantics::HPCC_NS3,
             None => Semantics::CORRECTED,
         };
-        let fabric = Arc::new(build_fabric(&experiment.fabric, self.root, self.files)?);
-        let mtu = experiment.simulation.mtu.unwrap_or(Bytes(1000));
+        let mut fabric = build_fabric(&experiment.fabric, self.root, self.files)?;
+        let mut usual_mtu = Bytes(1000);
+        if let Some(rails) = &experiment.rails {
+            fabric = multi_plane(&fabric, &rails.rates).map_err(|error| self.of_rails(&error))?;
+            usual_mtu = rails::usual_mtu();
+        }
+        let fabric = Arc::new(fabric);
+        let mtu = experiment.simulation.mtu.unwrap_or(usual_mtu);
         let setup = |error: &SetupError| self.setup_error(error);
         let network =
             Arc::new(Network::new(fabric, semantics, mtu).map_err(|error| setup(&error))?);
@@ -188,6 +203,9 @@ impl Resolver<'_> {
         let mut base = self.defaults(&mut experiment, &network, mtu)?;
         let schemes = self.schemes(&mut experiment, &network, &mut warnings);
         base.marks = self.marks(&experiment)?;
+        if let Some(rails) = &mut experiment.rails {
+            base.rails = Some(Arc::new(rails.fill(mtu)));
+        }
         if let TrafficSource::Spec(TrafficSpec::Multicast(spec)) = &experiment.traffic {
             let plan = multicast::plan(spec, &network.fabric).map_err(|problem| {
                 ExperimentError::at(self.at(&["traffic"]), Problem::Setup(clip(&problem)))
@@ -208,7 +226,7 @@ impl Resolver<'_> {
             None => None,
         };
         for scheme in &schemes {
-            self.rehearse(&network, &base, scheme)?;
+            self.rehearse(&network, &base, scheme, &experiment)?;
         }
 
         let common = self.stamp(&experiment, &network)?;
@@ -268,14 +286,19 @@ impl Resolver<'_> {
                 self.at(&["simulation", "schemes"])
             }
             SetupError::Routing(_) | SetupError::TooFewHosts { .. } => self.at(&["fabric"]),
+            SetupError::Rails { .. } => self.at(&["rails"]),
             SetupError::Group { .. }
             | SetupError::GroupMessage { .. }
             | SetupError::Offload { .. }
             | SetupError::OffloadRound { .. }
-            | SetupError::Rails { .. }
             | SetupError::RailMessage { .. } => self.at(&["traffic"]),
         };
         ExperimentError::at(at, Problem::Setup(clip(&error.to_string())))
+    }
+
+    fn of_rails(&self, error: &dyn std::error::Error) -> ExperimentError {
+        let problem = Problem::Setup(clip(&error.to_string()));
+        ExperimentError::at(self.at(&["rails"]), problem)
     }
 
     /// Fills in what the experiment leaves open, and gives the settings that all runs share.
@@ -356,10 +379,14 @@ impl Resolver<'_> {
         network: &Network,
         warnings: &mut Vec<String>,
     ) -> Vec<SchemeRun> {
+        let usual: &[&str] = match experiment.rails {
+            Some(_) => &DEFAULT_ON_RAILS,
+            None => &DEFAULT_SCHEMES,
+        };
         let names = experiment
             .simulation
             .schemes
-            .get_or_insert_with(|| DEFAULT_SCHEMES.map(str::to_owned).to_vec())
+            .get_or_insert_with(|| usual.iter().map(|name| (*name).to_owned()).collect())
             .clone();
         if let Some(Value::Table(tables)) = self.root.find(&["schemes"]).map(|node| &node.value) {
             for table in tables
@@ -458,11 +485,14 @@ impl Resolver<'_> {
         network: &Network,
         base: &RunConfig,
         scheme: &SchemeRun,
+        experiment: &Experiment,
     ) -> Result<(), ExperimentError> {
-        let config = RunConfig {
-            scheme: scheme.parameters.clone(),
-            ..base.clone()
-        };
+        let config = with_scheme(base, scheme, &experiment.schemes);
+        if let (Some(table), Some(rails)) = (&experiment.rails, &config.rails) {
+            table
+                .try_out(rails)
+                .map_err(|error| self.of_rails(&error))?;
+        }
         let mut nothing = FlowList::new(Vec::new(), vec!["flow".to_owned()]);
         simulate(
             network,
@@ -487,6 +517,9 @@ impl Resolver<'_> {
             .with(write_toml(&network.fabric).as_bytes())
             .with(json(serde_json::to_string(&simulation)).as_bytes())
             .with(json(serde_json::to_string(&experiment.record)).as_bytes());
+        if let Some(rails) = &experiment.rails {
+            stamp = stamp.with(json(serde_json::to_string(rails)).as_bytes());
+        }
         let mut traffic = experiment.traffic.clone();
         let named: Vec<String> = traffic
             .files()
@@ -513,6 +546,20 @@ impl Resolver<'_> {
         }
         Ok(stamp.with(described.as_bytes()))
     }
+}
+
+/// What a run with a scheme is told. Rails have the scheme too, for each of them alone.
+fn with_scheme(base: &RunConfig, scheme: &SchemeRun, settings: &SchemeSettings) -> RunConfig {
+    let mut config = RunConfig {
+        scheme: scheme.parameters.clone(),
+        ..base.clone()
+    };
+    if let Some(rails) = &mut config.rails {
+        let protocol = &mut Arc::make_mut(rails).protocol;
+        protocol.scheme.clone_from(&scheme.name);
+        protocol.schemes = settings.clone();
+    }
+    config
 }
 
 /// Links between two hosts, on average over a sample of pairs.

@@ -11,7 +11,7 @@ use crate::Network;
 /// A setting as the runs use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
-    /// Key in `[simulation]` or `[record]`, or the name of a figure derived from the fabric.
+    /// Key in `[simulation]`, `[record]` or `[rails]`, or the name of a figure derived from the fabric.
     pub key: &'static str,
     /// Value with its unit.
     pub value: String,
@@ -110,6 +110,11 @@ pub(super) fn settings(root: &Node, experiment: &Experiment, network: &Network) 
         text(&experiment.record.watch_from),
         usual,
     );
+    if let Some(rails) = &experiment.rails {
+        let rates: Vec<String> = rails.rates.iter().map(BitRate::to_string).collect();
+        add("rails", "rates", Some(rates.join(", ")), usual);
+        add("rails", "lateness", text(&rails.lateness), usual);
+    }
     let environment = &network.environment;
     add(
         "",

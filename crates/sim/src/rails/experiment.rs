@@ -6,6 +6,7 @@ use raddle_fabric::FabricError;
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use raddle_wire::rails::DATA_OVERHEAD;
 use raddle_workload::MAX_SIZE_BYTES;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Machine, PingPong, PlaneError, Streams, multi_plane};
@@ -27,7 +28,7 @@ const PAUSE: Span = Span::from_ms(1);
 const LONGEST: Span = Span::from_ms(600_000);
 
 /// Which rails a message takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyName {
     /// A rail for each process.
@@ -39,7 +40,7 @@ pub enum PolicyName {
 }
 
 /// How a message is cut.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cut {
     /// A piece of equal size for each rail.

@@ -14,8 +14,6 @@ use crate::{Network, RunConfig};
 
 /// The longest that anything takes beside bytes.
 const MOST_COST: Span = Span::from_ms(1000);
-/// Messages that a port has room for.
-const BUFFERS: u32 = 512;
 
 /// Hosts and their networks, the same for all cases.
 #[derive(Clone, Debug, Deserialize)]
@@ -87,6 +85,39 @@ impl Default for Protocol {
     }
 }
 
+impl Protocol {
+    /// What connections over so many rails are told.
+    pub(crate) fn config(&self, policy: PolicyName, cut: Cut, rails: usize) -> Config {
+        Config {
+            segment: self.segment,
+            policy: match policy {
+                PolicyName::Static => Policy::Static,
+                PolicyName::Dynamic => Policy::Dynamic,
+                PolicyName::Unidirectional => {
+                    let half = rails.div_ceil(2);
+                    Policy::Unidirectional {
+                        send: RailSet::MAX >> (8 - half),
+                    }
+                }
+            },
+            segmentation: match cut {
+                Cut::Equal => Segmentation::Equal,
+                Cut::Weighted => Segmentation::WaterFill,
+            },
+            short: self.short,
+            stale: self.stale,
+            ask: if self.wait { Ask::Wait } else { Ask::Hint },
+            scheme: self.scheme.clone(),
+            sees_marks: true,
+            heartbeat: self.heartbeat,
+            ack_delay: self.ack_delay,
+            patience: self.patience,
+            lateness: self.lateness,
+            ..usual()
+        }
+    }
+}
+
 /// What the real driver starts from. Nobody forges packets here: the key is of no concern.
 fn usual() -> Config {
     Config::new(1, JobKey::new([0; 16]), 0, 1, 1, Vec::new())
@@ -126,43 +157,14 @@ impl Machine {
     }
 
     pub(super) fn rails(&self, case: &Case) -> Rails {
-        let Protocol {
-            wait, stale, short, ..
-        } = self.protocol;
-        let policy = match case.policy {
-            PolicyName::Static => Policy::Static,
-            PolicyName::Dynamic => Policy::Dynamic,
-            PolicyName::Unidirectional => {
-                let half = case.rails.len().div_ceil(2);
-                Policy::Unidirectional {
-                    send: RailSet::MAX >> (8 - half),
-                }
-            }
-        };
-        let protocol = Config {
-            segment: self.protocol.segment,
-            policy,
-            segmentation: match case.cut {
-                Cut::Equal => Segmentation::Equal,
-                Cut::Weighted => Segmentation::WaterFill,
-            },
-            short,
-            stale,
-            ask: if wait { Ask::Wait } else { Ask::Hint },
-            scheme: self.protocol.scheme.clone(),
-            sees_marks: true,
-            heartbeat: self.protocol.heartbeat,
-            ack_delay: self.protocol.ack_delay,
-            patience: self.protocol.patience,
-            lateness: self.protocol.lateness,
-            ..usual()
-        };
         Rails {
-            protocol,
             bus: self.bus,
             room: self.room,
             around: self.around,
-            buffers: BUFFERS,
+            ..Rails::new(
+                self.protocol
+                    .config(case.policy, case.cut, case.rails.len()),
+            )
         }
     }
 }

@@ -2,14 +2,17 @@
 
 use raddle_transport::rails::{Config, Policy};
 use raddle_units::{BitRate, Bytes, NodeId, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most bytes around a packet.
 const MOST_AROUND: u64 = 1 << 16;
+/// Messages that a port has room for.
+const BUFFERS: u32 = 512;
 
 /// What lies between a host's memory and all its network cards. Payload crosses it, in order; acknowledgements do not, since
 /// cards make and take them themselves (as Myrinet's do: [MNC, section 2.1.2]).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bus {
     /// Bit/s from memory to the cards; none: no limit.
@@ -40,6 +43,18 @@ pub struct Rails {
 }
 
 impl Rails {
+    /// Rails whose connections are told so, on hosts that nothing else limits.
+    #[must_use]
+    pub fn new(protocol: Config) -> Self {
+        Self {
+            protocol,
+            bus: Bus::default(),
+            room: 0,
+            around: Bytes(0),
+            buffers: BUFFERS,
+        }
+    }
+
     /// What one end of a connection is told.
     pub(crate) fn end(
         &self,
