@@ -11,6 +11,8 @@ const WARM_UP: u32 = 16;
 const TURN: u32 = 8;
 /// Turns of each way.
 const TURNS: usize = 9;
+/// So many turns in a row in which no message was sent end the trial; each is twice as long as the one before.
+const IDLE: u32 = 10;
 /// So many points in a row at which messages were under way end the trial.
 const PATIENCE: u32 = 32;
 
@@ -30,9 +32,9 @@ pub struct Vote {
     pub under_way: i64,
     /// Receives that wait.
     pub waiting: i64,
-    /// Parcels sent since the last point.
+    /// Parcels sent since the last point; in plain turns, those that would have been.
     pub parcels: i64,
-    /// Their parts.
+    /// Their parts; in plain turns, messages.
     pub parts: i64,
     /// Time since the last point, in nanoseconds.
     pub nanoseconds: i64,
@@ -85,6 +87,8 @@ pub struct Trial {
     least: u32,
     /// Points in a row that were not quiet.
     busy: u32,
+    /// Turns in a row without a message.
+    idle: u32,
     /// This turn so far.
     turn: Vote,
     /// Nanoseconds per collective and turn, all ranks together.
@@ -103,6 +107,7 @@ impl Default for Trial {
             collectives: 0,
             least: WARM_UP,
             busy: 0,
+            idle: 0,
             turn: Vote::default(),
             ours: Vec::new(),
             plain: Vec::new(),
@@ -133,8 +138,8 @@ impl Trial {
         self.collectives >= self.least
     }
 
-    /// This rank's vote: counts of the communicator over both ways, statistics of the matcher, time since the last
-    /// point.
+    /// This rank's vote: counts of the communicator over both ways, statistics of the matcher with the parcels and parts
+    /// that plain messages would have been, time since the last point.
     pub fn vote(&mut self, counts: &Counts, statistics: &Statistics, elapsed: Span) -> Vote {
         let seen = std::mem::replace(&mut self.seen, *statistics);
         Vote {
@@ -147,7 +152,8 @@ impl Trial {
     }
 
     /// Decides from the sum of all votes. Ours stays only if it was faster in the median of its turns, and joined two
-    /// messages per parcel on average; where messages are under way at every point, the way of that time stays.
+    /// messages per parcel on average; where messages are under way at every point, the way of that time stays. As long
+    /// as nothing is sent, what will be sent is plain.
     pub fn decide(&mut self, sum: &Vote) -> Way {
         let turn = &mut self.turn;
         turn.parcels = turn.parcels.saturating_add(sum.parcels);
@@ -159,11 +165,15 @@ impl Trial {
             self.settled = self.busy >= PATIENCE;
             return self.way;
         }
+        if self.turn.parts == 0 {
+            return self.wait();
+        }
+        if self.turn.parts / 2 < self.turn.parcels {
+            return self.settle(Way::Plain);
+        }
+        self.idle = 0;
         let time = self.turn.nanoseconds as f64 / f64::from(self.collectives);
         match self.way {
-            Way::Ours if self.turn.parts / 2 < self.turn.parcels => {
-                return self.settle(Way::Plain);
-            }
             Way::Ours if self.cold => self.cold = false,
             Way::Ours => self.ours.push(time),
             Way::Plain => self.plain.push(time),
@@ -176,6 +186,17 @@ impl Trial {
             Way::Ours => Way::Plain,
             Way::Plain => Way::Ours,
         })
+    }
+
+    /// A turn without a message says nothing.
+    fn wait(&mut self) -> Way {
+        self.idle += 1;
+        if self.idle == IDLE {
+            return self.settle(Way::Plain);
+        }
+        self.begin(Way::Plain);
+        self.least = TURN << self.idle;
+        self.way
     }
 
     fn settle(&mut self, way: Way) -> Way {

@@ -65,6 +65,47 @@ fn where_nothing_is_joined_messages_are_plain_at_once() {
     }
 }
 
+/// A program that sends nothing before its long loop without collectives spends that loop on the plain way.
+#[test]
+fn as_long_as_nothing_is_sent_messages_are_plain() {
+    let nothing = Vote {
+        parcels: 0,
+        parts: 0,
+        ..JOINED
+    };
+    let mut trial = Trial::default();
+    let mut ask = |sum: &Vote| {
+        let collectives = 1 + (1..).take_while(|_| !trial.collective()).count();
+        trial.decide(sum);
+        (collectives, trial.is_settled(), trial.way())
+    };
+    assert_eq!(ask(&nothing), (16, false, Way::Plain));
+    for turn in 1..9 {
+        assert_eq!(ask(&nothing), (8 << turn, false, Way::Plain));
+    }
+    assert_eq!(ask(&JOINED), (8 << 9, false, Way::Ours));
+    assert_eq!(ask(&nothing), (8, false, Way::Plain));
+    for turn in 1..9 {
+        assert_eq!(ask(&nothing), (8 << turn, false, Way::Plain));
+    }
+    assert_eq!(ask(&nothing), (8 << 9, true, Way::Plain));
+}
+
+#[test]
+fn messages_that_would_not_be_joined_stay_plain() {
+    let mut trial = Trial::default();
+    while !trial.collective() {}
+    assert_eq!(trial.decide(&JOINED), Way::Plain);
+    assert!(!trial.is_settled());
+    while !trial.collective() {}
+    let alone = Vote {
+        parts: 11,
+        ..JOINED
+    };
+    assert_eq!(trial.decide(&alone), Way::Plain);
+    assert!(trial.is_settled());
+}
+
 /// While messages are under way there is a point every 8 collectives; 32 in a row are enough, 31 are not.
 #[test]
 fn what_is_never_quiet_stays_as_it_is() {

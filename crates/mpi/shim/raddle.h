@@ -199,9 +199,10 @@ enum raddle_way {
     RADDLE_SCARCE = 8        /* there may be a grant: look */
 };
 
-/* Messages of a communicator that took the plain way: sent, received, and receives that wait. */
+/* Messages of a communicator that took the plain way: sent, received, receives that wait; and the parcels that those sent
+ * would have been. */
 struct raddle_counts {
-    uint64_t sent, received, waiting;
+    uint64_t sent, received, waiting, parcels;
 };
 enum { RADDLE_VOTE = 5, RADDLE_PLAIN_NOW = 1, RADDLE_SETTLED = 2 };
 

@@ -87,6 +87,7 @@ static void discard(struct scope *scope)
 {
     free(scope->world);
     free(scope->ranks);
+    free(scope->last_sent);
     free(scope);
 }
 

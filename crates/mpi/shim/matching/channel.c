@@ -188,11 +188,13 @@ static int look(int inside)
 
 void raddle_poll(void)
 {
+    raddle_supersteps++;
     look(0);
 }
 
 void raddle_flush_messages(void)
 {
+    raddle_supersteps++;
     raddle_enter();
     raddle_messages->flush();
     raddle_leave();

@@ -13,6 +13,7 @@ struct scope {
     int on_trial, plain;         /* by turns, while it is measured which way is faster */
     struct raddle_counts counts; /* of the plain way, while it is on trial */
     uint64_t pinned;             /* what keeps it from changing its way */
+    uint64_t *last_sent;         /* raddle_supersteps when a plain message was sent to each rank; NULL: none was */
     int32_t *world; /* of each rank, that in MPI_COMM_WORLD; NULL: the same */
     int32_t *ranks; /* of each rank of MPI_COMM_WORLD, that here */
 };
@@ -170,6 +171,7 @@ void raddle_persistent_status(MPI_Request request, MPI_Status *status, int repor
 
 /* trial.c. Plain messages are counted while a communicator is plain for a turn: it comes back where none is under way. */
 extern int raddle_turns; /* communicators that are */
+extern uint64_t raddle_supersteps; /* so far, one more: what is joined belongs to one */
 void raddle_sent_plain(MPI_Comm comm, int dest);
 void raddle_received_plain(MPI_Comm comm, int source);
 void raddle_begun_plain(MPI_Comm comm, int source, MPI_Request request);

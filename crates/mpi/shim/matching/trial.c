@@ -5,6 +5,7 @@
 #include "matching.h"
 
 int raddle_turns;
+uint64_t raddle_supersteps = 1;
 
 static struct handles waiting; /* plain receives, by request */
 
@@ -25,8 +26,13 @@ static struct scope *in_turn(MPI_Comm comm)
 void raddle_sent_plain(MPI_Comm comm, int dest)
 {
     struct scope *scope = in_turn(comm);
-    if (scope != NULL && dest != MPI_PROC_NULL)
-        scope->counts.sent++;
+    if (scope == NULL || dest == MPI_PROC_NULL)
+        return;
+    scope->counts.sent++;
+    if (scope->last_sent == NULL && (scope->last_sent = calloc((size_t)scope->size, sizeof *scope->last_sent)) == NULL)
+        raddle_fail("no memory for a communicator");
+    scope->counts.parcels += scope->last_sent[dest] != raddle_supersteps;
+    scope->last_sent[dest] = raddle_supersteps;
 }
 
 void raddle_received_plain(MPI_Comm comm, int source)

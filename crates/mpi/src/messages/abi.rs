@@ -108,6 +108,7 @@ pub(crate) struct RaddleCounts {
     sent: u64,
     received: u64,
     waiting: u64,
+    parcels: u64,
 }
 
 /// What a shim does for the matcher.
@@ -364,12 +365,13 @@ unsafe extern "C" fn vote(context: u32, plain: *const RaddleCounts, words: *mut 
     with(|messages| {
         // SAFETY: the shim passes a record of its own, and room for the words.
         let (plain, words) = unsafe { (&*plain, &mut *words) };
-        let plain = Counts {
+        let counts = Counts {
             sent: plain.sent,
             received: plain.received,
             waiting: plain.waiting,
         };
-        *words = messages.vote(context, &plain, clock::now())?.words();
+        let vote = messages.vote(context, &counts, plain.parcels, clock::now())?;
+        *words = vote.words();
         Some(())
     });
 }

@@ -101,8 +101,8 @@ impl Messages {
         });
     }
 
-    /// This rank's vote at a point; `plain` counts what took the plain way.
-    fn vote(&mut self, context: u32, plain: &Counts, now: Time) -> Option<Vote> {
+    /// This rank's vote at a point; `plain` counts what took the plain way, `parcels` those that it would have been.
+    fn vote(&mut self, context: u32, plain: &Counts, parcels: u64, now: Time) -> Option<Vote> {
         let ours = self.matcher.context_counts(context);
         let both = Counts {
             sent: ours.sent + plain.sent,
@@ -112,8 +112,10 @@ impl Messages {
         let on_trial = self.trials.get_mut(context as usize)?.as_mut()?;
         let elapsed = Span(now.0.saturating_sub(on_trial.since.0));
         on_trial.since = now;
-        let statistics = self.matcher.statistics();
-        Some(on_trial.trial.vote(&both, statistics, elapsed))
+        let mut statistics = *self.matcher.statistics();
+        statistics.parcels += parcels;
+        statistics.parts += plain.sent;
+        Some(on_trial.trial.vote(&both, &statistics, elapsed))
     }
 
     /// What the trials of communicators came to: ours for good, plain for good, not decided.
