@@ -34,8 +34,9 @@ test-scale: setup build ## Run the long tests
 
 check: setup ## Format, lints, types and documentation, warnings as errors
 	@cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	profile=$${TEST_PROFILE:-dev}
+	cargo clippy --workspace --all-targets --profile $$profile --locked --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --profile $$profile --locked --quiet
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	MYPYPATH=scripts $(BIN)/mypy python/raddle tests scripts
