@@ -27,7 +27,7 @@ const LIBRARIES: [(&str, &str, &[&str]); 2] = [
 ];
 
 /// Of a shim.
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "shim",
     "known",
     "offload",
@@ -44,6 +44,7 @@ const SOURCES: [&str; 17] = [
     "matching/wait",
     "matching/probe",
     "matching/persistent",
+    "matching/rails",
     "matching/trial",
 ];
 

@@ -18,6 +18,10 @@ pub trait Actions {
     /// Get a message that nobody has asked for yet into memory of the driver's, under the number `aside`: its sender
     /// uses its key again.
     fn set_aside(&mut self, aside: u64, message: &Envelope, key: u32);
+    /// A process sent these bytes by [`Matcher::notify`](crate::Matcher::notify). Only drivers that send some get some.
+    fn notice(&mut self, from: u32, bytes: &[u8]) {
+        let _ = (from, bytes);
+    }
 }
 
 /// Where a message by reference is fetched from.
@@ -27,6 +31,8 @@ pub enum Fetch {
     Key(u32),
     /// From what [`Actions::set_aside`] got under this number.
     Aside(u64),
+    /// It was offered under this key: its source sends it once the driver has said how ([`Carrier`](crate::Carrier)).
+    Offered(u32),
 }
 
 /// A message that the program sends.
@@ -130,8 +136,10 @@ pub struct Counts {
 pub struct Statistics {
     /// Messages that were copied into parcels, or kept for the process itself.
     pub copied: u64,
-    /// Messages by reference.
+    /// Messages by reference, without those that were offered.
     pub by_reference: u64,
+    /// Messages that were offered.
+    pub offered: u64,
     /// Of these, such as were small enough to be copied, but the receiver had no room.
     pub without_room: u64,
     /// Parcels of messages and envelopes that were sent.
@@ -140,6 +148,8 @@ pub struct Statistics {
     pub parts: u64,
     /// Grants that were sent, each a parcel of its own.
     pub grants: u64,
+    /// Notices that were sent, each a parcel of its own.
+    pub notices: u64,
     /// Parts that were handed on to other ranks of the node.
     pub handed_on: u64,
     /// Messages that came before their receive.
@@ -173,4 +183,7 @@ pub enum CallError {
     /// The message was received before.
     #[error("a claimed message was received twice")]
     Claim,
+    /// Longer than a notice may be.
+    #[error("a notice of {0} bytes; at most 256 are possible")]
+    Notice(usize),
 }

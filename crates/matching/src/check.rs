@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{
     matcher::Matcher,
-    part::{self, Content, Part},
+    part::{self, Content, MOST_NOTICE, Part},
     store::cost,
 };
 
@@ -81,6 +81,13 @@ pub(crate) fn parcel(matcher: &Matcher, from: u32, view: &ParcelView<'_>) -> Res
                 if !alone || !peer.plausible(freed, matcher.window) {
                     let right = "alone, and what was received";
                     return Err(Refused::part(number, "grant", freed, right));
+                }
+            }
+            Part::Notice(bytes) => {
+                let alone = view.count() == 1 && head.source == from && head.target == matcher.rank;
+                if !alone || bytes.len() > MOST_NOTICE {
+                    let right = "alone, and up to 256 bytes";
+                    return Err(Refused::part(number, "notice", bytes.len() as u64, right));
                 }
             }
             Part::Message { content, .. } => {

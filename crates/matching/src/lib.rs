@@ -53,6 +53,7 @@
 
 mod bins;
 mod calls;
+mod carrier;
 mod check;
 mod degrees;
 mod lines;
@@ -71,10 +72,11 @@ mod trial;
 pub use calls::{
     Actions, CallError, Claim, Counts, Fetch, Mode, Outgoing, Posted, Sent, Statistics, Ticket,
 };
+pub use carrier::{BadNotice, Carrier, Deed, LEAST_OFFER, Notice, SLOTS};
 pub use check::Refused;
 pub use matcher::Matcher;
 pub use parcel::Parcel;
-pub use part::MOST_CONTEXTS;
+pub use part::{MOST_CONTEXTS, MOST_NOTICE};
 pub use queues::{Envelope, Wanted};
 pub use settings::{SetUpError, Settings};
 pub use trial::{Trial, Vote, Way};

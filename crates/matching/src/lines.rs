@@ -10,7 +10,7 @@ use crate::{
     calls::{Actions, Statistics},
     degrees::Degrees,
     parcel::Parcel,
-    part::{GRANT_BYTES, REFERENCE_BYTES, grant_head},
+    part::{GRANT_BYTES, MOST_NOTICE, REFERENCE_BYTES, grant_head, notice_head},
 };
 
 /// Parcels are never longer: MPI's counts are ints.
@@ -104,7 +104,7 @@ impl Lines {
 
     /// The longest parcel that is made: receivers provide for it.
     pub(crate) fn longest(&self) -> usize {
-        let control = HEAD_BYTES + PART_BYTES + REFERENCE_BYTES.max(GRANT_BYTES);
+        let control = HEAD_BYTES + PART_BYTES + REFERENCE_BYTES.max(GRANT_BYTES).max(MOST_NOTICE);
         usize::try_from(self.join.limit().0).map_or(usize::MAX, |limit| limit.max(control))
     }
 
@@ -187,14 +187,28 @@ impl Lines {
         statistics: &mut Statistics,
         out: &mut impl Actions,
     ) {
-        let mut parcel = self.buffers.pop().unwrap_or_default();
-        let head = grant_head(self.rank, to);
-        parcel.append(&head, GRANT_BYTES, |room| {
-            room.copy_from_slice(&freed.to_be_bytes());
-        });
-        parcel.finish();
         statistics.grants += 1;
-        out.send(to, parcel);
+        self.send_alone(&grant_head(self.rank, to), &freed.to_be_bytes(), out);
+    }
+
+    /// Sends a notice.
+    pub(crate) fn notify(
+        &mut self,
+        to: u32,
+        bytes: &[u8],
+        statistics: &mut Statistics,
+        out: &mut impl Actions,
+    ) {
+        statistics.notices += 1;
+        self.send_alone(&notice_head(self.rank, to), bytes, out);
+    }
+
+    /// Sends a part in a parcel of its own.
+    fn send_alone(&mut self, head: &PartHead, bytes: &[u8], out: &mut impl Actions) {
+        let mut parcel = self.buffers.pop().unwrap_or_default();
+        parcel.append(head, bytes.len(), |room| room.copy_from_slice(bytes));
+        parcel.finish();
+        out.send(head.target, parcel);
     }
 
     /// Ends the superstep: everything leaves, near nodes first.

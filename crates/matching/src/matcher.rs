@@ -6,7 +6,7 @@ use raddle_schedule::{
     Distance, Placement,
     parcel::{ParcelView, PartHead},
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::release::envelope;
 use crate::{
@@ -14,13 +14,18 @@ use crate::{
     check::{self, Refused},
     lines::Lines,
     parcel::Parcel,
-    part::{self, MOST_CONTEXTS, Part, REFERENCE_BYTES, reference_head, write_reference},
+    part::{
+        self, MOST_CONTEXTS, MOST_NOTICE, Part, REFERENCE_BYTES, reference_head, write_reference,
+    },
     peer::Peer,
     queues::{Body, Envelope, Message, Queues, Receive, Wanted},
     settings::{SetUpError, Settings},
     slab::Place,
     store::Store,
 };
+
+/// Offers to one process that are open at once, at most.
+const MOST_OFFERS: u32 = 1024;
 
 /// One process: its sends, its receives, and what it keeps for them.
 ///
@@ -41,6 +46,8 @@ pub struct Matcher {
     references: FxHashMap<(u32, u32), Place>,
     counts: Vec<Counts>,
     statistics: Statistics,
+    /// Offers that are open, by target and key.
+    offers: FxHashSet<(u32, u32)>,
 }
 
 impl Matcher {
@@ -68,6 +75,7 @@ impl Matcher {
             references: FxHashMap::default(),
             counts: Vec::new(),
             statistics: Statistics::default(),
+            offers: FxHashSet::default(),
         })
     }
 
@@ -109,28 +117,90 @@ impl Matcher {
             }
             return Ok(Sent::Copied);
         }
-        let key = peer.key(self.keys);
+        let key = self.free_key(to);
         self.statistics.by_reference += 1;
         self.statistics.without_room += u64::from(small);
         if to == self.rank {
             let message = Message {
                 envelope: envelope(&head, bytes),
-                body: Body::Reference { key, aside: None },
+                body: Body::Reference {
+                    key,
+                    aside: None,
+                    offered: false,
+                },
             };
             self.release(message, out);
         } else {
-            self.lines.push(
-                &reference_head(&head),
-                REFERENCE_BYTES,
-                |room| write_reference(room, bytes, key),
-                &mut self.statistics,
-                out,
-            );
+            self.push_envelope(&head, bytes, key, false, out);
         }
         Ok(Sent::ByReference {
             key,
             synchronous: small || mode == Mode::Synchronous,
         })
+    }
+
+    /// Offers a message to another process: its bytes stay where they are until the driver of the receiver, which gets
+    /// [`Fetch::Offered`](crate::Fetch::Offered), has said how they are to be sent. Gives the key, which is not used again
+    /// before [`Self::close_offer`]; `None`: it is the process itself, or too many offers are open. Then [`Self::send`] it.
+    ///
+    /// # Errors
+    /// When a number is out of range; nothing is sent.
+    pub fn offer(
+        &mut self,
+        message: &Outgoing,
+        out: &mut impl Actions,
+    ) -> Result<Option<u32>, CallError> {
+        let &Outgoing {
+            to,
+            context,
+            tag,
+            bytes,
+            ..
+        } = message;
+        self.check(context, Some(to), Some(tag))?;
+        if to == self.rank || self.peers[to as usize].offers >= MOST_OFFERS.min(self.keys / 2) {
+            return Ok(None);
+        }
+        let key = self.free_key(to);
+        self.counts(context).sent += 1;
+        self.statistics.offered += 1;
+        self.offers.insert((to, key));
+        let peer = &mut self.peers[to as usize];
+        peer.offers += 1;
+        let head = PartHead {
+            source: self.rank,
+            target: to,
+            context,
+            tag,
+            sequence: peer.number(),
+        };
+        self.push_envelope(&head, bytes, key, true, out);
+        Ok(Some(key))
+    }
+
+    /// An offered message has arrived, or is sent on the shadow channel under its key now.
+    pub fn close_offer(&mut self, to: u32, key: u32) {
+        if self.offers.remove(&(to, key)) {
+            self.peers[to as usize].offers -= 1;
+        }
+    }
+
+    /// Tells the driver of another process something, at once: up to 256 bytes, in the order of these calls.
+    ///
+    /// # Errors
+    /// When there is no such process, or the bytes are too many.
+    pub fn notify(
+        &mut self,
+        to: u32,
+        bytes: &[u8],
+        out: &mut impl Actions,
+    ) -> Result<(), CallError> {
+        self.check(0, Some(to), None)?;
+        if bytes.len() > MOST_NOTICE {
+            return Err(CallError::Notice(bytes.len()));
+        }
+        self.lines.notify(to, bytes, &mut self.statistics, out);
+        Ok(())
     }
 
     /// Posts a receive with room for `capacity` bytes; `id` is the driver's name for it.
@@ -224,6 +294,7 @@ impl Matcher {
             }
             match part::read(number, &head, bytes)? {
                 Part::Grant { freed } => self.peers[from as usize].granted(freed, self.window),
+                Part::Notice(bytes) => out.notice(from, bytes),
                 Part::Message { context, content } => {
                     self.lines.heard_of(head.source);
                     self.arrive(&PartHead { context, ..head }, content, out);
@@ -296,6 +367,33 @@ impl Matcher {
     #[cold]
     fn count_more(&mut self, contexts: usize) {
         self.counts.resize(contexts, Counts::default());
+    }
+
+    /// The next key of messages to a process that no open offer has.
+    fn free_key(&mut self, to: u32) -> u32 {
+        loop {
+            let key = self.peers[to as usize].key(self.keys);
+            if !self.offers.contains(&(to, key)) {
+                return key;
+            }
+        }
+    }
+
+    fn push_envelope(
+        &mut self,
+        head: &PartHead,
+        bytes: u64,
+        key: u32,
+        offered: bool,
+        out: &mut impl Actions,
+    ) {
+        self.lines.push(
+            &reference_head(head),
+            REFERENCE_BYTES,
+            |room| write_reference(room, bytes, key, offered),
+            &mut self.statistics,
+            out,
+        );
     }
 
     /// Keeps a copy of a message of the process to itself, or hands it over.

@@ -9,18 +9,23 @@ pub const MOST_CONTEXTS: u32 = 1 << 16;
 
 const REFERENCE: u32 = 1 << 31;
 const CONTROL: u32 = u32::MAX;
+const NOTICE: u32 = u32::MAX - 1;
+/// In the key of an envelope: the message was offered.
+const OFFERED: u32 = 1 << 31;
 
 /// Bytes of the parts that are no messages.
 pub(crate) const REFERENCE_BYTES: usize = 12;
 pub(crate) const GRANT_BYTES: usize = 8;
+/// Of the longest notice.
+pub const MOST_NOTICE: usize = 256;
 
 /// Where the bytes of a message are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content<'a> {
     /// Here.
     Bytes(&'a [u8]),
-    /// At the sender, under this key.
-    Reference { bytes: u64, key: u32 },
+    /// At the sender, under this key, which waits to hear how to send it if it `offered` it.
+    Reference { bytes: u64, key: u32, offered: bool },
 }
 
 /// A part.
@@ -30,6 +35,8 @@ pub(crate) enum Part<'a> {
     Message { context: u32, content: Content<'a> },
     /// The source has received so much of the target, in bytes of window.
     Grant { freed: u64 },
+    /// What the driver of the source tells that of the target.
+    Notice(&'a [u8]),
 }
 
 /// The head of an envelope, from that of its message.
@@ -40,16 +47,25 @@ pub(crate) const fn reference_head(head: &PartHead) -> PartHead {
     }
 }
 
-pub(crate) fn write_reference(room: &mut [u8], bytes: u64, key: u32) {
+pub(crate) fn write_reference(room: &mut [u8], bytes: u64, key: u32, offered: bool) {
+    let key = if offered { key | OFFERED } else { key };
     room[..8].copy_from_slice(&bytes.to_be_bytes());
     room[8..].copy_from_slice(&key.to_be_bytes());
 }
 
 pub(crate) const fn grant_head(source: u32, target: u32) -> PartHead {
+    control_head(source, target, CONTROL)
+}
+
+pub(crate) const fn notice_head(source: u32, target: u32) -> PartHead {
+    control_head(source, target, NOTICE)
+}
+
+const fn control_head(source: u32, target: u32, context: u32) -> PartHead {
     PartHead {
         source,
         target,
-        context: CONTROL,
+        context,
         tag: 0,
         sequence: 0,
     }
@@ -66,6 +82,9 @@ pub(crate) fn read<'a>(number: u32, head: &PartHead, bytes: &'a [u8]) -> Result<
         return Ok(Part::Grant {
             freed: u64::from_be_bytes(freed),
         });
+    }
+    if head.context == NOTICE {
+        return Ok(Part::Notice(bytes));
     }
     let context = head.context & !REFERENCE;
     if context >= MOST_CONTEXTS {
@@ -88,9 +107,11 @@ pub(crate) fn read<'a>(number: u32, head: &PartHead, bytes: &'a [u8]) -> Result<
     let key = key
         .try_into()
         .map_err(|_| fail("bytes of an envelope", bytes.len() as u64, "12"))?;
+    let key = u32::from_be_bytes(key);
     let content = Content::Reference {
         bytes: u64::from_be_bytes([b0, b1, b2, b3, b4, b5, b6, b7]),
-        key: u32::from_be_bytes(key),
+        key: key & !OFFERED,
+        offered: key & OFFERED != 0,
     };
     Ok(Part::Message { context, content })
 }

@@ -9,6 +9,8 @@ pub(crate) struct Peer {
     next: u32,
     /// Messages by reference to it.
     references: u32,
+    /// Offers to it that are open.
+    pub(crate) offers: u32,
     /// What was sent of its room, and what may be, since the start.
     used: u64,
     allowed: u64,
@@ -25,6 +27,7 @@ impl Peer {
         Self {
             next: 0,
             references: 0,
+            offers: 0,
             used: 0,
             allowed: window,
             expected: 0,

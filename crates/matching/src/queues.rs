@@ -68,6 +68,8 @@ pub(crate) enum Body {
         key: u32,
         /// The driver has fetched them, under this name.
         aside: Option<u64>,
+        /// It waits to hear how to send it.
+        offered: bool,
     },
 }
 

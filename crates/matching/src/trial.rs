@@ -36,6 +36,8 @@ pub struct Vote {
     pub parcels: i64,
     /// Their parts; in plain turns, messages.
     pub parts: i64,
+    /// Messages offered since the last point.
+    pub offered: i64,
     /// Time since the last point, in nanoseconds.
     pub nanoseconds: i64,
 }
@@ -43,25 +45,27 @@ pub struct Vote {
 impl Vote {
     /// As numbers to be added up over all ranks, such as by MPI_Allreduce.
     #[must_use]
-    pub const fn words(&self) -> [i64; 5] {
+    pub const fn words(&self) -> [i64; 6] {
         [
             self.under_way,
             self.waiting,
             self.parcels,
             self.parts,
+            self.offered,
             self.nanoseconds,
         ]
     }
 
     /// From such numbers, added up.
     #[must_use]
-    pub const fn from_words(words: [i64; 5]) -> Self {
-        let [under_way, waiting, parcels, parts, nanoseconds] = words;
+    pub const fn from_words(words: [i64; 6]) -> Self {
+        let [under_way, waiting, parcels, parts, offered, nanoseconds] = words;
         Self {
             under_way,
             waiting,
             parcels,
             parts,
+            offered,
             nanoseconds,
         }
     }
@@ -89,6 +93,8 @@ pub struct Trial {
     busy: u32,
     /// Turns in a row without a message.
     idle: u32,
+    /// Whether messages were offered in our turns; `None`: that cannot be told yet.
+    offers: Option<bool>,
     /// This turn so far.
     turn: Vote,
     /// Nanoseconds per collective and turn, all ranks together.
@@ -98,8 +104,10 @@ pub struct Trial {
     seen: Statistics,
 }
 
-impl Default for Trial {
-    fn default() -> Self {
+impl Trial {
+    /// A trial that begins. `may_offer`: long messages are offered while they are ours.
+    #[must_use]
+    pub fn new(may_offer: bool) -> Self {
         Self {
             way: Way::Ours,
             settled: false,
@@ -108,15 +116,14 @@ impl Default for Trial {
             least: WARM_UP,
             busy: 0,
             idle: 0,
+            offers: (!may_offer).then_some(false),
             turn: Vote::default(),
             ours: Vec::new(),
             plain: Vec::new(),
             seen: Statistics::default(),
         }
     }
-}
 
-impl Trial {
     /// The way of messages that are sent now.
     #[must_use]
     pub const fn way(&self) -> Way {
@@ -147,17 +154,19 @@ impl Trial {
             waiting: counts.waiting.cast_signed(),
             parcels: (statistics.parcels - seen.parcels).cast_signed(),
             parts: (statistics.parts - seen.parts).cast_signed(),
+            offered: (statistics.offered - seen.offered).cast_signed(),
             nanoseconds: (elapsed.0 / 1000).cast_signed(),
         }
     }
 
     /// Decides from the sum of all votes. Ours stays only if it was faster in the median of its turns, and joined two
-    /// messages per parcel on average; where messages are under way at every point, the way of that time stays. As long
-    /// as nothing is sent, what will be sent is plain.
+    /// messages per parcel on average, or offered some; where messages are under way at every point, the way of that time
+    /// stays. As long as nothing is sent, what will be sent is plain.
     pub fn decide(&mut self, sum: &Vote) -> Way {
         let turn = &mut self.turn;
         turn.parcels = turn.parcels.saturating_add(sum.parcels);
         turn.parts = turn.parts.saturating_add(sum.parts);
+        turn.offered = turn.offered.saturating_add(sum.offered);
         turn.nanoseconds = turn.nanoseconds.saturating_add(sum.nanoseconds);
         if !sum.is_quiet() {
             self.least += TURN;
@@ -168,7 +177,10 @@ impl Trial {
         if self.turn.parts == 0 {
             return self.wait();
         }
-        if self.turn.parts / 2 < self.turn.parcels {
+        if self.way == Way::Ours {
+            self.offers = Some(self.offers == Some(true) || self.turn.offered > 0);
+        }
+        if self.turn.parts / 2 < self.turn.parcels && self.offers == Some(false) {
             return self.settle(Way::Plain);
         }
         self.idle = 0;

@@ -30,6 +30,7 @@ fn random_programs() {
             reached.handed_on += own.handed_on;
             reached.unexpected += own.unexpected;
             reached.set_aside += own.set_aside;
+            reached.offered += own.offered;
         }
         Ok(())
     });
@@ -41,6 +42,7 @@ fn random_programs() {
         reached.handed_on,
         reached.unexpected,
         reached.set_aside,
+        reached.offered,
     ];
     assert!(counts.iter().all(|&count| count > 50), "{reached:?}");
 }

@@ -9,6 +9,7 @@ const JOINED: Vote = Vote {
     waiting: 0,
     parcels: 10,
     parts: 200,
+    offered: 0,
     nanoseconds: 0,
 };
 
@@ -42,7 +43,7 @@ fn the_faster_way_stays() {
         (1000, 1000, Way::Plain),
         (1, 1_000_000, Way::Ours),
     ] {
-        let mut trial = Trial::default();
+        let mut trial = Trial::new(false);
         // One in 50 takes a thousand times as long, whichever way: that decides nothing.
         let time = |way, number| {
             let own = if way == Way::Ours { ours } else { plain };
@@ -54,12 +55,16 @@ fn the_faster_way_stays() {
 }
 
 #[test]
-fn where_nothing_is_joined_messages_are_plain_at_once() {
-    for (parts, right) in [(19, true), (20, false)] {
-        let mut trial = Trial::default();
+fn where_nothing_is_joined_or_offered_messages_are_plain_at_once() {
+    for (parts, offered, right) in [(19, 0, true), (20, 0, false), (19, 1, false)] {
+        let mut trial = Trial::new(false);
         let points: Vec<u32> = (1..=16).filter(|_| trial.collective()).collect();
         assert_eq!(points, [16]);
-        trial.decide(&Vote { parts, ..JOINED });
+        trial.decide(&Vote {
+            parts,
+            offered,
+            ..JOINED
+        });
         assert_eq!(trial.is_settled(), right);
         assert_eq!(trial.way(), Way::Plain);
     }
@@ -73,7 +78,7 @@ fn as_long_as_nothing_is_sent_messages_are_plain() {
         parts: 0,
         ..JOINED
     };
-    let mut trial = Trial::default();
+    let mut trial = Trial::new(false);
     let mut ask = |sum: &Vote| {
         let collectives = 1 + (1..).take_while(|_| !trial.collective()).count();
         trial.decide(sum);
@@ -93,7 +98,7 @@ fn as_long_as_nothing_is_sent_messages_are_plain() {
 
 #[test]
 fn messages_that_would_not_be_joined_stay_plain() {
-    let mut trial = Trial::default();
+    let mut trial = Trial::new(false);
     while !trial.collective() {}
     assert_eq!(trial.decide(&JOINED), Way::Plain);
     assert!(!trial.is_settled());
@@ -109,7 +114,7 @@ fn messages_that_would_not_be_joined_stay_plain() {
 /// While messages are under way there is a point every 8 collectives; 32 in a row are enough, 31 are not.
 #[test]
 fn what_is_never_quiet_stays_as_it_is() {
-    let mut trial = Trial::default();
+    let mut trial = Trial::new(false);
     let mut ask = |under_way| {
         let collectives = 1 + (1..).take_while(|_| !trial.collective()).count();
         trial.decide(&Vote {
@@ -131,7 +136,7 @@ fn what_is_never_quiet_stays_as_it_is() {
 
 #[test]
 fn a_vote_is_what_happened_since_the_last() {
-    let mut trial = Trial::default();
+    let mut trial = Trial::new(false);
     let counts = |sent, received| Counts {
         sent,
         received,
@@ -140,11 +145,12 @@ fn a_vote_is_what_happened_since_the_last() {
     let statistics = |parcels, parts| Statistics {
         parcels,
         parts,
+        offered: parcels - 4,
         ..Statistics::default()
     };
     trial.vote(&counts(3, 3), &statistics(5, 9), Span(1));
     let vote = trial.vote(&counts(10, 14), &statistics(7, 19), Span(2_000_999));
-    assert_eq!(vote.words(), [-4, 2, 2, 10, 2000]);
+    assert_eq!(vote.words(), [-4, 2, 2, 10, 2, 2000]);
     assert_eq!(Vote::from_words(vote.words()), vote);
 }
 
@@ -154,7 +160,7 @@ proptest! {
     fn the_way_changes_only_where_it_is_quiet(
         votes in vec((-1_i64..2, 0_i64..2, 0_i64..9, 0_i64..40, 0_i64..1 << 40), 0..200),
     ) {
-        let mut trial = Trial::default();
+        let mut trial = Trial::new(false);
         let mut busy = 0;
         for (under_way, waiting, parcels, parts, nanoseconds) in votes {
             while !trial.collective() {
@@ -162,7 +168,7 @@ proptest! {
                     return Ok(());
                 }
             }
-            let sum = Vote { under_way, waiting, parcels, parts, nanoseconds };
+            let sum = Vote { under_way, waiting, parcels, parts, offered: 0, nanoseconds };
             let before = trial.way();
             let way = trial.decide(&sum);
             let quiet = under_way == 0 && waiting == 0;
@@ -170,5 +176,33 @@ proptest! {
             busy = if quiet { 0 } else { busy + 1 };
             prop_assert!(busy < 32 || trial.is_settled());
         }
+    }
+}
+
+/// Long messages join nothing, and may still be faster on rails: plain turns do not end the trial before ours have offered some
+/// or none.
+#[test]
+fn long_messages_stay_on_trial_where_they_may_be_offered() {
+    let long = Vote {
+        parts: JOINED.parcels,
+        ..JOINED
+    };
+    let settles = |trial: &mut Trial, sum: &Vote| {
+        while !trial.collective() {}
+        trial.decide(sum);
+        trial.is_settled()
+    };
+    for offered in [0, 5] {
+        let mut trial = Trial::new(true);
+        let nothing = Vote {
+            parcels: 0,
+            parts: 0,
+            ..JOINED
+        };
+        assert!(!settles(&mut trial, &nothing));
+        assert!(!settles(&mut trial, &long), "a plain turn");
+        assert_eq!(trial.way(), Way::Ours);
+        let settled = settles(&mut trial, &Vote { offered, ..long });
+        assert_eq!(settled, offered == 0);
     }
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RADDLE_ABI 4
+#define RADDLE_ABI 5
 
 /* Codes of raddle_wire::native::Collective. */
 enum raddle_collective {
@@ -204,10 +204,12 @@ enum raddle_way {
 struct raddle_counts {
     uint64_t sent, received, waiting, parcels;
 };
-enum { RADDLE_VOTE = 5, RADDLE_PLAIN_NOW = 1, RADDLE_SETTLED = 2 };
+enum { RADDLE_VOTE = 6, RADDLE_PLAIN_NOW = 1, RADDLE_SETTLED = 2 };
 
 /* Why no communicator is scheduled. The names are in src/messages/mod.rs. */
 enum raddle_plain_state { RADDLE_SETTINGS, RADDLE_THREADS, RADDLE_SPAWNED, RADDLE_LIBRARY_UNKNOWN };
+
+enum { RADDLE_SECRET = 20, RADDLE_LEAST_OFFER = 64 << 10 };
 
 /* What the matcher of this process does for a shim. One call at a time, and none from inside `raddle_channel`. */
 struct raddle_messages {
@@ -240,6 +242,18 @@ struct raddle_messages {
     void (*vote)(uint32_t context, const struct raddle_counts *plain, int64_t words[RADDLE_VOTE]);
     /* By the sum of all votes: some of RADDLE_PLAIN_NOW, RADDLE_SETTLED. */
     int (*decide)(uint32_t context, const int64_t words[RADDLE_VOTE]);
+    /* Rails. Random bytes, of which those of rank 0 hold for all; 0: nothing is offered to rails. */
+    int (*secret)(unsigned char secret[RADDLE_SECRET]);
+    void (*begin_rails)(const unsigned char secret[RADDLE_SECRET]);
+    /* 1: it was offered, and waits at `start` until the shim is told to send it, or that it was sent; `offer` is the shim's
+     * name for it. 0: `send` it. */
+    int (*offer)(const struct raddle_outgoing *message, const void *start, uint64_t offer);
+    /* What `fetch_offered` asked for is there. */
+    void (*offered_came)(uint32_t source, uint32_t key);
+    /* One look at the rails on which something is under way; how much was found. */
+    int (*step_rails)(void);
+    size_t (*open_offers)(void);
+    void (*close_rails)(void);
 };
 
 /* What a shim does for the matcher, at once; `receive` is its name for a receive. */
@@ -249,6 +263,14 @@ struct raddle_channel {
     void (*fetch)(uint64_t receive, const struct raddle_envelope *message, uint32_t key);
     void (*fetch_aside)(uint64_t receive, const struct raddle_envelope *message, uint64_t aside);
     void (*set_aside)(uint64_t aside, const struct raddle_envelope *message, uint32_t key);
+    /* Where rails are to put the message of a receive: NULL, there is no memory. Then `landed` says that it is there, or
+     * `fetch_offered` that it comes on the shadow channel after all; the latter also for one that was not landed. */
+    void *(*land)(uint64_t receive, const struct raddle_envelope *message);
+    void (*landed)(uint64_t receive);
+    void (*fetch_offered)(uint64_t receive, const struct raddle_envelope *message, uint32_t key);
+    /* Send an offered message under its key; it has arrived by rails. */
+    void (*send_offered)(uint64_t offer, uint32_t key);
+    void (*offer_sent)(uint64_t offer);
 };
 
 /* What stands behind the symbol of this name in our layers, from the lowest; NULL: nothing. */

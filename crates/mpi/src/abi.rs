@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// RADDLE_ABI.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 
 /// `raddle_shim_attach`.
 pub(crate) type Attach = unsafe extern "C" fn(

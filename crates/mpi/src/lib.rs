@@ -9,7 +9,8 @@
 //! - the core, which knows no MPI: `communicator` decides about each call, `group` has the rounds of one communicator,
 //!   `service` keeps groups alive and answers other ranks while the program computes.
 //!
-//! `messages` is a layer above: it joins the program's messages (`docs/matching.md`). `record` is the highest: it notes
+//! `messages` is a layer above: it joins the program's messages (`docs/matching.md`), and `rails` carries large ones over
+//! several networks. `record` is the highest: it notes
 //! calls, offloaded or not, in `raddle-trace`'s format.
 //!
 //! Around these: `settings` (the environment), `job` (the process from start to end), `report`, [`reason`], `layout`
@@ -37,6 +38,7 @@ mod messages;
 mod orders;
 mod patience;
 mod places;
+mod rails;
 mod record;
 mod report;
 mod resolve;

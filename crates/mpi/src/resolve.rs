@@ -13,7 +13,7 @@ use std::{
 use crate::{
     abi::{self, Layers},
     log, messages, record,
-    settings::{self, Schedule},
+    settings,
     trampolines,
 };
 
@@ -66,7 +66,7 @@ impl Route {
         let settings = settings::get();
         let layers = Layers {
             recording: settings.record.is_some(),
-            scheduling: settings.schedule != Schedule::Off,
+            scheduling: settings.takes_messages(),
         };
         let shim = if settings.disabled {
             None

@@ -1,10 +1,10 @@
 //! The variables of the environment, read once. A value that cannot be followed is said on standard error, and its
 //! default holds.
 
-use std::{env, path::PathBuf, sync::OnceLock, time::Duration};
+use std::{env, fmt, path::PathBuf, sync::OnceLock, time::Duration};
 
 use raddle_schedule::Scope;
-use raddle_wire::native::JobKey;
+use raddle_wire::{native::JobKey, rails::MAX_RAILS};
 
 use crate::log;
 
@@ -44,6 +44,39 @@ pub(crate) enum Schedule {
     Force,
 }
 
+/// Which interfaces large messages use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RailNames {
+    Off,
+    All,
+    Named(Vec<String>),
+}
+
+impl RailNames {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "off" => Some(Self::Off),
+            "on" => Some(Self::All),
+            names => {
+                let names: Vec<String> = names.split(',').map(|name| name.trim().into()).collect();
+                let good = (2..=MAX_RAILS).contains(&names.len())
+                    && names.iter().all(|name| !name.is_empty());
+                good.then_some(Self::Named(names))
+            }
+        }
+    }
+}
+
+impl fmt::Display for RailNames {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => to.write_str("off"),
+            Self::All => to.write_str("on"),
+            Self::Named(names) => to.write_str(&names.join(",")),
+        }
+    }
+}
+
 /// All of them.
 pub(crate) struct Settings {
     pub(crate) disabled: bool,
@@ -64,6 +97,8 @@ pub(crate) struct Settings {
     pub(crate) schedule: Schedule,
     /// Which messages are joined; never [`Scope::Node`].
     pub(crate) schedule_scope: Scope,
+    pub(crate) rails: RailNames,
+    pub(crate) rails_give_up: Duration,
 }
 
 /// The settings of this process.
@@ -145,7 +180,21 @@ impl Settings {
                 "RADDLE_SCHEDULE_SCOPE",
                 &[("pair", Scope::Pair), ("node", Scope::Process)],
             ),
+            rails: reader
+                .one("RADDLE_RAILS", RailNames::parse)
+                .unwrap_or(RailNames::Off),
+            rails_give_up: reader.time(
+                "RADDLE_RAILS_GIVE_UP_MS",
+                100,
+                3_600_000,
+                Duration::from_millis,
+            ),
         }
+    }
+
+    /// Whether point-to-point messages are wanted.
+    pub(crate) fn takes_messages(&self) -> bool {
+        self.schedule != Schedule::Off || self.rails != RailNames::Off
     }
 
     /// What all ranks of a communicator must have in common, as one number.
@@ -273,13 +322,38 @@ mod tests {
         assert_eq!(settings.mode, Mode::Auto);
         assert_eq!(settings.schedule, Schedule::Off);
         assert_eq!(settings.schedule_scope, Scope::Pair);
+        assert_eq!(settings.rails, RailNames::Off);
+        assert!(!settings.takes_messages());
         for (name, value) in [
             ("RADDLE_MAX_BYTES", settings.max_bytes as u64),
             ("RADDLE_SETUP_MS", settings.setup.as_millis() as u64),
             ("RADDLE_RETRY_US", settings.retry.as_micros() as u64),
             ("RADDLE_GIVE_UP_MS", settings.give_up.as_millis() as u64),
+            (
+                "RADDLE_RAILS_GIVE_UP_MS",
+                settings.rails_give_up.as_millis() as u64,
+            ),
         ] {
             assert_eq!(row(name).2, value.to_string(), "{name}");
+        }
+    }
+
+    #[test]
+    fn rails_are_all_or_at_least_two_named_ones() {
+        let rails = |text| read(&[("RADDLE_RAILS", text)]);
+        for text in ["off", "on", "e0,e1", "a,b,c,d,e,f,g,h"] {
+            let (settings, faults) = rails(text);
+            assert_eq!(settings.rails.to_string(), text);
+            assert_eq!(settings.takes_messages(), text != "off");
+            assert!(faults.is_empty());
+        }
+        for text in ["e0", "e0,", "a,b,c,d,e,f,g,h,i"] {
+            let (settings, faults) = rails(text);
+            assert_eq!(
+                (settings.rails, faults.len()),
+                (RailNames::Off, 1),
+                "{text}"
+            );
         }
     }
 

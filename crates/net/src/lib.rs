@@ -18,6 +18,7 @@ pub mod daemon;
 pub mod datagrams;
 pub mod fast;
 pub mod faults;
+pub mod interfaces;
 pub mod local;
 pub mod member;
 pub mod metrics;

@@ -75,7 +75,8 @@ class MpiRun:
         """The words of mpirun. Only the program itself gets the library under it."""
         places = ",".join(f"{h.name}:{n}" for h, n in zip(self.hosts, self.ppn, strict=True))
         ranks = str(sum(self.ppn))
-        schedules = os.environ.get("RADDLE_SCHEDULE", "off") != "off"
+        layers = ("RADDLE_SCHEDULE", "RADDLE_RAILS")
+        schedules = any(os.environ.get(name, "off") != "off" for name in layers)
         plain = self.backend is Backend.OFF and self.recordings is None and not schedules
         library = None if plain else mpi_library()
         if self.mpi is Mpi.OPENMPI:

@@ -94,6 +94,7 @@ impl Matcher {
             message.body = Body::Reference {
                 key,
                 aside: Some(number),
+                offered: false,
             };
             out.set_aside(number, &message.envelope, key);
         }
@@ -107,9 +108,17 @@ impl Matcher {
                 self.deliver(receive, &envelope, block.bytes(), out);
                 self.store.give_back(block);
             }
-            Body::Reference { key, aside } => {
+            Body::Reference {
+                key,
+                aside,
+                offered,
+            } => {
                 self.counts(envelope.context).received += 1;
-                let from = aside.map_or(Fetch::Key(key), Fetch::Aside);
+                let from = match aside {
+                    Some(number) => Fetch::Aside(number),
+                    None if offered => Fetch::Offered(key),
+                    None => Fetch::Key(key),
+                };
                 if aside.is_none() {
                     self.references.remove(&(envelope.source, key));
                 }
@@ -158,9 +167,17 @@ impl Matcher {
                 envelope: envelope(head, bytes.len() as u64),
                 body: Body::Stored(self.store.copy(bytes)),
             },
-            Content::Reference { bytes, key } => Message {
+            Content::Reference {
+                bytes,
+                key,
+                offered,
+            } => Message {
                 envelope: envelope(head, bytes),
-                body: Body::Reference { key, aside: None },
+                body: Body::Reference {
+                    key,
+                    aside: None,
+                    offered,
+                },
             },
         }
     }

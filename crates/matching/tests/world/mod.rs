@@ -25,6 +25,9 @@ pub(crate) struct Sending {
     pub(crate) target: u32,
 }
 
+/// Messages of at least this size are offered.
+const OFFERED_FROM: u64 = 5000;
+
 /// The bytes of a message.
 fn content(message: usize, length: u64) -> Vec<u8> {
     let byte = |at: u64| (at.wrapping_mul(31).wrapping_add(message as u64 * 7)) as u8;
@@ -84,6 +87,9 @@ pub(crate) struct World {
     channel: BTreeMap<(u32, u32), VecDeque<Parcel>>,
     /// Plain messages by (from, to, key).
     plain: BTreeMap<(u32, u32, u32), VecDeque<usize>>,
+    /// Offers that are open, by (from, to, key), and those of which the driver of the source will hear.
+    offered: BTreeMap<(u32, u32, u32), usize>,
+    late: Vec<(u32, u32, u32)>,
     pub(crate) messages: Vec<Sending>,
     /// Messages of a pair of processes, in program order.
     pairs: BTreeMap<(u32, u32), Vec<usize>>,
@@ -116,6 +122,8 @@ impl World {
             processes,
             channel: BTreeMap::new(),
             plain: BTreeMap::new(),
+            offered: BTreeMap::new(),
+            late: Vec::new(),
             messages: Vec::new(),
             pairs: BTreeMap::new(),
             chance: ChaCha8Rng::seed_from_u64(case.seed),
@@ -291,6 +299,18 @@ impl World {
             process.model.arrive(number, &self.messages);
         }
         let fill = |room: &mut [u8]| room.copy_from_slice(&content(number, message.bytes));
+        // As a driver does that has rails.
+        if message.bytes >= OFFERED_FROM {
+            if let Some(key) = process.matcher.offer(message, wishes).unwrap() {
+                let way = (rank, message.to, key);
+                assert_eq!(
+                    self.offered.insert(way, number),
+                    None,
+                    "a key that is in use"
+                );
+                return;
+            }
+        }
         match process.matcher.send(message, fill, wishes).unwrap() {
             Sent::Copied => assert!(message.mode == Mode::Standard && message.bytes < 3000),
             Sent::ByReference { key, synchronous } => {
@@ -314,7 +334,7 @@ impl World {
         }
         let process = &mut self.processes[to as usize];
         for (head, _) in ParcelView::parse(parcel.bytes()).unwrap().parts() {
-            if head.target == to && head.context != u32::MAX {
+            if head.target == to && head.context < u32::MAX - 1 {
                 let pair = &self.pairs[&(head.source, to)];
                 process
                     .model
@@ -352,6 +372,7 @@ impl World {
             let sent = self.plain.get_mut(&(source, rank, key));
             sent.and_then(VecDeque::pop_front).expect("was sent")
         };
+        let mut closed = Vec::new();
         for plain in wishes.plain {
             match plain {
                 Plain::Aside(number, envelope, key) => {
@@ -364,12 +385,26 @@ impl World {
                     assert_eq!(capacity, process.capacities[receive as usize]);
                     assert_eq!(envelope, self.messages[message].envelope);
                     let fetched = match from {
+                        Fetch::Offered(key) => {
+                            let way = (envelope.source, rank, key);
+                            closed.push(way);
+                            self.offered[&way]
+                        }
                         Fetch::Key(key) => first(envelope.source, key),
                         Fetch::Aside(number) => process.aside.remove(&number).unwrap(),
                     };
                     assert_eq!(fetched, message, "another message has its key");
                 }
             }
+        }
+        self.late.extend(closed);
+        while self.chance.next_u32() % 2 == 0
+            && let Some(way) = self.late.pop()
+        {
+            self.offered.remove(&way);
+            self.processes[way.0 as usize]
+                .matcher
+                .close_offer(way.1, way.2);
         }
     }
 }

@@ -148,6 +148,7 @@ void raddle_agree_world(void)
     raddle_must(PMPI_Allgather(&node, 1, MPI_UINT64_T, nodes, 1, MPI_UINT64_T, MPI_COMM_WORLD), "MPI_Allgather");
     force = raddle_messages->open(rank, world_size, nodes);
     raddle_open_channel(world_size);
+    raddle_begin_rails();
     raddle_on = 1;
     raddle_agree(MPI_COMM_WORLD);
     raddle_agree(MPI_COMM_SELF);

@@ -89,6 +89,11 @@ const struct raddle_channel raddle_channel_calls = {
     .fetch = raddle_fetch,
     .fetch_aside = raddle_fetch_aside,
     .set_aside = raddle_set_aside,
+    .land = raddle_land,
+    .landed = raddle_landed,
+    .fetch_offered = raddle_fetch_offered,
+    .send_offered = raddle_send_offered,
+    .offer_sent = raddle_offer_sent,
 };
 
 static char *first_byte(int place)
@@ -165,6 +170,8 @@ static int turn(int inside)
     int found = inside ? 0 : has_parcel();
     while (!seems_empty() && has_parcel())
         found++;
+    if (raddle_rails)
+        found += raddle_messages->step_rails();
     return way.count > 0 ? found + settle() : found;
 }
 
@@ -290,7 +297,13 @@ void raddle_close_channel(void)
     if (sent == NULL)
         raddle_fail("no memory");
     raddle_flush_messages();
+    while (raddle_rails && raddle_messages->open_offers() > 0)
+        raddle_poll();
     raddle_must(PMPI_Barrier(raddle_shadow), "MPI_Barrier");
+    /* What was offered has arrived, everywhere. */
+    raddle_enter();
+    raddle_messages->close_rails();
+    raddle_leave();
     memcpy(sent, sent_to, (size_t)ranks * sizeof *sent);
     raddle_must(PMPI_Reduce_scatter_block(sent, &expected, 1, MPI_UINT64_T, MPI_SUM, raddle_shadow), "MPI_Reduce_scatter_block");
     free(sent);

@@ -130,12 +130,20 @@ struct receive {
     MPI_Request request; /* the program's; MPI_REQUEST_NULL: a blocking call */
     void (*finish)(struct receive *); /* instead of completing `request` */
     void *owner;         /* for `finish` */
+    char *landing;       /* memory of ours for what rails bring; NULL: none */
+    uint32_t offered_by, offered_key;
     struct receive *next_free;
 };
 void raddle_deliver(uint64_t receive, const struct raddle_envelope *message, const void *bytes, size_t length);
 void raddle_fetch(uint64_t receive, const struct raddle_envelope *message, uint32_t key);
 void raddle_fetch_aside(uint64_t receive, const struct raddle_envelope *message, uint64_t aside);
 void raddle_set_aside(uint64_t aside, const struct raddle_envelope *message, uint32_t key);
+/* Its message is known. */
+void raddle_meet(struct receive *receive, const struct raddle_envelope *message);
+/* Puts bytes where the program wants them. */
+void raddle_store(const struct piece *piece, const void *bytes, size_t length);
+/* Everything is where it belongs. */
+void raddle_complete_receive(struct receive *receive);
 /* Begins a receive; the record stays where it is until it is done. */
 void raddle_begin_receive(struct receive *receive, const struct piece *piece, int source, int tag, struct scope *scope);
 /* A request of the program for a receive: `claim` is NULL, or names its message. */
@@ -153,6 +161,18 @@ void raddle_hold_type(struct piece *piece);
 /* MPI itself judges arguments: the call with MPI_PROC_NULL for the other end, unless nothing can be wrong. */
 int raddle_check_send(const struct piece *piece, int tag, MPI_Comm comm);
 int raddle_check_receive(const struct piece *piece, int tag, MPI_Comm comm);
+
+/* rails.c. Messages that are offered to rails. */
+extern int raddle_rails; /* there may be some */
+/* 1: it was offered, and `request` completes when its buffer is free. */
+int raddle_offer(const struct piece *piece, const struct raddle_outgoing *message, int mode, MPI_Request *request);
+void *raddle_land(uint64_t receive, const struct raddle_envelope *message);
+void raddle_landed(uint64_t receive);
+void raddle_fetch_offered(uint64_t receive, const struct raddle_envelope *message, uint32_t key);
+void raddle_send_offered(uint64_t offer, uint32_t key);
+void raddle_offer_sent(uint64_t offer);
+/* All ranks agree on a secret. */
+void raddle_begin_rails(void);
 
 /* wait.c. Receives that failed, since the library does not know whose error handler to call. */
 extern struct failure {

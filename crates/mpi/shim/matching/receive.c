@@ -50,7 +50,7 @@ static void drop_type(struct receive *receive)
 }
 
 /* Everything is where it belongs. */
-static void finish(struct receive *receive)
+void raddle_complete_receive(struct receive *receive)
 {
     receive->done = 1;
     receive->waits = 0;
@@ -61,7 +61,7 @@ static void finish(struct receive *receive)
         raddle_must(PMPI_Grequest_complete(receive->request), "MPI_Grequest_complete");
 }
 
-static void matched(struct receive *receive, const struct raddle_envelope *message)
+void raddle_meet(struct receive *receive, const struct raddle_envelope *message)
 {
     receive->waits = 0;
     receive->source = rank_of(receive->scope, message->source);
@@ -73,7 +73,7 @@ static void matched(struct receive *receive, const struct raddle_envelope *messa
     }
 }
 
-static void store(const struct piece *piece, const void *bytes, size_t length)
+void raddle_store(const struct piece *piece, const void *bytes, size_t length)
 {
     MPI_Count size = 0;
     int at = 0;
@@ -96,14 +96,14 @@ static void store(const struct piece *piece, const void *bytes, size_t length)
 void raddle_deliver(uint64_t name, const struct raddle_envelope *message, const void *bytes, size_t length)
 {
     struct receive *receive = (struct receive *)(uintptr_t)name;
-    matched(receive, message);
-    store(&receive->piece, bytes, length);
-    finish(receive);
+    raddle_meet(receive, message);
+    raddle_store(&receive->piece, bytes, length);
+    raddle_complete_receive(receive);
 }
 
 static void fetched(void *receive)
 {
-    finish(receive);
+    raddle_complete_receive(receive);
 }
 
 void raddle_fetch(uint64_t name, const struct raddle_envelope *message, uint32_t key)
@@ -111,7 +111,7 @@ void raddle_fetch(uint64_t name, const struct raddle_envelope *message, uint32_t
     struct receive *receive = (struct receive *)(uintptr_t)name;
     const struct piece *piece = &receive->piece;
     MPI_Request request;
-    matched(receive, message);
+    raddle_meet(receive, message);
     raddle_must(PMPI_Irecv(piece->buf, piece->count, piece->type, (int)message->source, (int)key, raddle_shadow, &request),
                 "MPI_Irecv of a message");
     raddle_watch(request, fetched, receive);
@@ -133,8 +133,8 @@ static void give(struct aside *aside)
     while (*at != aside)
         at = &(*at)->next;
     *at = aside->next;
-    store(&aside->receive->piece, aside->memory, aside->receive->bytes);
-    finish(aside->receive);
+    raddle_store(&aside->receive->piece, aside->memory, aside->receive->bytes);
+    raddle_complete_receive(aside->receive);
     free(aside->memory);
     free(aside);
 }
@@ -170,7 +170,7 @@ void raddle_fetch_aside(uint64_t name, const struct raddle_envelope *message, ui
         aside = aside->next;
     if (aside == NULL)
         raddle_fail("a message that was set aside is not there");
-    matched(receive, message);
+    raddle_meet(receive, message);
     aside->receive = receive;
     if (aside->done)
         give(aside);
@@ -230,7 +230,7 @@ int raddle_take_back(struct receive *receive)
     int taken = receive->waits && raddle_messages->cancel(receive->ticket);
     if (taken) {
         receive->cancelled = 1;
-        finish(receive);
+        raddle_complete_receive(receive);
     }
     raddle_leave();
     return taken;

@@ -16,7 +16,8 @@ use raddle_matching::{
 use super::{Messages, apart::Apart};
 use crate::{
     abi, clock, log, places,
-    settings::{self, Schedule},
+    rails::{Rails, Secret},
+    settings::{self, RailNames, Schedule},
 };
 
 /// A message that the program sends.
@@ -27,6 +28,22 @@ pub(crate) struct RaddleOutgoing {
     context: u32,
     tag: i32,
     synchronous: u8,
+}
+
+impl RaddleOutgoing {
+    const fn outgoing(&self) -> Outgoing {
+        Outgoing {
+            to: self.to,
+            context: self.context,
+            tag: self.tag,
+            bytes: self.bytes,
+            mode: if self.synchronous != 0 {
+                Mode::Synchronous
+            } else {
+                Mode::Standard
+            },
+        }
+    }
 }
 
 /// A message that came.
@@ -95,10 +112,17 @@ pub(crate) struct RaddleMessages {
     collective: unsafe extern "C" fn(u32) -> c_int,
     vote: unsafe extern "C" fn(u32, *const RaddleCounts, *mut [i64; VOTE]),
     decide: unsafe extern "C" fn(u32, *const [i64; VOTE]) -> c_int,
+    secret: unsafe extern "C" fn(*mut [u8; Secret::SIZE]) -> c_int,
+    begin_rails: unsafe extern "C" fn(*const [u8; Secret::SIZE]),
+    offer: unsafe extern "C" fn(*const RaddleOutgoing, *const c_void, u64) -> c_int,
+    offered_came: unsafe extern "C" fn(u32, u32),
+    step_rails: unsafe extern "C" fn() -> c_int,
+    open_offers: unsafe extern "C" fn() -> usize,
+    close_rails: unsafe extern "C" fn(),
 }
 
 /// Words of a vote.
-const VOTE: usize = 5;
+const VOTE: usize = 6;
 const PLAIN_NOW: c_int = 1;
 const SETTLED: c_int = 2;
 
@@ -119,6 +143,11 @@ pub(crate) struct RaddleChannel {
     pub(super) fetch: unsafe extern "C" fn(u64, *const RaddleEnvelope, u32),
     pub(super) fetch_aside: unsafe extern "C" fn(u64, *const RaddleEnvelope, u64),
     pub(super) set_aside: unsafe extern "C" fn(u64, *const RaddleEnvelope, u32),
+    pub(crate) land: unsafe extern "C" fn(u64, *const RaddleEnvelope) -> *mut c_void,
+    pub(crate) landed: unsafe extern "C" fn(u64),
+    pub(crate) fetch_offered: unsafe extern "C" fn(u64, *const RaddleEnvelope, u32),
+    pub(crate) send_offered: unsafe extern "C" fn(u64, u32),
+    pub(crate) offer_sent: unsafe extern "C" fn(u64),
 }
 
 /// The layer as shims see it.
@@ -140,6 +169,13 @@ pub(crate) static MESSAGES: RaddleMessages = RaddleMessages {
     collective,
     vote,
     decide,
+    secret,
+    begin_rails,
+    offer,
+    offered_came,
+    step_rails,
+    open_offers,
+    close_rails,
 };
 
 /// Used by calls of shims, which do not overlap (`struct raddle_messages`), and inside MPI_Finalize.
@@ -187,12 +223,14 @@ unsafe extern "C" fn ability(keys: c_int) -> u64 {
     abi::caught(0, || {
         let settings = settings::get();
         KEYS.store(u32::try_from(keys).unwrap_or(0), Ordering::Relaxed);
-        if settings.schedule == Schedule::Off {
+        if !settings.takes_messages() {
             return 0;
         }
         let version = env!("CARGO_PKG_VERSION").bytes();
         let ours = [settings.schedule as u8, settings.schedule_scope as u8];
-        settings::fold(version.chain(ours).chain(keys.to_be_bytes())).max(1)
+        let rails = settings.rails.to_string();
+        let ours = version.chain(ours).chain(rails.bytes());
+        settings::fold(ours.chain(keys.to_be_bytes())).max(1)
     })
 }
 
@@ -236,17 +274,7 @@ unsafe extern "C" fn send(
     with(|Messages { matcher, wire, .. }| {
         // SAFETY: the shim passes a record of its own.
         let message = unsafe { &*message };
-        let outgoing = Outgoing {
-            to: message.to,
-            context: message.context,
-            tag: message.tag,
-            bytes: message.bytes,
-            mode: if message.synchronous != 0 {
-                Mode::Synchronous
-            } else {
-                Mode::Standard
-            },
-        };
+        let outgoing = message.outgoing();
         // SAFETY: `fill` writes as many bytes as the message has, which is what the room is for.
         let fill = |room: &mut [u8]| unsafe { fill(from, room.as_mut_ptr().cast()) };
         let way = match matcher.send(&outgoing, fill, wire).ok()? {
@@ -271,11 +299,18 @@ unsafe extern "C" fn receive(
     receive: u64,
     ticket: *mut u64,
 ) -> c_int {
-    with(|Messages { matcher, wire, .. }| {
+    with(|messages| {
         // SAFETY: the shim passes a record of its own.
         let wanted = unsafe { &*wanted }.wanted();
-        match matcher.receive(&wanted, capacity, receive, wire).ok()? {
-            Posted::Matched => Some(0),
+        match messages
+            .matcher
+            .receive(&wanted, capacity, receive, &mut messages.wire)
+            .ok()?
+        {
+            Posted::Matched => {
+                messages.turn_rails().ok()?;
+                Some(0)
+            }
             Posted::Waiting(waiting) => {
                 // SAFETY: the shim passes room for one number.
                 unsafe { *ticket = waiting.to_bits() };
@@ -306,9 +341,13 @@ unsafe extern "C" fn probe(
 }
 
 unsafe extern "C" fn receive_claimed(claim: u64, capacity: u64, receive: u64) {
-    with(|Messages { matcher, wire, .. }| {
-        let claim = Claim::from_bits(claim);
-        matcher.receive_claimed(claim, capacity, receive, wire).ok()
+    with(|messages| {
+        let (claim, wire) = (Claim::from_bits(claim), &mut messages.wire);
+        let taken = messages
+            .matcher
+            .receive_claimed(claim, capacity, receive, wire);
+        taken.ok()?;
+        messages.turn_rails().ok()
     });
 }
 
@@ -327,16 +366,22 @@ unsafe extern "C" fn flush() {
 }
 
 unsafe extern "C" fn parcel(from: c_int, bytes: *const c_void, length: usize) -> c_int {
-    with(|Messages { matcher, wire, .. }| {
+    with(|messages| {
         // SAFETY: the shim passes what it received, and its length.
         let bytes = unsafe { slice::from_raw_parts(bytes.cast(), length) };
-        match matcher.handle_parcel(u32::try_from(from).ok()?, bytes, wire) {
-            Ok(()) => Some(1),
-            Err(refused) => {
-                log::plain(&format!("a parcel from rank {from}: {refused}"));
-                Some(0)
+        let rank = u32::try_from(from).ok()?;
+        let taken = messages
+            .matcher
+            .handle_parcel(rank, bytes, &mut messages.wire);
+        let done = taken.map_err(|refused| refused.to_string());
+        let done = done.and_then(|()| messages.turn_rails().map_err(|bad| bad.to_string()));
+        Some(match done {
+            Ok(()) => 1,
+            Err(why) => {
+                log::plain(&format!("a parcel from rank {from}: {why}"));
+                0
             }
-        }
+        })
     })
 }
 
@@ -384,4 +429,94 @@ unsafe extern "C" fn decide(context: u32, words: *const [i64; VOTE]) -> c_int {
         let plain = if way == Way::Plain { PLAIN_NOW } else { 0 };
         Some(plain | if trial.is_settled() { SETTLED } else { 0 })
     })
+}
+
+/// Random bytes for the job's rails, of which those of rank 0 hold. 0: there are none, and none are needed.
+unsafe extern "C" fn secret(room: *mut [u8; Secret::SIZE]) -> c_int {
+    abi::caught(0, || {
+        let mut bytes = [0; Secret::SIZE];
+        if settings::get().rails == RailNames::Off {
+            return 0;
+        }
+        if getrandom::fill(&mut bytes).is_err() {
+            log::plain("the system has no randomness: everybody knows the key of the rails");
+        }
+        // SAFETY: the shim passes room for them.
+        unsafe { *room = bytes };
+        1
+    })
+}
+
+unsafe extern "C" fn begin_rails(secret: *const [u8; Secret::SIZE]) {
+    with(|messages| {
+        // SAFETY: the shim passes the bytes.
+        messages.begin_rails(Secret::from_bytes(unsafe { &*secret }));
+        Some(())
+    });
+}
+
+/// 0: it is to be sent in another way.
+unsafe extern "C" fn offer(
+    message: *const RaddleOutgoing,
+    start: *const c_void,
+    name: u64,
+) -> c_int {
+    with(
+        |Messages {
+             matcher,
+             wire,
+             rails,
+             ..
+         }| {
+            // SAFETY: the shim passes a record of its own.
+            let message = unsafe { &*message };
+            let Some(rails) = rails.as_mut().filter(|_| !start.is_null()) else {
+                return Some(0);
+            };
+            if !rails.wants(message.to, message.bytes) {
+                return Some(0);
+            }
+            let Some(key) = matcher.offer(&message.outgoing(), wire).ok()? else {
+                return Some(0);
+            };
+            rails.offer(message.to, key, start as usize, message.bytes, name);
+            Some(1)
+        },
+    )
+}
+
+unsafe extern "C" fn offered_came(source: u32, key: u32) {
+    with(|messages| {
+        if let Some(rails) = &mut messages.rails {
+            rails.came(source, key);
+        }
+        Some(())
+    });
+}
+
+unsafe extern "C" fn step_rails() -> c_int {
+    with(
+        |Messages {
+             matcher,
+             wire,
+             rails,
+             ..
+         }| {
+            let found = rails.as_mut().map_or(0, |rails| rails.step(matcher, wire));
+            Some(found as c_int)
+        },
+    )
+}
+
+unsafe extern "C" fn open_offers() -> usize {
+    with(|messages| Some(messages.rails.as_ref().map_or(0, Rails::open_offers)))
+}
+
+unsafe extern "C" fn close_rails() {
+    with(|messages| {
+        if let Some(rails) = &mut messages.rails {
+            rails.close();
+        }
+        Some(())
+    });
 }

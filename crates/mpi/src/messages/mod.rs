@@ -5,15 +5,18 @@ pub(crate) mod abi;
 mod apart;
 
 use raddle_matching::{
-    Actions, Counts, Envelope, Fetch, Matcher, Parcel, SetUpError, Settings as Agreed, Trial, Vote,
-    Way,
+    Actions, BadNotice, Counts, Envelope, Fetch, Matcher, Parcel, SetUpError, Settings as Agreed,
+    Trial, Vote, Way,
 };
 use raddle_schedule::{Distance, Join, Placement};
 use raddle_units::{Bytes, Span, Time};
 use serde_json::{Value, json};
 
 use self::abi::{RaddleChannel, RaddleEnvelope};
-use crate::settings::{self, Schedule};
+use crate::{
+    rails::{Matched, Rails, Secret},
+    settings::{self, Schedule},
+};
 
 /// The longest parcel. Open MPI sends up to 64 KiB over TCP without asking the receiver, heads of its own included.
 const LONGEST: Bytes = Bytes(63 << 10);
@@ -35,6 +38,11 @@ fn agreed(keys: u32) -> Agreed {
             mtu: LONGEST,
             alone: ALONE,
             eager_limit: LONGEST,
+            // With rails only, small messages leave one by one.
+            most_parts: match settings::get().schedule {
+                Schedule::Off => 1,
+                Schedule::On | Schedule::Force => default.join.most_parts,
+            },
             ..default.join
         },
         keys: default.keys.min(keys),
@@ -48,6 +56,10 @@ struct Messages {
     wire: Wire,
     /// By context; `None`: it stays ours whatever that costs.
     trials: Vec<Option<OnTrial>>,
+    /// `None`: nothing is offered.
+    rails: Option<Rails>,
+    rank: u32,
+    nodes: Vec<u64>,
 }
 
 /// A communicator for which it is measured whether its messages should be ours.
@@ -85,9 +97,44 @@ impl Messages {
                 channel,
                 parcels: Vec::new(),
                 free: Vec::new(),
+                matched: Vec::new(),
+                notices: Vec::new(),
             },
             trials: Vec::new(),
+            rails: None,
+            rank,
+            nodes: nodes.to_vec(),
         })
+    }
+
+    /// From here on large messages are offered to rails.
+    fn begin_rails(&mut self, secret: Secret) {
+        let settings = settings::get();
+        let own = self.nodes.get(self.rank as usize).copied();
+        let far = self.nodes.iter().map(|node| Some(*node) != own).collect();
+        let patience = settings.rails_give_up;
+        let rails = Rails::new(&settings.rails, secret, self.rank, far, patience);
+        self.rails = Some(rails);
+    }
+
+    /// Does what the matcher has found for rails.
+    fn turn_rails(&mut self) -> Result<(), BadNotice> {
+        let Self {
+            matcher,
+            wire,
+            rails: Some(rails),
+            ..
+        } = self
+        else {
+            return Ok(());
+        };
+        for matched in std::mem::take(&mut wire.matched) {
+            rails.matched(&matched, matcher, wire);
+        }
+        for (from, bytes) in std::mem::take(&mut wire.notices) {
+            rails.notice(from, &bytes, matcher, wire)?;
+        }
+        Ok(())
     }
 
     fn begin_trial(&mut self, context: u32, now: Time) {
@@ -96,7 +143,7 @@ impl Messages {
             self.trials.resize_with(index + 1, || None);
         }
         self.trials[index] = Some(OnTrial {
-            trial: Trial::default(),
+            trial: Trial::new(self.rails.is_some()),
             since: now,
         });
     }
@@ -135,7 +182,7 @@ impl Messages {
     fn counters(&self) -> Value {
         let done = self.matcher.statistics();
         let [ours, plain, undecided] = self.verdicts();
-        json!({
+        let mut counters = json!({
             "state": "on",
             "copied": done.copied,
             "by_reference": done.by_reference,
@@ -148,7 +195,11 @@ impl Messages {
             "set_aside": done.set_aside,
             "most_kept_bytes": done.most_kept_bytes,
             "trials": {"ours": ours, "plain": plain, "undecided": undecided},
-        })
+        });
+        for (name, value) in self.rails.iter().flat_map(Rails::describe) {
+            counters[name] = value;
+        }
+        counters
     }
 
     /// The shim has sent what is in this slot.
@@ -161,11 +212,14 @@ impl Messages {
 }
 
 /// What the matcher decides goes to the shim at once.
-struct Wire {
-    channel: &'static RaddleChannel,
+pub(crate) struct Wire {
+    pub(crate) channel: &'static RaddleChannel,
     /// On their way out, by slot.
     parcels: Vec<Parcel>,
     free: Vec<u32>,
+    /// For rails, since the last turn.
+    matched: Vec<Matched>,
+    notices: Vec<(u32, Vec<u8>)>,
 }
 
 impl Actions for Wire {
@@ -196,7 +250,8 @@ impl Actions for Wire {
     }
 
     fn fetch(&mut self, receive: u64, _capacity: u64, message: &Envelope, from: Fetch) {
-        let message = RaddleEnvelope::from(*message);
+        let envelope = *message;
+        let message = RaddleEnvelope::from(envelope);
         // SAFETY: the shim gave this name to a receive that is not complete.
         unsafe {
             match from {
@@ -204,8 +259,17 @@ impl Actions for Wire {
                 Fetch::Aside(aside) => {
                     (self.channel.fetch_aside)(receive, &raw const message, aside);
                 }
+                Fetch::Offered(key) => self.matched.push(Matched {
+                    receive,
+                    envelope,
+                    key,
+                }),
             }
         }
+    }
+
+    fn notice(&mut self, from: u32, bytes: &[u8]) {
+        self.notices.push((from, bytes.to_vec()));
     }
 
     fn set_aside(&mut self, aside: u64, message: &Envelope, key: u32) {
@@ -217,7 +281,7 @@ impl Actions for Wire {
 
 /// What a rank tells the report.
 pub(crate) fn summary() -> Value {
-    let wanted = settings::get().schedule != Schedule::Off;
+    let wanted = settings::get().takes_messages();
     abi::outcome(Messages::counters).unwrap_or_else(|why| {
         let state = why.and_then(|why| PLAIN.get(why)).filter(|_| wanted);
         json!({"state": state.unwrap_or(&"off")})

@@ -6,7 +6,11 @@ use std::{
     time::Duration,
 };
 
-use raddle_net::{daemon::epoch, rails::Node};
+use raddle_net::{
+    daemon::epoch,
+    interfaces::{self, Interface},
+    rails::Node,
+};
 use raddle_offload::switch::SiteSecret;
 use raddle_transport::rails::Config;
 use raddle_units::{BitRate, Bytes, Span};
@@ -16,7 +20,6 @@ use crate::{
     Failure, PORT,
     control::{self, Answer, PolicyName, Request, SplitName, Summary, VERSION},
     goodput::{Load, Stream, Told},
-    interfaces::{self, Interface},
     job_key, measure,
     report::Report,
     server::hold,

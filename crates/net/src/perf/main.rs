@@ -9,7 +9,6 @@ mod client;
 mod contents;
 mod control;
 mod goodput;
-mod interfaces;
 mod measure;
 mod report;
 mod server;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use raddle_net::rails::Node;
+use raddle_net::{interfaces::Interface, rails::Node};
 use raddle_units::BitRate;
 use serde::Serialize;
 
@@ -10,7 +10,6 @@ use crate::{
     client::Run,
     control::{PolicyName, SplitName},
     goodput::Goodput,
-    interfaces::Interface,
     measure::Latency,
 };
 

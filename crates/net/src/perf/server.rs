@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, BufReader, Read},
-    net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket},
+    net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -13,6 +13,7 @@ use std::{
 
 use raddle_net::{
     daemon::epoch,
+    interfaces::{self, Interface},
     rails::{Node, OpenError},
 };
 use raddle_offload::switch::SiteSecret;
@@ -21,7 +22,6 @@ use thiserror::Error;
 
 use crate::{
     control::{Answer, End, LineError, Refusal, Request, Summary, write},
-    interfaces::{self, Interface},
     job_key,
     measure::{self, MeasureError},
 };
@@ -166,14 +166,12 @@ fn answer(request: &Request, interfaces: &[Interface]) -> io::Result<(Answer, Ve
     Ok((Answer { rails }, held))
 }
 
-/// A free UDP port of an interface, free as long as the socket is kept.
+/// This side's end on an interface, which holds as long as the socket is kept.
 ///
 /// # Errors
-/// When there is none.
+/// When there is no free port.
 pub(crate) fn hold(interface: &Interface) -> io::Result<(UdpSocket, End)> {
-    let socket = UdpSocket::bind((interface.address, 0))?;
-    let port = socket.local_addr()?.port();
-    let address = SocketAddrV4::new(interface.address, port);
+    let (socket, address) = interface.hold()?;
     let mtu = interface.mtu;
     Ok((socket, End { address, mtu }))
 }

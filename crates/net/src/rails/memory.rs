@@ -1,4 +1,10 @@
 //! Registered memory: who may touch it when.
+#![expect(
+    unsafe_code,
+    reason = "memory that a program lends is known by its address only"
+)]
+
+use std::{ptr::NonNull, slice};
 
 use raddle_transport::rails::{Payload, Placement};
 use thiserror::Error;
@@ -54,45 +60,93 @@ enum Use {
     Released,
 }
 
+/// Where a buffer's bytes are.
+#[derive(Debug)]
+enum Region {
+    Owned(Vec<u8>),
+    Lent { start: NonNull<u8>, length: usize },
+}
+
+// SAFETY: who lends memory says that it may be used until its buffer is given back, from whichever thread has the node.
+unsafe impl Send for Region {}
+
+impl Region {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Owned(bytes) => bytes,
+            // SAFETY: `Memory::lend` was promised that these bytes stay, and that nobody writes to them meanwhile.
+            Self::Lent { start, length } => unsafe {
+                slice::from_raw_parts(start.as_ptr(), *length)
+            },
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Owned(bytes) => bytes,
+            // SAFETY: `Memory::lend` was promised that nobody else touches bytes that are to be received.
+            Self::Lent { start, length } => unsafe {
+                slice::from_raw_parts_mut(start.as_ptr(), *length)
+            },
+        }
+    }
+}
+
 /// All registered memory of a node.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    buffers: Vec<(Vec<u8>, Use)>,
+    buffers: Vec<(Region, Use)>,
     released: Vec<u32>,
 }
 
 impl Memory {
     pub(super) fn register(&mut self, bytes: Vec<u8>) -> Buffer {
+        self.add(Region::Owned(bytes))
+    }
+
+    /// # Safety
+    /// The bytes stay until the buffer is free again or the node is gone. Meanwhile nobody writes to what is sent, and nobody
+    /// else touches what is received into.
+    pub(super) unsafe fn lend(&mut self, start: NonNull<u8>, length: usize) -> Buffer {
+        self.add(Region::Lent { start, length })
+    }
+
+    fn add(&mut self, region: Region) -> Buffer {
         if let Some(index) = self.released.pop() {
-            self.buffers[index as usize] = (bytes, Use::Free);
+            self.buffers[index as usize] = (region, Use::Free);
             return Buffer(index);
         }
-        self.buffers.push((bytes, Use::Free));
+        self.buffers.push((region, Use::Free));
         Buffer(self.buffers.len() as u32 - 1)
     }
 
+    /// Lent memory stays where it is: it gives none.
     pub(super) fn release(&mut self, buffer: Buffer) -> Result<Vec<u8>, BufferError> {
-        let bytes = std::mem::take(self.free(buffer)?);
+        let none = Region::Owned(Vec::new());
+        let region = std::mem::replace(self.free(buffer)?, none);
         self.buffers[buffer.0 as usize].1 = Use::Released;
         self.released.push(buffer.0);
-        Ok(bytes)
+        Ok(match region {
+            Region::Owned(bytes) => bytes,
+            Region::Lent { .. } => Vec::new(),
+        })
     }
 
     pub(super) fn bytes(&self, buffer: Buffer) -> Result<&[u8], BufferError> {
         match self.buffers.get(buffer.0 as usize) {
-            Some((bytes, Use::Free | Use::Sending)) => Ok(bytes),
+            Some((region, Use::Free | Use::Sending)) => Ok(region.bytes()),
             Some((_, Use::Receiving)) => Err(BufferError::InUse),
             Some((_, Use::Released)) | None => Err(BufferError::Unknown),
         }
     }
 
     pub(super) fn bytes_mut(&mut self, buffer: Buffer) -> Result<&mut [u8], BufferError> {
-        self.free(buffer).map(Vec::as_mut_slice)
+        self.free(buffer).map(Region::bytes_mut)
     }
 
-    fn free(&mut self, buffer: Buffer) -> Result<&mut Vec<u8>, BufferError> {
+    fn free(&mut self, buffer: Buffer) -> Result<&mut Region, BufferError> {
         match self.buffers.get_mut(buffer.0 as usize) {
-            Some((bytes, Use::Free)) => Ok(bytes),
+            Some((region, Use::Free)) => Ok(region),
             Some((_, Use::Sending | Use::Receiving)) => Err(BufferError::InUse),
             Some((_, Use::Released)) | None => Err(BufferError::Unknown),
         }
@@ -100,7 +154,7 @@ impl Memory {
 
     /// Whether a buffer may be lent for a message of `needed` bytes.
     pub(super) fn check_free(&mut self, buffer: Buffer, needed: u64) -> Result<(), BufferError> {
-        let found = self.free(buffer)?.len() as u64;
+        let found = self.free(buffer)?.bytes().len() as u64;
         if found < needed {
             Err(BufferError::Short { found, needed })
         } else {
@@ -128,13 +182,18 @@ impl Memory {
             return &[];
         }
         let from = payload.offset as usize;
-        &self.buffers[payload.token as usize].0[from..from + usize::from(payload.bytes)]
+        &self.buffers[payload.token as usize].0.bytes()[from..from + usize::from(payload.bytes)]
     }
 
-    /// Bytes that came.
-    pub(super) fn fill(&mut self, place: &Placement, payload: &[u8]) {
+    /// Bytes that came. False: there is no room for them.
+    pub(super) fn fill(&mut self, place: &Placement, payload: &[u8]) -> bool {
         let from = place.offset as usize;
-        let buffer = &mut self.buffers[place.token as usize].0;
-        buffer[from..from + payload.len()].copy_from_slice(payload);
+        let buffer = self.buffers[place.token as usize].0.bytes_mut();
+        let room = buffer.get_mut(from..from.saturating_add(payload.len()));
+        let there = room.is_some();
+        if let Some(room) = room {
+            room.copy_from_slice(payload);
+        }
+        there
     }
 }

@@ -25,7 +25,7 @@ mod memory;
 mod neighbours;
 mod segment;
 
-use std::{io, net::SocketAddrV4};
+use std::{io, net::SocketAddrV4, ptr::NonNull};
 
 use raddle_transport::rails::{
     Config, ConfigError, Connection, Event, Failure, PortError, Reception, SendError, SendFailure,
@@ -270,6 +270,17 @@ impl Node {
         self.memory.register(bytes)
     }
 
+    /// Registers memory of the caller's, which stays where it is: [`release`](Self::release) gives nothing for it.
+    ///
+    /// # Safety
+    /// The bytes stay until the buffer was given back by an event or the node is dropped. Meanwhile nobody writes to a buffer
+    /// that is sent, and nobody else touches one that is provided.
+    #[expect(unsafe_code, reason = "see memory.rs")]
+    pub unsafe fn lend(&mut self, start: NonNull<u8>, length: usize) -> Buffer {
+        // SAFETY: the caller promises the same.
+        unsafe { self.memory.lend(start, length) }
+    }
+
     /// Takes registered memory back.
     ///
     /// # Errors
@@ -317,6 +328,22 @@ impl Node {
         Ok(())
     }
 
+    /// Provides a buffer of any length, for a message that is known to be no longer. If one is, [`step`](Self::step) fails.
+    ///
+    /// # Errors
+    /// When the buffer is in use, or the port not open.
+    pub fn provide_exact(&mut self, port: u16, buffer: Buffer) -> Result<(), UseError> {
+        self.memory.check_free(buffer, 0)?;
+        self.connection.provide(port, buffer.token())?;
+        self.memory.lend_for_receiving(buffer);
+        Ok(())
+    }
+
+    /// The caller did not look for so long, or had no message under way: see [`Connection::excuse`].
+    pub fn excuse(&mut self, away: Span) {
+        self.connection.excuse(self.clock.now(), away);
+    }
+
     /// Sends the first `length` bytes of a buffer, which stays untouched until an event gives it back.
     ///
     /// # Errors
@@ -338,7 +365,8 @@ impl Node {
     /// Sends and receives what there is, without waiting. True if something came.
     ///
     /// # Errors
-    /// What the system says about receiving.
+    /// What the system says about receiving, or that a message did not fit into a buffer of
+    /// [`provide_exact`](Self::provide_exact); then the node is of no use any more.
     pub fn step(&mut self) -> io::Result<bool> {
         let mut came = false;
         self.behind += 1;
@@ -458,8 +486,10 @@ impl Node {
         };
         for datagram in self.buffer[..train.bytes].chunks(train.size.max(1)) {
             let taken = self.connection.handle_datagram(now, index, datagram, how);
-            if let Ok(Some((place, payload))) = taken {
-                self.memory.fill(&place, payload);
+            if let Ok(Some((place, payload))) = taken
+                && !self.memory.fill(&place, payload)
+            {
+                return Err(io::Error::other("a message is longer than its buffer"));
             }
         }
         Ok(())

@@ -269,6 +269,13 @@ impl Connection {
         }
     }
 
+    /// The driver did not look for so long until `now`, or had no message under way: that is no silence of the other node's.
+    pub fn excuse(&mut self, now: Time, away: Span) {
+        self.now = self.now.max(now);
+        self.proved = (self.proved + away).min(self.now);
+        self.rails.iter_mut().for_each(|rail| rail.wake(now));
+    }
+
     /// When [`Self::handle_timeout`] is due, or [`Self::poll_transmit`] has something that the pace held back.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {

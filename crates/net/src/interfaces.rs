@@ -6,15 +6,17 @@
 
 use std::{
     ffi::CStr,
-    io, mem,
-    net::{Ipv4Addr, UdpSocket},
+    fs, io, mem,
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
     os::fd::AsRawFd,
     ptr,
 };
 
+use raddle_units::BitRate;
+
 /// An interface that is up and has an IPv4 address; one with several addresses is there several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Interface {
+pub struct Interface {
     /// Its name, such as `e0`.
     pub name: String,
     /// Its address.
@@ -26,8 +28,27 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
+    /// A free UDP port of its address, free as long as the socket is kept.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn hold(&self) -> io::Result<(UdpSocket, SocketAddrV4)> {
+        let socket = UdpSocket::bind((self.address, 0))?;
+        let port = socket.local_addr()?.port();
+        Ok((socket, SocketAddrV4::new(self.address, port)))
+    }
+
+    /// The rate that its driver names; `None` where it names none.
+    #[must_use]
+    pub fn rate(&self) -> Option<BitRate> {
+        let speed = fs::read_to_string(format!("/sys/class/net/{}/speed", self.name)).ok()?;
+        let mbps: u64 = speed.trim().parse().ok()?;
+        (mbps > 0).then(|| BitRate(mbps.saturating_mul(1_000_000)))
+    }
+
     /// Whether an address is in its network.
-    pub(crate) fn reaches(&self, other: Ipv4Addr) -> bool {
+    #[must_use]
+    pub fn reaches(&self, other: Ipv4Addr) -> bool {
         let network = |address: Ipv4Addr| u32::from(address) & u32::from(self.mask);
         network(other) == network(self.address)
     }
@@ -37,7 +58,7 @@ impl Interface {
 ///
 /// # Errors
 /// What the system says.
-pub(crate) fn list() -> io::Result<Vec<Interface>> {
+pub fn list() -> io::Result<Vec<Interface>> {
     let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let mut found = Vec::new();
     for (name, address, mask) in addresses()? {

@@ -1,0 +1,425 @@
+//! The rails to one other process: opened at the first message that is offered, closed for good when they fail.
+
+use std::{collections::HashMap, net::UdpSocket, ptr::NonNull};
+
+use raddle_matching::{BadNotice, Carrier, Deed, Envelope, Matcher, Notice, SLOTS};
+use raddle_net::{
+    daemon::epoch,
+    rails::{Buffer, Node, NodeEvent, RailAddress},
+};
+use raddle_transport::rails::Config;
+use raddle_units::{Span, Time};
+use raddle_wire::rails::DATA_OVERHEAD;
+
+use super::{
+    Around, Counters,
+    meeting::{self, End},
+};
+use crate::log;
+
+/// A process that has not looked for so long was computing: that is no silence of the rails.
+const AWAY: Span = Span::from_ms(2);
+/// How long rails are looked at after their last message: an acknowledgement may have been lost.
+const LINGER: Span = Span::from_ms(2);
+/// Silence on the rails after which the other process is asked to look at them.
+const STALL: Span = Span::from_ms(20);
+/// Time of looking after which rails that do not open are given up.
+const OPENING: Span = Span::from_ms(5000);
+/// The longest message that is offered.
+const LONGEST: u64 = 1 << 32;
+/// IPv4's and UDP's headers.
+const HEADERS: u32 = 28;
+
+/// A message of the program's that waits to be sent, or is on the rails.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Offer {
+    /// Its bytes, as an address.
+    pub(super) start: usize,
+    pub(super) bytes: u64,
+    /// The shim's name for it.
+    pub(super) name: u64,
+    /// It was sent on the rails.
+    pub(super) on_rails: bool,
+}
+
+/// A receive that has its message on the rails.
+#[derive(Debug, Clone, Copy)]
+struct Landing {
+    receive: u64,
+    envelope: Envelope,
+}
+
+/// What a buffer of the node is lent for.
+#[derive(Debug, Clone, Copy)]
+enum Loan {
+    Send { key: u32 },
+    Receive { slot: usize, bytes: u64 },
+}
+
+/// One process's side of the rails to another one.
+#[derive(Debug)]
+pub(super) struct Link {
+    peer: u32,
+    carrier: Carrier,
+    /// Our ends, with what holds their ports until the node has them.
+    ours: Option<(Vec<UdpSocket>, Vec<End>)>,
+    node: Option<Node>,
+    /// Slots whose ports are open.
+    ports: u64,
+    /// By number of the node's buffer.
+    loans: Vec<Option<Loan>>,
+    offers: HashMap<u32, Offer>,
+    landings: HashMap<u32, Landing>,
+    /// When the rails were looked at last, and until when they are looked at though nothing is under way.
+    stepped: Time,
+    linger: Time,
+    /// When something came last, or the other process was asked to look.
+    heard: Time,
+    /// Time of looking since the node was opened.
+    opening: Span,
+}
+
+impl Link {
+    pub(super) fn new(peer: u32) -> Self {
+        Self {
+            peer,
+            carrier: Carrier::default(),
+            ours: None,
+            node: None,
+            ports: 0,
+            loans: Vec::new(),
+            offers: HashMap::new(),
+            landings: HashMap::new(),
+            stepped: Time(0),
+            linger: Time(0),
+            heard: Time(0),
+            opening: Span::ZERO,
+        }
+    }
+
+    pub(super) const fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+
+    pub(super) fn wants(&self, bytes: u64) -> bool {
+        bytes <= LONGEST && self.carrier.wants(bytes)
+    }
+
+    /// A message was offered.
+    pub(super) fn offer(&mut self, key: u32, offer: Offer) {
+        self.offers.insert(key, offer);
+        self.carrier.offer(key);
+    }
+
+    /// A message of the other process was matched.
+    pub(super) fn matched(
+        &mut self,
+        now: Time,
+        key: u32,
+        receive: u64,
+        envelope: Envelope,
+        around: &mut Around<'_>,
+    ) {
+        if self.ours.is_none() && self.node.is_none() && !self.carrier.is_off() {
+            self.greet(around);
+        }
+        self.landings.insert(key, Landing { receive, envelope });
+        self.carrier.matched(now, key, envelope.bytes);
+        self.obey(now, around);
+    }
+
+    /// A message came on the shadow channel.
+    pub(super) fn came(&mut self, now: Time, key: u32) {
+        self.carrier.came(now, key);
+    }
+
+    /// What the other process says.
+    pub(super) fn notice(
+        &mut self,
+        now: Time,
+        bytes: &[u8],
+        around: &mut Around<'_>,
+    ) -> Result<(), BadNotice> {
+        // What has come counts, also if the other side has given up.
+        self.hear(now);
+        let handled = self.carrier.handle(bytes);
+        self.obey(now, around);
+        handled
+    }
+
+    /// One look at the rails, if something is under way there; whether something came.
+    pub(super) fn step(&mut self, now: Time, around: &mut Around<'_>) -> bool {
+        let Some(node) = &mut self.node else {
+            return false;
+        };
+        let sending = node.connection().sending() > 0;
+        let opening = !self.carrier.is_open();
+        if !sending && !opening && self.landings.is_empty() && now >= self.linger {
+            return false;
+        }
+        let away = now.since(self.stepped);
+        self.stepped = now;
+        // Only messages of our own prove that rails are silent: a process that computes does not answer.
+        if !sending || away > AWAY {
+            node.excuse(away);
+        }
+        let came = node.step().unwrap_or_else(|error| {
+            log::plain(&format!("rails to rank {}: {error}", self.peer));
+            self.carrier.fail();
+            false
+        });
+        self.hear(now);
+        if opening {
+            self.opening += away.min(AWAY);
+            if self.opening > OPENING && !self.carrier.is_open() {
+                self.carrier.fail();
+            }
+        }
+        if came || !sending {
+            self.heard = now;
+        } else if now.since(self.heard) > STALL {
+            self.heard = now;
+            around.notify(self.peer, &Notice::Nudge);
+        }
+        self.obey(now, around);
+        came
+    }
+
+    /// Nothing of the rails is used any more.
+    pub(super) fn close(&mut self) {
+        self.node = None;
+        self.ours = None;
+        self.loans.clear();
+    }
+
+    /// Hands in what the rails have said.
+    fn hear(&mut self, now: Time) {
+        let Some(node) = &mut self.node else {
+            return;
+        };
+        let mut failed = false;
+        while let Some(event) = node.poll_event() {
+            let buffer = match event {
+                NodeEvent::Established => {
+                    self.carrier.opened();
+                    continue;
+                }
+                NodeEvent::RailUp { .. } | NodeEvent::RailDown { .. } => continue,
+                NodeEvent::Failed(_) => {
+                    failed = true;
+                    continue;
+                }
+                NodeEvent::Sent { buffer }
+                | NodeEvent::SendFailed { buffer, .. }
+                | NodeEvent::Received { buffer, .. }
+                | NodeEvent::Returned { buffer } => buffer,
+            };
+            let loan = self.loans.get_mut(buffer.number() as usize);
+            let loan = loan.and_then(Option::take);
+            failed |= node.release(buffer).is_err();
+            self.linger = now + LINGER;
+            match (event, loan) {
+                (NodeEvent::Sent { .. }, Some(Loan::Send { key })) => self.carrier.arrived(key),
+                (NodeEvent::Received { length, .. }, Some(Loan::Receive { slot, bytes }))
+                    if length == bytes =>
+                {
+                    self.carrier.landed(now, slot);
+                }
+                _ => failed = true,
+            }
+        }
+        if failed {
+            self.carrier.fail();
+        }
+    }
+
+    /// Does what the carrier says.
+    fn obey(&mut self, now: Time, around: &mut Around<'_>) {
+        while let Some(deed) = self.carrier.poll() {
+            match deed {
+                Deed::Notify(notice) => around.notify(self.peer, &notice),
+                Deed::SendPlain { key } => {
+                    if let Some(offer) = self.close_offer(key, around.matcher) {
+                        around.counters.answered(&offer);
+                        around.send_plain(offer.name, key);
+                    }
+                }
+                Deed::SendOnRails { key, slot } => {
+                    if self.send(key, slot).is_none() {
+                        self.carrier.fail();
+                    }
+                }
+                Deed::Arrived { key } => {
+                    if let Some(offer) = self.close_offer(key, around.matcher) {
+                        around.counters.by_rails += 1;
+                        around.counters.by_rails_bytes += offer.bytes;
+                        around.sent(offer.name);
+                    }
+                }
+                Deed::FetchPlain { key } => {
+                    if let Some(landing) = self.landings.remove(&key) {
+                        around.fetch(landing.receive, &landing.envelope, key);
+                    }
+                }
+                Deed::Provide { key, slot } => {
+                    if self.provide(key, slot, around).is_none() {
+                        self.carrier.fail();
+                    }
+                }
+                Deed::Landed { key } => {
+                    if let Some(landing) = self.landings.remove(&key) {
+                        around.landed(landing.receive);
+                    }
+                }
+                Deed::Close => {
+                    around.counters.rails_failed += u64::from(self.node.is_some());
+                    self.close();
+                }
+                Deed::Hello(bytes) => {
+                    if self.meet(now, &bytes, around).is_none() {
+                        self.carrier.fail();
+                    }
+                }
+                Deed::Nudge => self.linger = now + LINGER + LINGER,
+            }
+        }
+    }
+
+    fn close_offer(&mut self, key: u32, matcher: &mut Matcher) -> Option<Offer> {
+        matcher.close_offer(self.peer, key);
+        self.offers.remove(&key)
+    }
+
+    /// `None`: the rails do not take it.
+    fn send(&mut self, key: u32, slot: usize) -> Option<()> {
+        let offer = self.offers.get_mut(&key)?;
+        let node = self.node.as_mut()?;
+        let start = NonNull::new(offer.start as *mut u8)?;
+        let length = usize::try_from(offer.bytes).ok()?;
+        // SAFETY: the shim keeps these bytes untouched until it is told that they were sent, which follows the event that
+        // gives the buffer back, or the end of the node.
+        let buffer = unsafe { node.lend(start, length) };
+        node.send(0, slot as u16, buffer, offer.bytes).ok()?;
+        offer.on_rails = true;
+        self.note(buffer, Loan::Send { key });
+        Some(())
+    }
+
+    /// `None`: there is no memory, or the rails do not take it.
+    fn provide(&mut self, key: u32, slot: usize, around: &mut Around<'_>) -> Option<()> {
+        let landing = *self.landings.get(&key)?;
+        let bytes = landing.envelope.bytes;
+        let start = NonNull::new(around.land(landing.receive, &landing.envelope))?;
+        let node = self.node.as_mut()?;
+        if self.ports >> slot & 1 == 0 {
+            node.open_port(slot as u16, LONGEST).ok()?;
+            self.ports |= 1 << slot;
+        }
+        // SAFETY: the shim gave room for the message, which nobody touches until it is told that the message is there or to
+        // fetch it in another way; that follows the event that gives the buffer back, or the end of the node.
+        let buffer = unsafe { node.lend(start, usize::try_from(bytes).ok()?) };
+        node.provide_exact(slot as u16, buffer).ok()?;
+        self.note(buffer, Loan::Receive { slot, bytes });
+        Some(())
+    }
+
+    fn note(&mut self, buffer: Buffer, loan: Loan) {
+        let index = buffer.number() as usize;
+        if self.loans.len() <= index {
+            self.loans.resize(index + 1, None);
+        }
+        self.loans[index] = Some(loan);
+    }
+
+    /// Tells the other process our ends.
+    fn greet(&mut self, around: &mut Around<'_>) {
+        let held: Option<Vec<_>> = around
+            .interfaces
+            .iter()
+            .map(|interface| {
+                let (socket, address) = interface.hold().ok()?;
+                let end = End {
+                    address,
+                    mask: interface.mask,
+                    mtu: interface.mtu,
+                    rate: interface.rate().unwrap_or(super::USUAL_RATE),
+                };
+                Some((socket, end))
+            })
+            .collect();
+        let (sockets, ends): (Vec<_>, Vec<_>) = held.unwrap_or_default().into_iter().unzip();
+        around.notify(self.peer, &Notice::Hello(meeting::write(&ends)));
+        self.ours = Some((sockets, ends));
+    }
+
+    /// The other process has told its ends: opens the rails. `None`: there are no two.
+    fn meet(&mut self, now: Time, bytes: &[u8], around: &mut Around<'_>) -> Option<()> {
+        if self.carrier.is_off() || self.node.is_some() {
+            return Some(());
+        }
+        if self.ours.is_none() {
+            self.greet(around);
+        }
+        let theirs = meeting::read(bytes)?;
+        let (sockets, ours) = self.ours.take()?;
+        let pairs = if around.rank < self.peer {
+            meeting::pair(&ours, &theirs)
+        } else {
+            let pairs = meeting::pair(&theirs, &ours);
+            pairs.iter().map(|&(theirs, ours)| (ours, theirs)).collect()
+        };
+        if pairs.len() < 2 {
+            return None;
+        }
+        let both: Vec<(End, End)> = pairs.iter().map(|&(a, b)| (ours[a], theirs[b])).collect();
+        let addresses: Vec<RailAddress> = both
+            .iter()
+            .map(|(local, peer)| RailAddress {
+                local: local.address,
+                peer: peer.address,
+            })
+            .collect();
+        let config = self.config(&both, around)?;
+        drop(sockets);
+        match Node::open(config, &addresses) {
+            Ok(node) => {
+                self.node = Some(node);
+                (self.stepped, self.heard) = (now, now);
+                Some(())
+            }
+            Err(error) => {
+                log::plain(&format!("rails to rank {}: {error}", self.peer));
+                None
+            }
+        }
+    }
+
+    fn config(&self, both: &[(End, End)], around: &Around<'_>) -> Option<Config> {
+        let rates = both.iter().map(|(local, peer)| local.rate.min(peer.rate));
+        let mtus = both.iter().map(|(local, peer)| local.mtu.min(peer.mtu));
+        let mtu = mtus.min()?.min(u32::from(u16::MAX));
+        let mut config = Config::new(
+            around.secret.job,
+            around.secret.key(),
+            around.rank,
+            self.peer,
+            epoch().ok()?,
+            rates.collect(),
+        );
+        config.segment = u16::try_from(mtu.checked_sub(HEADERS + DATA_OVERHEAD as u32)?).ok()?;
+        config.give_up = around.give_up;
+        config.send_queue = SLOTS;
+        Some(config)
+    }
+}
+
+impl Counters {
+    /// An offer is sent on the shadow channel.
+    const fn answered(&mut self, offer: &Offer) {
+        if offer.on_rails {
+            self.fell_back += 1;
+        } else {
+            self.answered_plain += 1;
+        }
+    }
+}
