@@ -77,7 +77,7 @@ impl World {
     }
 
     fn act(&mut self, at: usize, op: Op) {
-        self.now = self.now + Span::from_us(1);
+        self.now += Span::from_us(1);
         match op {
             Op::Offer => {
                 let key = self.next;

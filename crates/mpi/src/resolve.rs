@@ -12,9 +12,7 @@ use std::{
 
 use crate::{
     abi::{self, Layers},
-    log, messages, record,
-    settings,
-    trampolines,
+    log, messages, record, settings, trampolines,
 };
 
 /// A library that this process has loaded, by what its file's name begins with, and the file of its shim.

@@ -147,7 +147,7 @@ mod tests {
         for _ in 0..count {
             let by_rails = choice.begin(now, bytes);
             on_rails += usize::from(by_rails);
-            now = now + Span::from_us(if by_rails { rails } else { plain });
+            now += Span::from_us(if by_rails { rails } else { plain });
             choice.end(now);
         }
         on_rails

@@ -300,16 +300,16 @@ impl World {
         }
         let fill = |room: &mut [u8]| room.copy_from_slice(&content(number, message.bytes));
         // As a driver does that has rails.
-        if message.bytes >= OFFERED_FROM {
-            if let Some(key) = process.matcher.offer(message, wishes).unwrap() {
-                let way = (rank, message.to, key);
-                assert_eq!(
-                    self.offered.insert(way, number),
-                    None,
-                    "a key that is in use"
-                );
-                return;
-            }
+        if message.bytes >= OFFERED_FROM
+            && let Some(key) = process.matcher.offer(message, wishes).unwrap()
+        {
+            let way = (rank, message.to, key);
+            assert_eq!(
+                self.offered.insert(way, number),
+                None,
+                "a key that is in use"
+            );
+            return;
         }
         match process.matcher.send(message, fill, wishes).unwrap() {
             Sent::Copied => assert!(message.mode == Mode::Standard && message.bytes < 3000),
@@ -398,7 +398,7 @@ impl World {
             }
         }
         self.late.extend(closed);
-        while self.chance.next_u32() % 2 == 0
+        while self.chance.next_u32().is_multiple_of(2)
             && let Some(way) = self.late.pop()
         {
             self.offered.remove(&way);
