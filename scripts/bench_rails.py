@@ -6,9 +6,9 @@ them. A comparison holds when the median of at least 20 ratios is inside the lim
 95 % interval is narrower than 10 %; while it is wider, runs are added, one round at a time. Beside
 our messages, without a limit: plain TCP over one rail, raw UDP, the kernel's MPTCP with a subflow
 per rail, and Open MPI that stripes. Programs of MPI run with and without RADDLE_RAILS. Both ends
-are on this machine: where its processors are busy all the time, they limit, not the rails; how busy
-they were is printed. Needs root, Open MPI and what `make build` builds. Leaves out/bench-rails.json;
-exit status 1 if a limit was not seen to hold.
+are on this machine: where its processors are busy all the time, they limit, not the rails; how
+busy they were is printed. Needs root, Open MPI and what `make build` builds. Leaves
+out/bench-rails.json; exit status 1 if a limit was not seen to hold.
 
     scripts/bench_rails.py                             all of it, half an hour on a quiet machine
     scripts/bench_rails.py --part latency,uneven       two parts
