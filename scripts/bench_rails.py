@@ -59,6 +59,10 @@ BESIDE = "1MiB"
 LEAST = {2: 1.9, 4: 3.6}
 """Goodput of so many equal rails over that of one."""
 
+LEAST_MPI = {2: 1.8, 4: 3.6}
+"""The same over Open MPI on one: its TCP carries 4 % more than the heads of our packets leave, so
+that 1.92 and 3.84 are the most."""
+
 LEAST_OF_SUM = 0.9
 LEAST_LATENCY = 1 / 1.05
 
@@ -221,9 +225,9 @@ def mpi(found: Found, options: Options) -> None:
     """Programs of MPI with our rails under them, on even and on uneven ones."""
     with rails_lab((RATES["400M"],) * RAILS, options.seconds) as bench:
         for size, length in SIZES.items():
-            legs = rails_mpi.legs(bench, tuple(LEAST), length)
+            legs = rails_mpi.legs(bench, tuple(LEAST_MPI), length)
             what = f"MPI, {size}"
-            judge = partial(rails_mpi.judge_even, what, LEAST)
+            judge = partial(rails_mpi.judge_even, what, LEAST_MPI)
             found.by_turns(what, options.pairs, legs, judge)
     with rails_lab(UNEVEN, options.seconds) as bench:
         for size, length in SIZES.items():
