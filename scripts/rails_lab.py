@@ -93,10 +93,10 @@ class RailsLab:
         found = self._plain("mptcp")
         return {GOODPUT: found["bps"], SUBFLOWS: found["subflows"]}
 
-    def mpi(self, rails: int, size: int) -> Times:
-        """Goodput of Open MPI that stripes over the first rails."""
-        leg = Leg(self.lab, 2, f"--mca btl_tcp_if_include {names(rails)}")
-        out, _ = leg.run([str(OUT / "stream"), str(size), str(self.seconds)])
+    def mpi(self, rails: int, size: int, words: str = "", warm_up: int = 1) -> Times:
+        """Goodput of Open MPI that stripes over the first rails; more `words` for mpirun."""
+        leg = Leg(self.lab, 2, f"--mca btl_tcp_if_include {names(rails)} {words}")
+        out, _ = leg.run([str(OUT / "stream"), str(size), str(self.seconds), str(warm_up)])
         return {GOODPUT: json.loads(out.splitlines()[-1])["bps"]}
 
     def addresses(self, host: str) -> list[str]:

@@ -160,8 +160,10 @@ impl Carrier {
     /// A message of the other process was matched: the answer, and how we get it.
     pub fn matched(&mut self, now: Time, key: u32, bytes: u64) {
         let (mut slot, measured) = (None, self.is_open());
-        if measured && self.choice.begin(now, bytes) {
-            slot = self.slots.iter().position(Option::is_none);
+        if measured {
+            let free = self.slots.iter().position(Option::is_none);
+            let by_rails = self.choice.begin(now, bytes, free.is_some());
+            slot = free.filter(|_| by_rails);
         }
         let worth = self.choice.worth();
         self.deeds
@@ -246,10 +248,10 @@ impl Carrier {
                 }
             }
             Notice::Again { key } => {
-                self.fail();
                 if self.offers.get(&key) != Some(&true) {
                     return Err(BadNotice::Key(key));
                 }
+                self.fail();
                 self.send_plain(key);
             }
             Notice::Off => {

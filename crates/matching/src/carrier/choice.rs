@@ -78,14 +78,14 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// A message is answered. True: by rails.
-    pub(super) fn begin(&mut self, now: Time, bytes: u64) -> bool {
+    /// A message is answered. True: by rails, which is possible if they have a `free` slot.
+    pub(super) fn begin(&mut self, now: Time, bytes: u64, free: bool) -> bool {
         let Some(index) = class(bytes) else {
             return false;
         };
         let class = &self.classes[index];
         let Some(episode) = &mut self.episode else {
-            let by_rails = class.by_rails();
+            let by_rails = free && class.by_rails();
             self.episode = Some(Episode {
                 class: index,
                 by_rails,
@@ -96,8 +96,8 @@ impl Choice {
             });
             return by_rails;
         };
-        let by_rails = class.settled.unwrap_or(episode.by_rails);
-        episode.bytes += bytes;
+        let by_rails = free && class.settled.unwrap_or(episode.by_rails);
+        episode.bytes = episode.bytes.saturating_add(bytes);
         episode.under_way += 1;
         episode.pure &= index == episode.class && by_rails == episode.by_rails;
         by_rails
@@ -145,7 +145,7 @@ mod tests {
         let mut now = Time(0);
         let mut on_rails = 0;
         for _ in 0..count {
-            let by_rails = choice.begin(now, bytes);
+            let by_rails = choice.begin(now, bytes, true);
             on_rails += usize::from(by_rails);
             now += Span::from_us(if by_rails { rails } else { plain });
             choice.end(now);
@@ -175,20 +175,21 @@ mod tests {
         let mut choice = Choice::default();
         for episode in 0..12 {
             let begun = Time(0) + Span::from_us(1000 * episode);
-            let by_rails = choice.begin(begun, 1 << 20);
+            let by_rails = choice.begin(begun, 1 << 20, true);
             for _ in 0..3 {
-                assert_eq!(choice.begin(begun, 1 << 20), by_rails);
+                assert_eq!(choice.begin(begun, 1 << 20, true), by_rails);
             }
             let took = if by_rails { 100 } else { 200 };
             (0..4).for_each(|_| choice.end(begun + Span::from_us(took)));
             assert_eq!(by_rails, episode % 2 == 0 || episode >= 10);
         }
         for _ in 0..40 {
-            assert!(choice.begin(Time(0), 1 << 17));
-            choice.begin(Time(0), 1 << 18);
+            assert!(choice.begin(Time(0), 1 << 17, true));
+            choice.begin(Time(0), 1 << 18, true);
             choice.end(Time(0));
             choice.end(Time(0) + Span::from_us(1));
         }
         assert_eq!(choice.classes[1].settled, None);
+        assert!(!choice.begin(Time(0), 1 << 17, false));
     }
 }

@@ -90,6 +90,8 @@ fn share_a_network(one: &End, two: &End) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*};
+
     use super::*;
 
     fn end(network: u8, host: u8) -> End {
@@ -118,5 +120,33 @@ mod tests {
         assert_eq!(pair(&lower, &higher), [(0, 1), (2, 0)]);
         assert_eq!(pair(&higher, &lower), [(0, 2), (1, 0)]);
         assert_eq!(pair(&lower, &[]), []);
+    }
+
+    /// Bytes from another process: any, or whole ends of few networks.
+    fn anything() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![Just(0), Just(255), 0_u8..3, any::<u8>()];
+        prop_oneof![
+            vec(byte.clone(), 0..200),
+            (0..=MAX_RAILS + 1).prop_flat_map(move |ends| vec(byte.clone(), ends * BYTES)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_ends_or_none(one in anything(), two in anything()) {
+            let whole = one.len() % BYTES == 0 && one.len() <= MAX_RAILS * BYTES;
+            prop_assert_eq!(read(&one).map(|ends| write(&ends)), whole.then(|| one.clone()));
+            let (one, two) = (read(&one).unwrap_or_default(), read(&two).unwrap_or_default());
+            let pairs = pair(&one, &two);
+            for (lower, higher) in &pairs {
+                prop_assert!(one[*lower].address.ip() != two[*higher].address.ip());
+                prop_assert!(share_a_network(&one[*lower], &two[*higher]));
+            }
+            prop_assert!(pairs.windows(2).all(|two| two[0].0 < two[1].0));
+            let mut others: Vec<usize> = pairs.iter().map(|pair| pair.1).collect();
+            others.sort_unstable();
+            others.dedup();
+            prop_assert_eq!(others.len(), pairs.len());
+        }
     }
 }
