@@ -110,6 +110,8 @@ pub struct Connection {
     first: usize,
     /// Rail that was taken in turn last.
     turn: usize,
+    /// Rail by which the last segment came.
+    heard_on: usize,
     events: VecDeque<Event>,
     counters: Counters,
     arrived: Vec<Content>,
@@ -138,6 +140,7 @@ impl Connection {
             proved: now,
             first: 0,
             turn: MAX_RAILS - 1,
+            heard_on: 0,
             events: VecDeque::new(),
             counters: Counters::default(),
             arrived: Vec::new(),
@@ -286,11 +289,14 @@ impl Connection {
         if self.peer.is_none() {
             due = due.min(self.hello_at);
         }
-        let candidates = self.candidates();
+        let for_any = if self.outbox.has_work() {
+            self.candidates()
+        } else {
+            0
+        };
         for (index, rail) in self.rails.iter().enumerate() {
             due = due.min(rail.due(&self.config));
-            let has_work = !rail.assigned.is_empty()
-                || (candidates >> index & 1 == 1 && self.outbox.has_work());
+            let has_work = for_any >> index & 1 == 1 || !rail.assigned.is_empty();
             if has_work && let Some(paced) = rail.paced_until(self.now, self.config.datagram()) {
                 due = due.min(paced);
             }
@@ -305,13 +311,12 @@ impl Connection {
             return None;
         }
         let (count, mut takers) = (self.rails.len(), None);
-        for step in 0..count {
-            let index = (self.first + step) % count;
+        for index in (self.first..count).chain(0..self.first) {
             let transmit = self
                 .control_packet(index)
                 .or_else(|| self.data_packet(index, &mut takers));
             if transmit.is_some() {
-                self.first = (index + 1) % count;
+                self.first = if index + 1 == count { 0 } else { index + 1 };
                 return transmit;
             }
         }

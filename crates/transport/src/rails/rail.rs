@@ -205,11 +205,15 @@ impl Rail {
 
     /// Whether it moves data: packets are in flight, also those of others, or assigned, or a segment came within a round trip.
     pub(super) fn is_busy(&self, now: Time) -> bool {
-        let receives = self
-            .owed
-            .segment_at()
-            .is_some_and(|at| now.since(at) <= self.rtt.smoothed());
-        self.sent.in_flight() + self.others.0.0 > 0 || !self.assigned.is_empty() || receives
+        self.sent.in_flight() + self.others.0.0 > 0
+            || !self.assigned.is_empty()
+            || self.receives(now)
+    }
+
+    /// Whether a segment came by it within a round trip.
+    pub(super) fn receives(&self, now: Time) -> bool {
+        let at = self.owed.segment_at();
+        at.is_some_and(|at| now.since(at) <= self.rtt.smoothed())
     }
 
     // Acknowledgements, losses and silence.

@@ -68,6 +68,9 @@ impl Connection {
             marked: how.marked,
             has_segment: matches!(packet.body, Body::Data(_)),
         };
+        if numbered.has_segment {
+            self.heard_on = index;
+        }
         self.rails[index]
             .owed
             .take(self.now, &numbered, &self.config);

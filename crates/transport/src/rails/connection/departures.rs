@@ -60,7 +60,10 @@ impl Connection {
         index: usize,
         takers: &mut Option<RailSet>,
     ) -> Option<Transmit> {
-        if !self.rails[index].may_send(self.now, self.config.datagram()) {
+        let rail = &self.rails[index];
+        let has_work = self.outbox.has_work() || !rail.assigned.is_empty();
+        let is_left_out = takers.is_some_and(|takers| takers >> index & 1 == 0);
+        if !has_work || is_left_out || !rail.may_send(self.now, self.config.datagram()) {
             return None;
         }
         let piece = self.next_piece(index, takers)?;
@@ -133,9 +136,6 @@ impl Connection {
         if self.config.segmentation == Segmentation::WaterFill
             && self.config.policy != Policy::Static
         {
-            if !self.outbox.has_work() {
-                return None;
-            }
             let takers = takers.get_or_insert_with(|| self.takers(self.outbox.unsent().max(1)));
             let takes = *takers >> index & 1 == 1;
             return takes
@@ -174,7 +174,14 @@ impl Connection {
             paths[rail] = self.rails[rail].path();
         }
         let paths = &paths[..self.rails.len()];
-        split::takers(bytes, self.config.segment.into(), paths)
+        split::takers(bytes, self.config.segment.into(), paths, self.heard_on())
+    }
+
+    /// The rail by which the other node sent a segment within a round trip: a short answer by the same rail leaves with the
+    /// acknowledgement, and both ends look at one rail only.
+    fn heard_on(&self) -> Option<usize> {
+        let receives = self.rails[self.heard_on].receives(self.now);
+        receives.then_some(self.heard_on)
     }
 
     /// Binds the next message to rails. `None`: there is none, or it waits for the other node's state.
