@@ -27,7 +27,7 @@ ours = pytest.mark.skipif(bool(missing("openmpi")), reason=missing("openmpi"))
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs")
-    build(folder, "matching", "messages", "threads", "ends")
+    build(folder, "matching", "messages", "threads", "ends", "asleep")
     build_fortran(folder, "messages")
     return folder
 
@@ -137,6 +137,33 @@ def test_where_nothing_is_joined_messages_become_plain(programs: Path, tmp_path:
     assert found["trials"]["plain"] >= 1
     forced = run(tmp_path, 3, *program)
     assert 0 < found["copied"] < forced["copied"] / 4
+
+
+@ours
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_comes_later_wakes_a_process_up(ranks: int, programs: Path, tmp_path: Path) -> None:
+    program = on_nodes_of_their_own(programs / "asleep-openmpi")
+    found = run(tmp_path, ranks, *program, RADDLE_SCHEDULE="on")
+    assert found["trials"]["plain"] >= 1
+    assert found["parts"] > 8 * found["parcels"]
+    assert found["by_reference"] >= 3 * ranks
+
+
+@ours
+def test_who_hands_on_does_not_sleep(programs: Path, tmp_path: Path) -> None:
+    program = on_nodes_of_their_own(programs / "asleep-openmpi", ranks=2)
+    found = run(tmp_path, 4, *program, RADDLE_SCHEDULE="on", RADDLE_SCHEDULE_SCOPE="node")
+    assert found["handed_on"] > 1000
+
+
+@ours
+def test_while_nothing_is_ours_nobody_looks(programs: Path, tmp_path: Path) -> None:
+    program = on_nodes_of_their_own(programs / "asleep-openmpi", "500")
+    looks = {
+        schedule: run(tmp_path, 3, *program, RADDLE_SCHEDULE=schedule)["looks"]
+        for schedule in ("on", "force")
+    }
+    assert looks["on"] < looks["force"] / 10
 
 
 @pytest.fixture(scope="module")

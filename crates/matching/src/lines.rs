@@ -102,6 +102,12 @@ impl Lines {
         (self.join.scope == Scope::Process).then(|| self.placement.leader(self.node))
     }
 
+    /// Whether this process is that rank, and its node has others.
+    pub(crate) fn leads_others(&self) -> bool {
+        let mut others = (0..self.ranks() as u32).filter(|&rank| rank != self.rank);
+        self.leader() == Some(self.rank) && others.any(|rank| self.is_inside(rank))
+    }
+
     /// The longest parcel that is made: receivers provide for it.
     pub(crate) fn longest(&self) -> usize {
         let control = HEAD_BYTES + PART_BYTES + REFERENCE_BYTES.max(GRANT_BYTES).max(MOST_NOTICE);

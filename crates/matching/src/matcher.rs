@@ -310,6 +310,12 @@ impl Matcher {
         self.lines.recycle(parcel);
     }
 
+    /// Whether parcels come here for other ranks of the node too: who waits for those is not known here.
+    #[must_use]
+    pub fn hands_on(&self) -> bool {
+        self.lines.leads_others()
+    }
+
     /// The longest parcel that any rank makes, in bytes.
     #[must_use]
     pub fn longest_parcel(&self) -> usize {

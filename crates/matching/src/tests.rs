@@ -86,3 +86,19 @@ fn spare_memory_is_bounded() {
         blocks.into_iter().for_each(|block| store.give_back(block));
     }
 }
+
+/// A process stays awake for others only where their messages come to it.
+#[test]
+fn leaders_of_several_ranks_hand_on() {
+    let placement = Placement::new(&[0, 1, 0, 2]).unwrap();
+    for scope in [Scope::Pair, Scope::Process] {
+        let mut settings = Settings::default();
+        settings.join.scope = scope;
+        let hands_on = |rank| {
+            let matcher = Matcher::new(rank, &placement, &Distance::default(), &settings);
+            matcher.unwrap().hands_on()
+        };
+        let leads = scope == Scope::Process;
+        assert_eq!([0, 1, 2, 3].map(hands_on), [leads, false, false, false]);
+    }
+}

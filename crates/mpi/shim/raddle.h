@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RADDLE_ABI 5
+#define RADDLE_ABI 6
 
 /* Codes of raddle_wire::native::Collective. */
 enum raddle_collective {
@@ -206,6 +206,12 @@ struct raddle_counts {
 };
 enum { RADDLE_VOTE = 6, RADDLE_PLAIN_NOW = 1, RADDLE_SETTLED = 2 };
 
+/* How messages are scheduled here. */
+enum raddle_opened {
+    RADDLE_FORCED = 1,  /* communicators of one node are ours too */
+    RADDLE_HANDS_ON = 2 /* this rank hands on what comes for others of its node */
+};
+
 /* Why no communicator is scheduled. The names are in src/messages/mod.rs. */
 enum raddle_plain_state { RADDLE_SETTINGS, RADDLE_THREADS, RADDLE_SPAWNED, RADDLE_LIBRARY_UNKNOWN };
 
@@ -217,7 +223,7 @@ struct raddle_messages {
     uint64_t (*ability)(int keys);
     uint64_t (*node)(void);
     void (*stay_plain)(int why);
-    /* The nodes of all ranks. 1: communicators of one node are ours too. */
+    /* The nodes of all ranks. Gives some of enum raddle_opened. */
     int (*open)(int rank, int size, const uint64_t *nodes);
     /* Bytes of the longest parcel. */
     size_t (*longest)(void);
@@ -254,6 +260,8 @@ struct raddle_messages {
     int (*step_rails)(void);
     size_t (*open_offers)(void);
     void (*close_rails)(void);
+    /* The program is at its end, and the channel was looked at so often. */
+    void (*looked)(uint64_t looks);
 };
 
 /* What a shim does for the matcher, at once; `receive` is its name for a receive. */

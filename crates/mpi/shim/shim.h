@@ -50,8 +50,8 @@ static inline struct known *raddle_find(MPI_Comm comm)
     return raddle_look_up(comm);
 }
 
-/* matching/agree.c: whether messages are scheduled at all, and on which communicators. */
-extern int raddle_on;
+/* matching/agree.c: communicators whose messages are ours now, or may come to be while they are on trial. */
+extern int raddle_scopes;
 /* MPI runs: all ranks agree. */
 void raddle_agree_world(void);
 /* Its ranks have made a communicator. */
@@ -60,14 +60,21 @@ void raddle_forget_scope(struct scope *scope);
 /* MPI is about to end. */
 void raddle_end_messages(void);
 /* matching/channel.c: what is open leaves. */
-void raddle_flush_messages(void);
+extern int raddle_unsent; /* something may be open */
+extern int raddle_turns;  /* communicators on trial that are plain for a turn: supersteps are counted for them */
+void raddle_end_superstep(void);
 static inline void raddle_flush(void)
 {
-    if (raddle_on)
-        raddle_flush_messages();
+    if (raddle_unsent | raddle_turns)
+        raddle_end_superstep();
 }
 /* matching/trial.c: a blocking collective begins. */
-void raddle_collective(MPI_Comm comm);
+void raddle_begin_collective(MPI_Comm comm);
+static inline void raddle_collective(MPI_Comm comm)
+{
+    if (raddle_unsent | raddle_scopes)
+        raddle_begin_collective(comm);
+}
 
 /* types.c: codes of a predefined type or operation. */
 struct raddle_type {

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// RADDLE_ABI.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 
 /// `raddle_shim_attach`.
 pub(crate) type Attach = unsafe extern "C" fn(

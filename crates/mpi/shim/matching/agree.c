@@ -5,8 +5,9 @@
 
 enum { MOST_CONTEXTS = 1 << 16, LEAST_TAGS = 32766 };
 
-int raddle_on;
+int raddle_scopes;
 
+static int agreed;           /* some messages may be ours */
 static int force;            /* communicators of one node too */
 static uint64_t *nodes;      /* of each rank of MPI_COMM_WORLD */
 static int world_size;
@@ -97,8 +98,15 @@ void raddle_let_go(struct scope *scope)
         discard(scope);
 }
 
+/* Its messages are ours, or may come to be. */
+static int matters(const struct scope *scope)
+{
+    return scope->on_trial || !scope->plain;
+}
+
 void raddle_forget_scope(struct scope *scope)
 {
+    raddle_scopes -= agreed && matters(scope);
     raddle_turns -= scope->plain && scope->on_trial;
     scope->on_trial = 0;
     scope->comm = MPI_COMM_NULL;
@@ -108,7 +116,7 @@ void raddle_forget_scope(struct scope *scope)
 void raddle_agree(MPI_Comm comm)
 {
     int inter = 0;
-    if (!raddle_on || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+    if (!agreed || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
         return;
     struct known *known = raddle_find(comm);
     struct scope *scope = calloc(1, sizeof *scope);
@@ -124,6 +132,7 @@ void raddle_agree(MPI_Comm comm)
     }
     next_context = scope->context + 1;
     known->scope = scope;
+    raddle_scopes++;
     scope->on_trial = !force;
     if (scope->on_trial)
         raddle_messages->begin_trial(scope->context);
@@ -146,18 +155,21 @@ void raddle_agree_world(void)
     if (nodes == NULL)
         raddle_fail("no memory for the places of ranks");
     raddle_must(PMPI_Allgather(&node, 1, MPI_UINT64_T, nodes, 1, MPI_UINT64_T, MPI_COMM_WORLD), "MPI_Allgather");
-    force = raddle_messages->open(rank, world_size, nodes);
+    int opened = raddle_messages->open(rank, world_size, nodes);
+    force = (opened & RADDLE_FORCED) != 0;
     raddle_open_channel(world_size);
     raddle_begin_rails();
-    raddle_on = 1;
+    agreed = 1;
+    raddle_awake += raddle_rails + ((opened & RADDLE_HANDS_ON) != 0);
     raddle_agree(MPI_COMM_WORLD);
     raddle_agree(MPI_COMM_SELF);
 }
 
 void raddle_end_messages(void)
 {
-    if (!raddle_on)
+    if (!agreed)
         return;
     raddle_close_channel();
-    raddle_on = 0;
+    agreed = 0;
+    raddle_scopes = 0;
 }

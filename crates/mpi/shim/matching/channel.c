@@ -26,6 +26,7 @@ static int head; /* the one that gets the next parcel */
 static int ranks;
 static uint64_t *sent_to, came; /* parcels */
 static int sending;
+static uint64_t looks;
 
 /* Requests of ours under way, beside those of the ring. */
 struct watched {
@@ -40,7 +41,7 @@ static struct {
     int *indices;
 } way;
 
-int raddle_busy;
+int raddle_awake, raddle_unsent, raddle_busy;
 MPI_Request raddle_sent = MPI_REQUEST_NULL;
 
 void raddle_fail(const char *what)
@@ -66,6 +67,7 @@ void raddle_watch(MPI_Request request, void (*done)(void *what), void *what)
         make_room(2 * way.room);
     way.requests[way.count] = request;
     way.watched[way.count++] = (struct watched){.done = done, .what = what};
+    raddle_awake++;
 }
 
 static void parcel_sent(void *slot)
@@ -161,12 +163,14 @@ static int settle(void)
     }
     if (completed > 0)
         way.count = kept;
+    raddle_awake -= completed;
     return completed;
 }
 
 /* One look; how much was found. */
 static int turn(int inside)
 {
+    looks++;
     int found = inside ? 0 : has_parcel();
     while (!seems_empty() && has_parcel())
         found++;
@@ -182,12 +186,19 @@ void raddle_look(void)
     raddle_leave();
 }
 
+static void send_open(void)
+{
+    if (raddle_unsent)
+        raddle_messages->flush();
+    raddle_unsent = 0;
+}
+
 static int look(int inside)
 {
     if (raddle_busy)
         return 0;
     raddle_enter();
-    raddle_messages->flush();
+    send_open();
     int found = turn(inside);
     raddle_leave();
     return found;
@@ -199,11 +210,11 @@ void raddle_poll(void)
     look(0);
 }
 
-void raddle_flush_messages(void)
+void raddle_end_superstep(void)
 {
     raddle_supersteps++;
     raddle_enter();
-    raddle_messages->flush();
+    send_open();
     raddle_leave();
 }
 
@@ -211,7 +222,7 @@ void raddle_flush_messages(void)
  * before it gives the processor away. */
 static int handler(void)
 {
-    return raddle_on ? look(1) : 0;
+    return raddle_awake | raddle_unsent ? look(1) : 0;
 }
 
 #if defined(OPEN_MPI)
@@ -296,7 +307,8 @@ void raddle_close_channel(void)
     uint64_t expected = 0, *sent = malloc((size_t)ranks * sizeof *sent);
     if (sent == NULL)
         raddle_fail("no memory");
-    raddle_flush_messages();
+    raddle_messages->looked(looks);
+    raddle_end_superstep();
     while (raddle_rails && raddle_messages->open_offers() > 0)
         raddle_poll();
     raddle_must(PMPI_Barrier(raddle_shadow), "MPI_Barrier");

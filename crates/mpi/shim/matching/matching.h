@@ -31,6 +31,9 @@ extern MPI_Request raddle_sent;
 void raddle_look(void);
 /* What is open leaves, and one look. Nothing from inside another call of ours. */
 void raddle_poll(void);
+/* What this process waits for: receives of ours without a message, requests of ours under way; and one each for rails, and
+ * for ranks whose messages it hands on. 0: it sleeps. What comes then stays with the library until somebody asks for it. */
+extern int raddle_awake;
 /* Calls `done` when the request is complete. */
 void raddle_watch(MPI_Request request, void (*done)(void *what), void *what);
 /* Gives the library's progress a handler of ours: 1; 0: there is no way. */
@@ -62,7 +65,7 @@ static inline void raddle_must(int error, const char *what)
 /* The scope of a communicator; NULL: its messages are plain now. */
 static inline struct scope *scope_of(MPI_Comm comm)
 {
-    struct known *known = raddle_on ? raddle_find(comm) : NULL;
+    struct known *known = raddle_scopes > 0 ? raddle_find(comm) : NULL;
     return known == NULL || known->scope == NULL || known->scope->plain ? NULL : known->scope;
 }
 
@@ -177,12 +180,12 @@ void raddle_begin_rails(void);
 /* wait.c. Receives that failed, since the library does not know whose error handler to call. */
 extern struct failure {
     int error; /* 0: none */
-    struct scope *scope;
+    MPI_Comm comm;
 } raddle_failure;
 /* A source of so little or less is that of a receive that failed: the rank is RADDLE_FAILED minus this. */
 enum { RADDLE_FAILED = -4096 };
-/* Calls the error handler of a communicator, and gives the error. */
-int raddle_error(const struct scope *scope, int error);
+/* Calls the error handler of a communicator, or of MPI_COMM_WORLD if it was freed, and gives the error. */
+int raddle_error(MPI_Comm comm, int error);
 
 /* persistent.c. Statuses of persistent requests of ours: the library knows nothing of their messages. */
 extern int raddle_persistent_count;
@@ -190,7 +193,6 @@ extern int raddle_persistent_count;
 void raddle_persistent_status(MPI_Request request, MPI_Status *status, int reported);
 
 /* trial.c. Plain messages are counted while a communicator is plain for a turn: it comes back where none is under way. */
-extern int raddle_turns; /* communicators that are */
 extern uint64_t raddle_supersteps; /* so far, one more: what is joined belongs to one */
 void raddle_sent_plain(MPI_Comm comm, int dest);
 void raddle_received_plain(MPI_Comm comm, int source);
@@ -199,12 +201,23 @@ void raddle_begun_plain(MPI_Comm comm, int source, MPI_Request request);
 void raddle_pin_plain(MPI_Comm comm);
 void raddle_pin_request(MPI_Request request);
 /* Around a call that completes requests. */
-void raddle_before_wait(int count, const MPI_Request requests[]);
-void raddle_after_wait(const MPI_Request requests[]);
+void raddle_keep_requests(int count, const MPI_Request requests[]);
+void raddle_count_completed(const MPI_Request requests[]);
+static inline void raddle_before_wait(int count, const MPI_Request requests[])
+{
+    if (raddle_turns > 0)
+        raddle_keep_requests(count, requests);
+}
+static inline void raddle_after_wait(const MPI_Request requests[])
+{
+    if (raddle_turns > 0)
+        raddle_count_completed(requests);
+}
 
 /* handles.c. What we know of handles of the program's. */
 struct handles {
-    struct handle_entry **buckets;
+    struct handle_entry *entries;
+    size_t count, room;
 };
 void raddle_put(struct handles *handles, uintptr_t handle, void *what);
 void *raddle_get(const struct handles *handles, uintptr_t handle);

@@ -49,11 +49,18 @@ static void drop_type(struct receive *receive)
     receive->holds_type = 0;
 }
 
+/* As long as a receive waits, we look for its message. */
+static void wait_for_message(struct receive *receive, int waits)
+{
+    raddle_awake += waits - receive->waits;
+    receive->waits = (uint8_t)waits;
+}
+
 /* Everything is where it belongs. */
 void raddle_complete_receive(struct receive *receive)
 {
     receive->done = 1;
-    receive->waits = 0;
+    wait_for_message(receive, 0);
     drop_type(receive);
     if (receive->finish != NULL)
         receive->finish(receive);
@@ -63,7 +70,7 @@ void raddle_complete_receive(struct receive *receive)
 
 void raddle_meet(struct receive *receive, const struct raddle_envelope *message)
 {
-    receive->waits = 0;
+    wait_for_message(receive, 0);
     receive->source = rank_of(receive->scope, message->source);
     receive->tag = message->tag;
     receive->bytes = message->bytes;
@@ -207,7 +214,7 @@ static void ask(struct receive *receive, int source, int tag)
     raddle_enter();
     int waits = raddle_messages->receive(&what, receive->piece.bytes, (uintptr_t)receive, &ticket);
     if (waits) {
-        receive->waits = 1;
+        wait_for_message(receive, 1);
         receive->ticket = ticket;
         /* The program may free a derived type before it is used. */
         if (!receive->piece.direct && !receive->holds_type && receive->request != MPI_REQUEST_NULL) {
@@ -241,7 +248,7 @@ void raddle_receive_status(const struct receive *receive, MPI_Status *status)
     int source = receive->source;
     if (receive->error != MPI_SUCCESS) {
         /* Not as the error of the request: the library would call the error handler of MPI_COMM_WORLD. */
-        raddle_failure = (struct failure){receive->error, receive->scope};
+        raddle_failure = (struct failure){receive->error, receive->scope->comm};
         source = RADDLE_FAILED - source;
     }
     raddle_fill_status(status, source, receive->tag, receive->bytes, receive->cancelled);
@@ -299,7 +306,7 @@ int raddle_finish_receive(struct receive *receive, MPI_Status *status)
     while (!receive->done)
         raddle_poll();
     raddle_fill_status(status, receive->source, receive->tag, receive->bytes, 0);
-    return receive->error == MPI_SUCCESS ? MPI_SUCCESS : raddle_error(receive->scope, receive->error);
+    return receive->error == MPI_SUCCESS ? MPI_SUCCESS : raddle_error(receive->scope->comm, receive->error);
 }
 
 static int is_source(const struct scope *scope, int source)
@@ -395,16 +402,16 @@ int matching_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
                               MPI_Status *status)
 {
     struct scope *scope = scope_of(comm);
-    struct piece in = raddle_piece(buf, count, datatype);
     if (!is_exchange(scope, dest, source)) {
         raddle_flush();
         int error = PMPI_Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
         count_plain(comm, dest, source);
         return error;
     }
+    struct piece in = raddle_piece(buf, count, datatype);
     char *packed = in.bytes <= INT32_MAX ? malloc(in.bytes + 1) : NULL;
     if (packed == NULL)
-        return raddle_error(scope, MPI_ERR_NO_MEM);
+        return raddle_error(comm, MPI_ERR_NO_MEM);
     int error = raddle_check_send(&in, sendtag, comm), at = 0;
     if (error == MPI_SUCCESS && in.bytes > 0)
         error = PMPI_Pack(buf, count, datatype, packed, (int)in.bytes, &at, comm);

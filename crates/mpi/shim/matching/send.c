@@ -51,7 +51,8 @@ int raddle_post(const struct piece *piece, int dest, int tag, const struct scope
         .synchronous = mode == RADDLE_SYNCHRONOUS,
     };
     uint32_t key = 0;
-    if (raddle_offer(piece, &message, mode, request))
+    raddle_unsent = 1;
+    if (raddle_rails && raddle_offer(piece, &message, mode, request))
         return 1;
     raddle_enter();
     int how = raddle_messages->send(&message, fill, piece, &key);

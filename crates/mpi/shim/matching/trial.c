@@ -18,7 +18,7 @@ static struct {
 /* The scope of a communicator in a plain turn. */
 static struct scope *in_turn(MPI_Comm comm)
 {
-    struct known *known = raddle_on && raddle_turns > 0 ? raddle_find(comm) : NULL;
+    struct known *known = raddle_turns > 0 ? raddle_find(comm) : NULL;
     struct scope *scope = known == NULL ? NULL : known->scope;
     return scope != NULL && scope->on_trial && scope->plain ? scope : NULL;
 }
@@ -68,10 +68,10 @@ void raddle_pin_request(MPI_Request request)
     raddle_let_go(scope);
 }
 
-void raddle_before_wait(int count, const MPI_Request requests[])
+void raddle_keep_requests(int count, const MPI_Request requests[])
 {
     before.count = 0;
-    if (raddle_turns == 0 || count <= 0)
+    if (count <= 0)
         return;
     if (count > before.room) {
         before.room = 2 * count;
@@ -84,7 +84,7 @@ void raddle_before_wait(int count, const MPI_Request requests[])
     before.count = count;
 }
 
-void raddle_after_wait(const MPI_Request requests[])
+void raddle_count_completed(const MPI_Request requests[])
 {
     for (int at = 0; at < before.count; at++) {
         if (requests[at] == before.requests[at])
@@ -116,12 +116,13 @@ static void vote(struct scope *scope)
     scope->plain = (decided & RADDLE_PLAIN_NOW) != 0;
     scope->on_trial = (decided & RADDLE_SETTLED) == 0;
     raddle_turns += scope->plain && scope->on_trial;
+    raddle_scopes -= scope->plain && !scope->on_trial;
 }
 
-void raddle_collective(MPI_Comm comm)
+void raddle_begin_collective(MPI_Comm comm)
 {
     raddle_flush();
-    struct known *known = raddle_on ? raddle_find(comm) : NULL;
+    struct known *known = raddle_scopes > 0 ? raddle_find(comm) : NULL;
     struct scope *scope = known == NULL ? NULL : known->scope;
     if (scope == NULL || !scope->on_trial)
         return;

@@ -3,10 +3,9 @@
 
 struct failure raddle_failure;
 
-int raddle_error(const struct scope *scope, int error)
+int raddle_error(MPI_Comm comm, int error)
 {
-    MPI_Comm comm = scope->comm == MPI_COMM_NULL ? MPI_COMM_WORLD : scope->comm;
-    PMPI_Comm_call_errhandler(comm, error);
+    PMPI_Comm_call_errhandler(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, error);
     return error;
 }
 
@@ -21,15 +20,17 @@ static void begin_wait(int count, const MPI_Request requests[])
 static void begin_test(int count, const MPI_Request requests[])
 {
     raddle_failure.error = MPI_SUCCESS;
-    if (raddle_on)
+    if (raddle_awake)
         raddle_poll();
+    else
+        raddle_flush();
     raddle_before_wait(count, requests);
 }
 
 /* Calls the error handler of a receive that failed: as the library sees it, it belongs to no communicator. */
 static int fail(void)
 {
-    return raddle_error(raddle_failure.scope, raddle_failure.error);
+    return raddle_error(raddle_failure.comm, raddle_failure.error);
 }
 
 /* Says in a status that its receive failed; 1: it did. */

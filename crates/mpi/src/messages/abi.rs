@@ -119,7 +119,12 @@ pub(crate) struct RaddleMessages {
     step_rails: unsafe extern "C" fn() -> c_int,
     open_offers: unsafe extern "C" fn() -> usize,
     close_rails: unsafe extern "C" fn(),
+    looked: unsafe extern "C" fn(u64),
 }
+
+/// enum raddle_opened.
+const FORCED: c_int = 1;
+const HANDS_ON: c_int = 2;
 
 /// Words of a vote.
 const VOTE: usize = 6;
@@ -176,6 +181,7 @@ pub(crate) static MESSAGES: RaddleMessages = RaddleMessages {
     step_rails,
     open_offers,
     close_rails,
+    looked,
 };
 
 /// Used by calls of shims, which do not overlap (`struct raddle_messages`), and inside MPI_Finalize.
@@ -250,15 +256,18 @@ unsafe extern "C" fn open(rank: c_int, size: c_int, nodes: *const u64) -> c_int 
         let channel = abi::channel()?;
         let keys = KEYS.load(Ordering::Relaxed);
         let messages = Messages::new(rank, nodes, keys, channel).ok()?;
+        let hands_on = messages.matcher.hands_on();
         // SAFETY: shims make one call at a time.
-        unsafe { CURRENT.with(|current| *current = Some(messages)) }
+        unsafe { CURRENT.with(|current| *current = Some(messages)) }?;
+        Some(hands_on)
     }));
-    if !matches!(opened, Ok(Some(()))) {
+    let Ok(Some(hands_on)) = opened else {
         // The other ranks take part by now.
         log::plain("an error of Raddle in MPI_Init; please report it");
         process::abort()
-    }
-    c_int::from(settings::get().schedule == Schedule::Force)
+    };
+    let forced = settings::get().schedule == Schedule::Force;
+    c_int::from(forced) * FORCED | c_int::from(hands_on) * HANDS_ON
 }
 
 unsafe extern "C" fn longest() -> usize {
@@ -517,6 +526,13 @@ unsafe extern "C" fn close_rails() {
         if let Some(rails) = &mut messages.rails {
             rails.close();
         }
+        Some(())
+    });
+}
+
+unsafe extern "C" fn looked(looks: u64) {
+    with(|messages| {
+        messages.looks = looks;
         Some(())
     });
 }

@@ -60,6 +60,8 @@ struct Messages {
     rails: Option<Rails>,
     rank: u32,
     nodes: Vec<u64>,
+    /// How often the shim looked at the channel, when it has said so.
+    looks: u64,
 }
 
 /// A communicator for which it is measured whether its messages should be ours.
@@ -104,6 +106,7 @@ impl Messages {
             rails: None,
             rank,
             nodes: nodes.to_vec(),
+            looks: 0,
         })
     }
 
@@ -193,6 +196,7 @@ impl Messages {
             "handed_on": done.handed_on,
             "unexpected": done.unexpected,
             "set_aside": done.set_aside,
+            "looks": self.looks,
             "most_kept_bytes": done.most_kept_bytes,
             "trials": {"ours": ours, "plain": plain, "undecided": undecided},
         });
