@@ -9,15 +9,15 @@ from rails_lab import GOODPUT, JAIN, WINDOW, RailsLab, key, names
 
 from raddle.stats import jain
 
-STEPS = (1, 2, 4, 8)
+STEPS = tuple(range(1, 9))
 """How many processes are together, one step after the other."""
 
 LIMITED = "dynamic"
 OTHERS = ("static", "unidirectional")
 LEAST_TOTAL = 0.95
 LEAST_JAIN = 0.95
-SETTLED_S = 0.8
-"""Time from when processes come until all share evenly, if they do; their start is part of it."""
+SETTLED_S = 0.5
+"""Time from when a process comes until all share evenly, if they do; its start is part of it."""
 
 END_S = 0.3
 """Time for which the first to come go on after the last step."""

@@ -3,12 +3,14 @@
  *
  * usage: rails [ROUNDS]             rounds of everything
  *        rails last SECONDS         messages both ways for so long; rank 0 prints "longest MS"
+ *        rails scarce               long messages for short receives, without memory for the rest of them
  *        rails bandwidth BYTES TIMES   windows of 16 from rank 0 to rank 1; rank 0 prints "mbps X" */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* MPICH's MPI_STATUSES_IGNORE is an address of nothing. */
@@ -192,6 +194,47 @@ static void last(double seconds, int other)
     free(out), free(in);
 }
 
+/* Lets this process have so many bytes of memory more than it has; gives the limit before. */
+static struct rlimit limit_memory(size_t more)
+{
+    struct rlimit before, now;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%lu", &pages) == 1);
+    if (file != NULL)
+        fclose(file);
+    getrlimit(RLIMIT_AS, &before);
+    now = before;
+    now.rlim_cur = pages * (size_t)sysconf(_SC_PAGESIZE) + more;
+    CHECK(setrlimit(RLIMIT_AS, &now) == 0);
+    return before;
+}
+
+static void scarce(int other)
+{
+    enum { LENGTH = 64 << 20, PART = 1000, TIMES = 3 };
+    char *out = memory(LENGTH), *in = memory(LENGTH);
+    MPI_Request request;
+    /* Rails are open after these. */
+    for (int at = 0; at < 20; at++)
+        window(65536, other, 1);
+    fill(out, LENGTH, seed_of(rank, 0));
+    struct rlimit before = limit_memory(LENGTH / 2);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int at = 0; at < TIMES; at++) {
+        int class = 0;
+        MPI_Isend(out, LENGTH, MPI_BYTE, other, 1, MPI_COMM_WORLD, &request);
+        MPI_Error_class(MPI_Recv(in, PART, MPI_BYTE, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE), &class);
+        CHECK(class == MPI_ERR_TRUNCATE && is_filled(in, PART, seed_of(other, 0)));
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    setrlimit(RLIMIT_AS, &before);
+    for (int at = 0; at < TIMES; at++)
+        window(1 << 20, other, at);
+    free(out), free(in);
+}
+
 static void bandwidth(int length, int times)
 {
     char *buffers = memory((size_t)WINDOW * length);
@@ -231,6 +274,8 @@ int main(int argc, char **argv)
     int other = rank ^ 1, rounds = argc > 1 ? atoi(argv[1]) : 1;
     if (argc > 2 && strcmp(argv[1], "last") == 0)
         last(atof(argv[2]), other);
+    else if (argc > 1 && strcmp(argv[1], "scarce") == 0)
+        scarce(other);
     else if (argc > 3 && strcmp(argv[1], "bandwidth") == 0)
         bandwidth(atoi(argv[2]), atoi(argv[3]));
     else

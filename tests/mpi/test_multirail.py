@@ -53,8 +53,21 @@ def test_every_way_to_move_a_message(lab: TestLab, program: Path, tmp_path: Path
 
 
 def test_rails_without_joined_messages(lab: TestLab, program: Path, tmp_path: Path) -> None:
-    found = report(lab, tmp_path, program, "1", RADDLE_SCHEDULE="off")
+    variables = {"RADDLE_SCHEDULE": "off", "RADDLE_RAILS": "e1,gone,e2"}
+    found = report(lab, tmp_path, program, "1", **variables)
     assert found["by_rails"] > 20
+    assert found["interfaces_missing"] == 2, "one on each of two ranks"
+
+
+def test_a_message_without_memory_comes_plain(
+    lab: TestLab, program: Path, tmp_path: Path
+) -> None:
+    """The rails stay for all that follow."""
+    found = report(lab, tmp_path, program, "scarce")
+    assert found["answered_plain"] >= 6
+    assert found["by_rails"] > 0
+    assert found["fell_back"] == found["rails_failed"] == 0
+    assert found["rails"][0]["state"] == "open"
 
 
 def bandwidth(lab: TestLab, program: Path, **variables: str) -> float:

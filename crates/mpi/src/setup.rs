@@ -2,10 +2,8 @@
 //! rest with the switches, and all agree by plain MPI whether it worked.
 
 use std::{
-    ffi::CStr,
-    fs, io,
+    io,
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
-    ptr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use raddle_net::interfaces::{self, Interface};
 use raddle_offload::{
     endpoint::Endpoint,
     member::MemberConfig,
@@ -40,10 +39,8 @@ use crate::{
     settings::{self, Settings},
 };
 
-/// Least UDP payload that a network is expected to carry whole, where the interface does not say: Ethernet's.
-const DATAGRAM: usize = 1472;
 /// IPv4 and UDP headers.
-const HEADERS: usize = 28;
+const HEADERS: u32 = 28;
 /// What a rank says when nothing is wrong with it; above all codes of reasons.
 const FINE: i32 = 1000;
 
@@ -414,65 +411,26 @@ const fn translate(reason: native::Reason) -> Reason {
 }
 
 fn open(settings: &Settings) -> io::Result<Opened> {
-    let (name, ip) = interface(settings.interface.as_deref())?;
+    let interface = interface(settings.interface.as_deref())?;
     let socket = link::open_socket()?;
-    let mtu = fs::read_to_string(format!("/sys/class/net/{name}/mtu"))
-        .ok()
-        .and_then(|text| text.trim().parse::<usize>().ok());
     Ok(Opened {
         address: Address {
-            ip,
+            ip: interface.address,
             data: socket.local_addr()?.port(),
             service: service::start()?,
         },
-        datagram: mtu
-            .and_then(|mtu| mtu.checked_sub(HEADERS))
-            .unwrap_or(DATAGRAM),
+        datagram: interface.mtu.saturating_sub(HEADERS) as usize,
         socket,
     })
 }
 
-/// Name and IPv4 address of the interface of this name, or of the first one that is up and no loopback.
-fn interface(wanted: Option<&str>) -> io::Result<(String, Ipv4Addr)> {
-    let mut list = ptr::null_mut();
-    // SAFETY: the call fills the list's address, and the list is freed below.
-    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let mut found = None;
-    let mut at: *const libc::ifaddrs = list;
-    while !at.is_null() && found.is_none() {
-        // SAFETY: an entry of the list, which lives until it is freed.
-        let entry = unsafe { &*at };
-        at = entry.ifa_next;
-        // SAFETY: an address that is there begins with its family.
-        if entry.ifa_addr.is_null()
-            || i32::from(unsafe { (*entry.ifa_addr).sa_family }) != libc::AF_INET
-        {
-            continue;
-        }
-        // SAFETY: names end with a zero byte; an address of this family is a sockaddr_in.
-        let (name, address) = unsafe {
-            let address = ptr::read_unaligned(entry.ifa_addr.cast::<libc::sockaddr_in>());
-            (
-                CStr::from_ptr(entry.ifa_name)
-                    .to_string_lossy()
-                    .into_owned(),
-                address,
-            )
-        };
-        let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));
-        let up = entry.ifa_flags & libc::IFF_UP as u32 != 0;
-        let suits = match wanted {
-            Some(wanted) => name == wanted,
-            None => !ip.is_loopback(),
-        };
-        if up && suits {
-            found = Some((name, ip));
-        }
-    }
-    // SAFETY: the list that `getifaddrs` made; nothing refers to it any more.
-    unsafe { libc::freeifaddrs(list) };
+/// The interface of this name, or the first one that is up and no loopback.
+fn interface(wanted: Option<&str>) -> io::Result<Interface> {
+    let suits = |one: &Interface| match wanted {
+        Some(wanted) => one.name == wanted,
+        None => !one.address.is_loopback(),
+    };
+    let found = interfaces::list()?.into_iter().find(suits);
     found.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 

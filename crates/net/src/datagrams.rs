@@ -17,6 +17,8 @@ use std::{
 
 use raddle_units::Span;
 
+use crate::options::{self, YES};
+
 /// Datagrams of a train at most (the kernel's limit, `UDP_MAX_SEGMENTS`).
 pub const MAX_TRAIN: usize = 64;
 /// Bytes of a train at most: what one IPv4 packet carries.
@@ -57,20 +59,12 @@ impl DatagramSocket {
         let socket = UdpSocket::bind(local)?;
         socket.connect(peer)?;
         socket.set_nonblocking(true)?;
-        let opened = Self { socket, cuts: true };
-        // Beyond what is allowed to all, for who may: what comes while a program has no core waits here.
-        for (force, ask) in [
-            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-        ] {
-            opened
-                .set(libc::SOL_SOCKET, force, BUFFER)
-                .or_else(|_| opened.set(libc::SOL_SOCKET, ask, BUFFER))?;
-        }
+        // What comes while a program has no core waits here.
+        options::reserve(&socket, BUFFER)?;
         // A kernel without these gives single datagrams, and does not tell how long they waited.
-        let _ = opened.set(libc::SOL_UDP, libc::UDP_GRO, 1);
-        let _ = opened.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
-        Ok(opened)
+        let _ = options::set(&socket, libc::SOL_UDP, libc::UDP_GRO, &YES);
+        let _ = options::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &YES);
+        Ok(Self { socket, cuts: true })
     }
 
     /// Its descriptor, to wait for.
@@ -175,20 +169,6 @@ impl DatagramSocket {
         };
         Ok(Some(described(&message, length)))
     }
-
-    fn set(&self, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
-        let length = size_of::<libc::c_int>() as libc::socklen_t;
-        // SAFETY: the value lives through the call and is as long as said.
-        let outcome = unsafe {
-            let value = (&raw const value).cast();
-            libc::setsockopt(self.descriptor(), level, option, value, length)
-        };
-        if outcome < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(())
-        }
-    }
 }
 
 /// Whether the kernel says that it cannot cut trains here.
@@ -239,17 +219,19 @@ fn since(came: libc::timespec) -> Span {
     held.map_or(Span::ZERO, |held| Span::from_ns(held.as_nanos() as u64))
 }
 
+/// Two ends on the loopback, for tests.
+#[cfg(test)]
+pub(crate) fn pair() -> [DatagramSocket; 2] {
+    let any: SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
+    let free = || UdpSocket::bind(any).unwrap().local_addr().unwrap().port();
+    let (a, b) = (free(), free());
+    let [a, b] = [a, b].map(|port| SocketAddrV4::new(*any.ip(), port));
+    [(a, b), (b, a)].map(|(local, peer)| DatagramSocket::open(local, peer).unwrap())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn pair() -> [DatagramSocket; 2] {
-        let any: SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
-        let free = || UdpSocket::bind(any).unwrap().local_addr().unwrap().port();
-        let (a, b) = (free(), free());
-        let [a, b] = [a, b].map(|port| SocketAddrV4::new(*any.ip(), port));
-        [(a, b), (b, a)].map(|(local, peer)| DatagramSocket::open(local, peer).unwrap())
-    }
 
     /// One datagram waits for 30 ms, the next for none: the kernel tells them apart.
     #[test]

@@ -23,6 +23,7 @@ pub mod local;
 pub mod member;
 pub mod metrics;
 pub mod node;
+pub mod options;
 pub mod ports;
 pub mod rails;
 pub mod readiness;

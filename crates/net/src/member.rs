@@ -31,7 +31,8 @@ use raddle_units::{Span, Time};
 
 use crate::{
     clock::{Clock, duration},
-    socket::{omit_checksums, wait_readable},
+    options::omit_checksums,
+    socket::wait_readable,
 };
 
 /// Room for the largest message.

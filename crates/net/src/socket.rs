@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use crate::bridge::Port;
+use crate::{bridge::Port, options};
 
 /// Frames of one receive call.
 pub const BATCH: usize = 32;
@@ -32,10 +32,8 @@ const TAG: usize = 4;
 const STRIDE: usize = TAG + MAX_FRAME;
 /// Words of the control messages of a frame (`tpacket_auxdata`).
 const CONTROL_WORDS: usize = 8;
-/// Bytes that may wait for us in the kernel, all ports together.
-const RECEIVE_BUFFER: libc::c_int = 16 << 20;
-/// Bytes that may wait in the ports' queues.
-const SEND_BUFFER: libc::c_int = 16 << 20;
+/// Bytes that may wait for us in the kernel, all ports together, and in the ports' queues.
+const BUFFER: libc::c_int = 16 << 20;
 /// The command of ethtool(8) -i (linux/ethtool.h).
 const ETHTOOL_GDRVINFO: u32 = 3;
 /// Ports that one filter can name.
@@ -194,17 +192,9 @@ impl PacketSocket {
             libc::PACKET_AUXDATA,
             libc::PACKET_IGNORE_OUTGOING,
         ] {
-            socket.set(libc::SOL_PACKET, option, &(1 as libc::c_int))?;
+            options::set(&socket.fd, libc::SOL_PACKET, option, &options::YES)?;
         }
-        for (force, ask, bytes) in [
-            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER),
-            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER),
-        ] {
-            // Beyond the system's limit only with CAP_NET_ADMIN; otherwise what the limit gives.
-            socket
-                .set(libc::SOL_SOCKET, force, &bytes)
-                .or_else(|_| socket.set(libc::SOL_SOCKET, ask, &bytes))?;
-        }
+        options::reserve(&socket.fd, BUFFER)?;
         socket.listen(&[])?;
         let mut address = address(0);
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
@@ -240,7 +230,7 @@ impl PacketSocket {
             len: program.len() as u16,
             filter: program.as_mut_ptr(),
         };
-        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
+        options::set(&self.fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
     }
 
     /// Makes an interface hand over frames that are not addressed to it. Ends with the socket or the interface.
@@ -254,7 +244,12 @@ impl PacketSocket {
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+        options::set(
+            &self.fd,
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            &request,
+        )
     }
 
     /// Receives what is there, at most [`BATCH`] frames, without waiting; gives how many.
@@ -465,20 +460,6 @@ impl PacketSocket {
     pub fn wait(&self, other: RawFd, limit: Option<Duration>) -> io::Result<()> {
         wait_readable(&[self.fd.as_raw_fd(), other], limit)
     }
-
-    fn set<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-        // SAFETY: the kernel reads the bytes of `value`, which every option here takes as a plain structure.
-        check(unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                level,
-                option,
-                ptr::from_ref(value).cast(),
-                size_of::<T>() as libc::socklen_t,
-            )
-        })
-        .map(drop)
-    }
 }
 
 /// Waits until one of at most 8 descriptors can be read, or the time is over.
@@ -507,7 +488,6 @@ pub fn wait_readable(descriptors: &[RawFd], limit: Option<Duration>) -> io::Resu
     }
 }
 
-/// The address of an interface; protocol 0 lets the kernel read it from the frame.
 /// The driver of an interface of this network namespace, such as `veth`; `None` where that cannot be told.
 #[must_use]
 pub fn driver(interface: &str) -> Option<String> {
@@ -524,27 +504,6 @@ pub fn driver(interface: &str) -> Option<String> {
     Some(name.to_str().ok()?.to_owned())
 }
 
-/// Lets a socket send datagrams without checksum, for messages that carry a tag: nobody has to complete it on the way.
-///
-/// # Errors
-/// What the system says.
-pub fn omit_checksums(socket: &UdpSocket) -> io::Result<()> {
-    let yes: libc::c_int = 1;
-    let length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes of `yes`.
-    let done = unsafe {
-        let (level, option) = (libc::SOL_SOCKET, libc::SO_NO_CHECK);
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const yes).cast(),
-            length,
-        )
-    };
-    check(done).map(drop)
-}
-
 /// A question about an interface; `None`: no interface has such a name.
 fn request(interface: &str) -> Option<libc::ifreq> {
     if interface.len() >= libc::IFNAMSIZ {
@@ -558,6 +517,7 @@ fn request(interface: &str) -> Option<libc::ifreq> {
     Some(request)
 }
 
+/// The address of an interface; protocol 0 lets the kernel read it from the frame.
 fn address(interface: u32) -> libc::sockaddr_ll {
     // SAFETY: `sockaddr_ll` is made of integers, for which zero is a value.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };

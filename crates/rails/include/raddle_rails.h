@@ -85,7 +85,8 @@ int raddle_rails_send(raddle_rails *node, uint16_t source_port, uint16_t target_
 
 /* Moves packets; sleeps until something comes or is due if nothing has come for `spin_us`. */
 int raddle_rails_wait(raddle_rails *node, uint32_t spin_us);
-/* The oldest event; 1 if there was one, 0 if not, a negative error. */
+/* The oldest event; 1 if there was one, 0 if not, a negative error. To be called until it gives 0: then what came is
+ * acknowledged, together with what was sent meanwhile. */
 int raddle_rails_poll(raddle_rails *node, struct raddle_rails_event *event);
 
 /* Words for an error; never NULL. */

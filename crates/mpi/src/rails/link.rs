@@ -1,34 +1,29 @@
 //! The rails to one other process: opened at the first message that is offered, closed for good when they fail.
 
-use std::{collections::HashMap, net::UdpSocket, ptr::NonNull};
+mod opening;
 
-use raddle_matching::{BadNotice, Carrier, Deed, Envelope, Matcher, Notice, SLOTS};
-use raddle_net::{
-    daemon::epoch,
-    rails::{Buffer, Node, NodeEvent, RailAddress},
-};
-use raddle_transport::rails::Config;
+use std::{collections::HashMap, net::UdpSocket, num::NonZeroUsize, ptr::NonNull};
+
+use raddle_matching::{BadNotice, Carrier, Deed, Envelope, Matcher, Notice};
+use raddle_net::rails::{Buffer, Node, NodeEvent};
 use raddle_units::{Span, Time};
-use raddle_wire::rails::DATA_OVERHEAD;
 
-use super::{
-    Around, Counters,
-    meeting::{self, End},
-};
+use super::{Around, Counters, meeting::End};
 use crate::log;
 
 /// A process that has not looked for so long was computing: that is no silence of the rails.
 const AWAY: Span = Span::from_ms(2);
 /// How long rails are looked at after their last message: an acknowledgement may have been lost.
 const LINGER: Span = Span::from_ms(2);
-/// Silence on the rails after which the other process is asked to look at them.
+/// Silence on the rails after which the other process is asked to look at them. It doubles with each time that it is asked
+/// in vain, at most so often, and up to this part of the time after which rails are given up.
 const STALL: Span = Span::from_ms(20);
+const STALL_DOUBLINGS: u32 = 6;
+const STALL_PART: u64 = 4;
 /// Time of looking after which rails that do not open are given up.
 const OPENING: Span = Span::from_ms(5000);
 /// The longest message that is offered.
 const LONGEST: u64 = 1 << 32;
-/// IPv4's and UDP's headers.
-const HEADERS: u32 = 28;
 
 /// A message of the program's that waits to be sent, or is on the rails.
 #[derive(Debug, Clone, Copy)]
@@ -42,11 +37,13 @@ pub(super) struct Offer {
     pub(super) on_rails: bool,
 }
 
-/// A receive that has its message on the rails.
+/// A receive whose message was offered.
 #[derive(Debug, Clone, Copy)]
 struct Landing {
     receive: u64,
     envelope: Envelope,
+    /// Room for all of it, as an address, if rails may bring it.
+    room: Option<NonZeroUsize>,
 }
 
 /// What a buffer of the node is lent for.
@@ -73,8 +70,9 @@ pub(super) struct Link {
     /// When the rails were looked at last, and until when they are looked at though nothing is under way.
     stepped: Time,
     linger: Time,
-    /// When something came last, or the other process was asked to look.
+    /// When something came last, or the other process was asked to look, and how often it was since something came.
     heard: Time,
+    nudges: u32,
     /// Time of looking since the node was opened.
     opening: Span,
 }
@@ -93,6 +91,7 @@ impl Link {
             stepped: Time(0),
             linger: Time(0),
             heard: Time(0),
+            nudges: 0,
             opening: Span::ZERO,
         }
     }
@@ -123,9 +122,33 @@ impl Link {
         if self.ours.is_none() && self.node.is_none() && !self.carrier.is_off() {
             self.greet(around);
         }
-        self.landings.insert(key, Landing { receive, envelope });
+        // Asked for before the answer, which cannot be taken back.
+        let room = self.carrier.is_open();
+        let room = room.then(|| around.land(receive, &envelope));
+        if room == Some(None) {
+            self.decline(key, receive, &envelope, around);
+            return;
+        }
+        let landing = Landing {
+            receive,
+            envelope,
+            room: room.flatten(),
+        };
+        self.landings.insert(key, landing);
         self.carrier.matched(now, key, envelope.bytes);
         self.obey(now, around);
+    }
+
+    /// There is no memory for a message: it comes by the MPI library, which needs none. The rails stay.
+    fn decline(&self, key: u32, receive: u64, envelope: &Envelope, around: &mut Around<'_>) {
+        let answer = Notice::Answer {
+            key,
+            slot: None,
+            // What is worth it the next answer says, which is the carrier's.
+            worth: u32::MAX,
+        };
+        around.notify(self.peer, &answer);
+        around.fetch(receive, envelope, key);
     }
 
     /// A message came on the shadow channel.
@@ -176,9 +199,9 @@ impl Link {
             }
         }
         if came || !sending {
-            self.heard = now;
-        } else if now.since(self.heard) > STALL {
-            self.heard = now;
+            (self.heard, self.nudges) = (now, 0);
+        } else if now.since(self.heard) > stall(self.nudges, around.give_up) {
+            (self.heard, self.nudges) = (now, self.nudges + 1);
             around.notify(self.peer, &Notice::Nudge);
         }
         self.obey(now, around);
@@ -262,7 +285,7 @@ impl Link {
                     }
                 }
                 Deed::Provide { key, slot } => {
-                    if self.provide(key, slot, around).is_none() {
+                    if self.provide(key, slot).is_none() {
                         self.carrier.fail();
                     }
                 }
@@ -305,11 +328,11 @@ impl Link {
         Some(())
     }
 
-    /// `None`: there is no memory, or the rails do not take it.
-    fn provide(&mut self, key: u32, slot: usize, around: &mut Around<'_>) -> Option<()> {
+    /// `None`: the rails do not take it.
+    fn provide(&mut self, key: u32, slot: usize) -> Option<()> {
         let landing = *self.landings.get(&key)?;
         let bytes = landing.envelope.bytes;
-        let start = NonNull::new(around.land(landing.receive, &landing.envelope))?;
+        let start = NonNull::new(landing.room?.get() as *mut u8)?;
         let node = self.node.as_mut()?;
         if self.ports >> slot & 1 == 0 {
             node.open_port(slot as u16, LONGEST).ok()?;
@@ -330,87 +353,12 @@ impl Link {
         }
         self.loans[index] = Some(loan);
     }
+}
 
-    /// Tells the other process our ends.
-    fn greet(&mut self, around: &mut Around<'_>) {
-        let held: Option<Vec<_>> = around
-            .interfaces
-            .iter()
-            .map(|interface| {
-                let (socket, address) = interface.hold().ok()?;
-                let end = End {
-                    address,
-                    mask: interface.mask,
-                    mtu: interface.mtu,
-                    rate: interface.rate().unwrap_or(super::USUAL_RATE),
-                };
-                Some((socket, end))
-            })
-            .collect();
-        let (sockets, ends): (Vec<_>, Vec<_>) = held.unwrap_or_default().into_iter().unzip();
-        around.notify(self.peer, &Notice::Hello(meeting::write(&ends)));
-        self.ours = Some((sockets, ends));
-    }
-
-    /// The other process has told its ends: opens the rails. `None`: there are no two.
-    fn meet(&mut self, now: Time, bytes: &[u8], around: &mut Around<'_>) -> Option<()> {
-        if self.carrier.is_off() || self.node.is_some() {
-            return Some(());
-        }
-        if self.ours.is_none() {
-            self.greet(around);
-        }
-        let theirs = meeting::read(bytes)?;
-        let (sockets, ours) = self.ours.take()?;
-        let pairs = if around.rank < self.peer {
-            meeting::pair(&ours, &theirs)
-        } else {
-            let pairs = meeting::pair(&theirs, &ours);
-            pairs.iter().map(|&(theirs, ours)| (ours, theirs)).collect()
-        };
-        if pairs.len() < 2 {
-            return None;
-        }
-        let both: Vec<(End, End)> = pairs.iter().map(|&(a, b)| (ours[a], theirs[b])).collect();
-        let addresses: Vec<RailAddress> = both
-            .iter()
-            .map(|(local, peer)| RailAddress {
-                local: local.address,
-                peer: peer.address,
-            })
-            .collect();
-        let config = self.config(&both, around)?;
-        drop(sockets);
-        match Node::open(config, &addresses) {
-            Ok(node) => {
-                self.node = Some(node);
-                (self.stepped, self.heard) = (now, now);
-                Some(())
-            }
-            Err(error) => {
-                log::plain(&format!("rails to rank {}: {error}", self.peer));
-                None
-            }
-        }
-    }
-
-    fn config(&self, both: &[(End, End)], around: &Around<'_>) -> Option<Config> {
-        let rates = both.iter().map(|(local, peer)| local.rate.min(peer.rate));
-        let mtus = both.iter().map(|(local, peer)| local.mtu.min(peer.mtu));
-        let mtu = mtus.min()?.min(u32::from(u16::MAX));
-        let mut config = Config::new(
-            around.secret.job,
-            around.secret.key(),
-            around.rank,
-            self.peer,
-            epoch().ok()?,
-            rates.collect(),
-        );
-        config.segment = u16::try_from(mtu.checked_sub(HEADERS + DATA_OVERHEAD as u32)?).ok()?;
-        config.give_up = around.give_up;
-        config.send_queue = SLOTS;
-        Some(config)
-    }
+/// Silence after which the other process is asked for the next time, if it was `nudges` times in vain.
+fn stall(nudges: u32, give_up: Span) -> Span {
+    let doubled = Span(STALL.0 << nudges.min(STALL_DOUBLINGS));
+    doubled.min(Span(give_up.0 / STALL_PART)).max(STALL)
 }
 
 impl Counters {
@@ -420,6 +368,43 @@ impl Counters {
             self.fell_back += 1;
         } else {
             self.answered_plain += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_answer_is_asked_ever_more_rarely_but_several_times_before_the_end() {
+        for give_up in [100, 500, 30_000, 3_600_000] {
+            let give_up = Span::from_ms(give_up);
+            let mut asked = Vec::new();
+            let mut silence = stall(0, give_up);
+            while silence < give_up && asked.len() < 1000 {
+                asked.push(silence);
+                silence += stall(asked.len() as u32, give_up);
+            }
+            assert_eq!(asked[0], STALL);
+            assert!(asked.len() >= 3, "{asked:?}");
+            let waits: Vec<Span> = asked
+                .windows(2)
+                .map(|two| Span(two[1].0 - two[0].0))
+                .collect();
+            assert!(waits.is_sorted() && waits[0] <= STALL * 2, "{waits:?}");
+            assert!(
+                waits
+                    .iter()
+                    .all(|wait| *wait <= STALL.max(Span(give_up.0 / 4))),
+                "{waits:?}"
+            );
+            // One every 20 ms would be 50 in a second.
+            let first_second = asked.iter().filter(|at| **at <= Span::from_ms(1000));
+            assert!(
+                first_second.count() <= 6 || give_up < Span::from_ms(1000),
+                "{asked:?}"
+            );
         }
     }
 }

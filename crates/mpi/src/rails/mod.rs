@@ -4,23 +4,20 @@
 mod link;
 mod meeting;
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
 use raddle_matching::{BadNotice, Envelope, Matcher, Notice};
 use raddle_net::interfaces::{self, Interface};
-use raddle_units::{BitRate, Span};
+use raddle_units::Span;
 use raddle_wire::{native::JobKey, rails::MAX_RAILS};
 use serde_json::{Value, json};
 
 use self::link::{Link, Offer};
 use crate::{
-    clock,
+    clock, log,
     messages::{Wire, abi::RaddleEnvelope},
     settings::RailNames,
 };
-
-/// Upper bound for an interface whose driver names no rate.
-const USUAL_RATE: BitRate = BitRate(10_000_000_000);
 
 /// Number and key of the job's rails, made by rank 0.
 #[derive(Debug, Clone, Copy)]
@@ -83,11 +80,12 @@ impl Around<'_> {
         unsafe { (self.wire.channel.offer_sent)(offer) }
     }
 
-    /// Where the message of a receive is to go.
-    fn land(&self, receive: u64, envelope: &Envelope) -> *mut u8 {
+    /// Where the message of a receive is to go, as an address; `None`: there is no memory for it.
+    fn land(&self, receive: u64, envelope: &Envelope) -> Option<NonZeroUsize> {
         let envelope = RaddleEnvelope::from(*envelope);
         // SAFETY: the shim gave this name to a receive that is not complete.
-        unsafe { (self.wire.channel.land)(receive, &raw const envelope).cast() }
+        let room = unsafe { (self.wire.channel.land)(receive, &raw const envelope) };
+        NonZeroUsize::new(room as usize)
     }
 
     fn landed(&self, receive: u64) {
@@ -113,6 +111,8 @@ pub(crate) struct Matched {
 /// The rails of this process.
 pub(crate) struct Rails {
     interfaces: Vec<Interface>,
+    /// Interfaces that were named and are not there.
+    missing: usize,
     secret: Secret,
     rank: u32,
     give_up: Span,
@@ -137,8 +137,13 @@ impl Rails {
     ) -> Self {
         let mut links = Vec::new();
         links.resize_with(far.len(), || None);
+        let (interfaces, missing) = usable(names, interfaces::list().unwrap_or_default());
+        if !missing.is_empty() {
+            log::plain(&complaint(names, &missing, interfaces.len()));
+        }
         Self {
-            interfaces: usable(names),
+            interfaces,
+            missing: missing.len(),
             secret,
             rank,
             give_up: clock::span(give_up),
@@ -238,7 +243,7 @@ impl Rails {
     }
 
     /// For the report.
-    pub(crate) fn describe(&self) -> [(&'static str, Value); 6] {
+    pub(crate) fn describe(&self) -> [(&'static str, Value); 7] {
         let known = self.known.iter().filter_map(|peer| {
             let carrier = self.links[*peer as usize].as_ref()?.carrier();
             let state = match (carrier.is_off(), carrier.is_open()) {
@@ -255,6 +260,7 @@ impl Rails {
             ("answered_plain", json!(counters.answered_plain)),
             ("fell_back", json!(counters.fell_back)),
             ("rails_failed", json!(counters.rails_failed)),
+            ("interfaces_missing", json!(self.missing)),
             ("rails", known.collect()),
         ]
     }
@@ -292,20 +298,77 @@ impl Rails {
     }
 }
 
-/// The interfaces that rails may use, up to 8.
-fn usable(names: &RailNames) -> Vec<Interface> {
-    let all = interfaces::list().unwrap_or_default();
-    let mut found: Vec<Interface> = match names {
-        RailNames::Off => Vec::new(),
-        RailNames::All => all
-            .into_iter()
-            .filter(|one| !one.address.is_loopback())
-            .collect(),
-        RailNames::Named(names) => names
-            .iter()
-            .filter_map(|name| all.iter().find(|one| one.name == *name).cloned())
-            .collect(),
-    };
+/// The interfaces of `all` that rails may use, up to 8, and the names that none has.
+fn usable(names: &RailNames, all: Vec<Interface>) -> (Vec<Interface>, Vec<&str>) {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    match names {
+        RailNames::Off => {}
+        RailNames::All => found.extend(all.into_iter().filter(|one| !one.address.is_loopback())),
+        RailNames::Named(names) => {
+            for name in names {
+                match all.iter().find(|one| one.name == *name) {
+                    Some(one) => found.push(one.clone()),
+                    None => missing.push(name.as_str()),
+                }
+            }
+        }
+    }
     found.truncate(MAX_RAILS);
-    found
+    (found, missing)
+}
+
+/// What is said of interfaces that are not there, so that `left` are.
+fn complaint(names: &RailNames, missing: &[&str], left: usize) -> String {
+    let outcome = match left {
+        0 | 1 => "no rails are used, since they take two",
+        _ => "the others are used",
+    };
+    let missing = missing.join(", ");
+    format!("RADDLE_RAILS={names}: no interface {missing} is up and has an IPv4 address; {outcome}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn interfaces(names: &[&str]) -> Vec<Interface> {
+        let interface = |(at, name): (u8, &&str)| Interface {
+            name: (*name).to_owned(),
+            address: match *name {
+                "lo" => Ipv4Addr::LOCALHOST,
+                _ => Ipv4Addr::new(10, 0, at, 1),
+            },
+            mask: Ipv4Addr::new(255, 255, 255, 0),
+            mtu: 1500,
+        };
+        (0..).zip(names).map(interface).collect()
+    }
+
+    fn chosen<'a>(names: &'a RailNames, all: &[&str]) -> (Vec<String>, Vec<&'a str>) {
+        let (found, missing) = usable(names, interfaces(all));
+        (found.into_iter().map(|one| one.name).collect(), missing)
+    }
+
+    #[test]
+    fn named_interfaces_are_taken_in_their_order_and_what_is_missing_is_told() {
+        let names = |text: &str| RailNames::Named(text.split(',').map(str::to_owned).collect());
+        let (three, all) = (names("e1,gone,e0"), ["lo", "e0", "e1", "e2"]);
+        let (found, missing) = chosen(&three, &all);
+        assert_eq!((found.len(), missing), (2, vec!["gone"]));
+        assert_eq!(found, ["e1", "e0"]);
+        assert_eq!(chosen(&names("e0,e1"), &all).1, [""; 0]);
+        let told = complaint(&three, &["gone"], 2);
+        assert!(told.contains("RADDLE_RAILS=e1,gone,e0") && told.ends_with("the others are used"));
+        assert!(complaint(&three, &["gone", "e0"], 1).contains("gone, e0"));
+        assert!(complaint(&three, &["gone", "e0"], 1).contains("no rails are used"));
+    }
+
+    #[test]
+    fn without_names_it_is_the_first_eight_but_the_loopback() {
+        let all = ["lo", "a", "b", "c", "d", "e", "f", "g", "h", "i"];
+        assert_eq!(chosen(&RailNames::All, &all).0, all[1..9]);
+        assert_eq!(chosen(&RailNames::Off, &all), (vec![], vec![]));
+    }
 }

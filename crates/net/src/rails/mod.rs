@@ -23,26 +23,26 @@
 
 mod memory;
 mod neighbours;
+mod outcome;
 mod segment;
+mod train;
 
 use std::{io, net::SocketAddrV4, ptr::NonNull};
 
-use raddle_transport::rails::{
-    Config, ConfigError, Connection, Event, Failure, PortError, Reception, SendError, SendFailure,
-    Transmit,
-};
+use raddle_transport::rails::{Config, Connection, PortError, Reception, Transmit};
 use raddle_units::{Span, Time};
-use thiserror::Error;
 
 pub use memory::{Buffer, BufferError};
+pub use outcome::{NodeEvent, OpenError, UseError};
 
 use crate::{
     clock::{Clock, duration},
-    datagrams::{DatagramSocket, MAX_TRAIN, MAX_TRAIN_BYTES},
+    datagrams::{DatagramSocket, MAX_TRAIN_BYTES},
     readiness::Readiness,
 };
 use memory::Memory;
 use neighbours::Neighbours;
+use train::Rail;
 
 /// Trains that are received from a rail before what they bring about is sent.
 const TURN: usize = 8;
@@ -60,147 +60,6 @@ pub struct RailAddress {
     pub peer: SocketAddrV4,
 }
 
-/// Why a node cannot begin.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The configuration is wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// As many addresses as rates are needed.
-    #[error("{rates} rates for {addresses} rails")]
-    Count {
-        /// Rates in the configuration.
-        rates: usize,
-        /// Addresses given.
-        addresses: usize,
-    },
-    /// The system cannot watch the sockets.
-    #[error("the rails' sockets cannot be watched: {0}")]
-    Watch(io::Error),
-    /// The system refuses a socket.
-    #[error("rail {rail} from {} to {}: {error}", address.local, address.peer)]
-    Socket {
-        /// The rail.
-        rail: usize,
-        /// Its addresses.
-        address: RailAddress,
-        /// What the system says.
-        error: io::Error,
-    },
-}
-
-/// Why a buffer is not sent or provided. Nothing has changed then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum UseError {
-    /// The buffer cannot be used so.
-    #[error(transparent)]
-    Buffer(#[from] BufferError),
-    /// The message is not taken.
-    #[error(transparent)]
-    Send(#[from] SendError),
-    /// The port does not take it.
-    #[error(transparent)]
-    Port(#[from] PortError),
-}
-
-/// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeEvent {
-    /// Both nodes know each other.
-    Established,
-    /// A rail carries data.
-    RailUp {
-        /// Its number.
-        rail: usize,
-    },
-    /// A rail is silent.
-    RailDown {
-        /// Its number.
-        rail: usize,
-    },
-    /// A message has arrived; its buffer is free.
-    Sent {
-        /// It.
-        buffer: Buffer,
-    },
-    /// A message was not sent; its buffer is free.
-    SendFailed {
-        /// It.
-        buffer: Buffer,
-        /// Why.
-        error: SendFailure,
-    },
-    /// A message is in a buffer, from its first byte on.
-    Received {
-        /// The buffer.
-        buffer: Buffer,
-        /// The port that sent it.
-        source_port: u16,
-        /// The port that it is for.
-        target_port: u16,
-        /// Its bytes.
-        length: u64,
-    },
-    /// The connection failed: a buffer comes back without a message.
-    Returned {
-        /// It.
-        buffer: Buffer,
-    },
-    /// The connection failed; nothing comes after this.
-    Failed(Failure),
-}
-
-/// A rail's socket, and the train that is being made up for it.
-#[derive(Debug)]
-struct Rail {
-    socket: DatagramSocket,
-    train: Vec<u8>,
-    /// Bytes of each datagram of the train.
-    size: usize,
-    datagrams: usize,
-}
-
-impl Rail {
-    /// Adds a datagram of `length` bytes, which `write` writes; gives the packets that were refused.
-    fn add(&mut self, length: usize, write: impl FnOnce(&mut [u8]) -> bool) -> u64 {
-        let is_full = self.datagrams == MAX_TRAIN || self.train.len() + length > MAX_TRAIN_BYTES;
-        // A shorter one ends a train, a longer one begins another.
-        let mut refused = if is_full || length > self.size {
-            self.flush()
-        } else {
-            0
-        };
-        if self.datagrams == 0 {
-            self.size = length;
-        }
-        let at = self.train.len();
-        self.train.resize(at + length, 0);
-        if !write(&mut self.train[at..]) {
-            self.train.truncate(at);
-            return refused + 1;
-        }
-        self.datagrams += 1;
-        if length < self.size {
-            refused += self.flush();
-        }
-        refused
-    }
-
-    /// Sends the train; gives the packets that were refused.
-    fn flush(&mut self) -> u64 {
-        let datagrams = std::mem::take(&mut self.datagrams) as u64;
-        if datagrams == 0 {
-            return 0;
-        }
-        let outcome = self.socket.send_train(&self.train, self.size);
-        self.train.clear();
-        self.size = 0;
-        if outcome.is_err() { datagrams } else { 0 }
-    }
-}
-
 /// This node's end of a connection over rails.
 #[derive(Debug)]
 pub struct Node {
@@ -216,6 +75,8 @@ pub struct Node {
     buffer: Box<[u8]>,
     /// Steps since all that had come was received.
     behind: u32,
+    /// Until then the connection has nothing to do, unless something comes or is asked for; `None`: that has happened.
+    idle_until: Option<Time>,
     refused: u64,
 }
 
@@ -241,12 +102,7 @@ impl Node {
                     error,
                 }
             })?;
-            Ok(Rail {
-                socket,
-                train: Vec::with_capacity(MAX_TRAIN_BYTES),
-                size: 0,
-                datagrams: 0,
-            })
+            Ok(Rail::new(socket))
         };
         let rails: Result<Vec<Rail>, OpenError> = rails.iter().enumerate().map(open).collect();
         let rails = rails?;
@@ -261,6 +117,7 @@ impl Node {
             ports: Vec::new(),
             buffer: vec![0; MAX_TRAIN_BYTES].into(),
             behind: 0,
+            idle_until: None,
             refused: 0,
         })
     }
@@ -310,7 +167,7 @@ impl Node {
     /// # Errors
     /// Those of [`Connection::open_port`].
     pub fn open_port(&mut self, port: u16, longest: u64) -> Result<(), PortError> {
-        self.connection.open_port(port, longest)?;
+        self.changed().open_port(port, longest)?;
         self.ports.push((port, longest));
         Ok(())
     }
@@ -323,7 +180,7 @@ impl Node {
         let opened = self.ports.iter().find(|(opened, _)| *opened == port);
         let (_, longest) = opened.ok_or(PortError::NotOpen { port })?;
         self.memory.check_free(buffer, *longest)?;
-        self.connection.provide(port, buffer.token())?;
+        self.changed().provide(port, buffer.token())?;
         self.memory.lend_for_receiving(buffer);
         Ok(())
     }
@@ -334,14 +191,15 @@ impl Node {
     /// When the buffer is in use, or the port not open.
     pub fn provide_exact(&mut self, port: u16, buffer: Buffer) -> Result<(), UseError> {
         self.memory.check_free(buffer, 0)?;
-        self.connection.provide(port, buffer.token())?;
+        self.changed().provide(port, buffer.token())?;
         self.memory.lend_for_receiving(buffer);
         Ok(())
     }
 
     /// The caller did not look for so long, or had no message under way: see [`Connection::excuse`].
     pub fn excuse(&mut self, away: Span) {
-        self.connection.excuse(self.clock.now(), away);
+        let now = self.clock.now();
+        self.changed().excuse(now, away);
     }
 
     /// Sends the first `length` bytes of a buffer, which stays untouched until an event gives it back.
@@ -356,19 +214,20 @@ impl Node {
         length: u64,
     ) -> Result<(), UseError> {
         self.memory.check_free(buffer, length)?;
-        self.connection
+        self.changed()
             .send(source_port, target_port, length, buffer.token())?;
         self.memory.lend_for_sending(buffer);
         Ok(())
     }
 
-    /// Sends and receives what there is, without waiting. True if something came.
+    /// Sends and receives what there is, without waiting. True if something came. If that makes events, it is acknowledged when
+    /// [`poll_event`](Self::poll_event) has given them all, with what the program has sent meanwhile, or by the next step.
     ///
     /// # Errors
     /// What the system says about receiving, or that a message did not fit into a buffer of
     /// [`provide_exact`](Self::provide_exact); then the node is of no use any more.
     pub fn step(&mut self) -> io::Result<bool> {
-        let mut came = false;
+        let (mut came, has_told) = (false, !self.connection.has_events());
         self.behind += 1;
         for _ in 0..TURN {
             let ready = self.readiness.look()?;
@@ -381,15 +240,12 @@ impl Node {
             }
             came = true;
         }
-        // An acknowledgement is not overdue that waits here to be received.
-        if self.behind.is_multiple_of(BEHIND) {
-            let now = self.clock.now();
-            if self.connection.poll_timeout().is_some_and(|due| due <= now) {
-                self.connection.handle_timeout(now);
-            }
-        }
         self.tell_neighbours(false);
-        self.send_all();
+        let has_news = has_told && self.connection.has_events();
+        let now = self.clock.now();
+        if !has_news && self.idle_until.is_none_or(|until| until <= now) {
+            self.act(now);
+        }
         Ok(came)
     }
 
@@ -408,46 +264,22 @@ impl Node {
                 std::thread::yield_now();
                 continue;
             }
-            let due = self
-                .connection
-                .poll_timeout()
-                .unwrap_or(Time::NEVER)
-                .since(now);
+            let due = self.due().since(now);
             self.tell_neighbours(true);
             return self.readiness.sleep(duration(due.min(SLEEP)));
         }
     }
 
-    /// What happened, oldest first.
+    /// What happened, oldest first; to be called until it gives nothing.
     pub fn poll_event(&mut self) -> Option<NodeEvent> {
-        let event = self.connection.poll_event()?;
-        Some(match event {
-            Event::Established => NodeEvent::Established,
-            Event::RailUp { rail } => NodeEvent::RailUp { rail },
-            Event::RailDown { rail } => NodeEvent::RailDown { rail },
-            Event::Sent { token } => NodeEvent::Sent {
-                buffer: self.memory.give_back(token),
-            },
-            Event::SendFailed { token, error } => NodeEvent::SendFailed {
-                buffer: self.memory.give_back(token),
-                error,
-            },
-            Event::Received {
-                token,
-                source_port,
-                target_port,
-                length,
-            } => NodeEvent::Received {
-                buffer: self.memory.give_back(token),
-                source_port,
-                target_port,
-                length,
-            },
-            Event::Returned { token } => NodeEvent::Returned {
-                buffer: self.memory.give_back(token),
-            },
-            Event::Failed(failure) => NodeEvent::Failed(failure),
-        })
+        let Some(event) = self.connection.poll_event() else {
+            if self.idle_until.is_none() {
+                self.act(self.clock.now());
+            }
+            return None;
+        };
+        let memory = &mut self.memory;
+        Some(NodeEvent::of(event, |token| memory.give_back(token)))
     }
 
     /// The connection, to look at.
@@ -474,6 +306,27 @@ impl Node {
         self.refused
     }
 
+    /// The connection, to be told something: what it has to do is to be asked anew.
+    const fn changed(&mut self) -> &mut Connection {
+        self.idle_until = None;
+        &mut self.connection
+    }
+
+    /// Does what is due at `now`, and sends what there is.
+    fn act(&mut self, now: Time) {
+        // An acknowledgement is not overdue that waits here to be received.
+        if self.behind.is_multiple_of(BEHIND) && self.due() <= now {
+            self.connection.handle_timeout(now);
+        }
+        self.send_all();
+        self.idle_until = Some(self.due());
+    }
+
+    /// When the connection has something to do though nothing comes.
+    fn due(&self) -> Time {
+        self.connection.poll_timeout().unwrap_or(Time::NEVER)
+    }
+
     /// Receives a train, if one is there.
     fn receive(&mut self, index: usize) -> io::Result<()> {
         let Some(train) = self.rails[index].socket.receive(&mut self.buffer)? else {
@@ -484,6 +337,7 @@ impl Node {
             held: train.held,
             marked: false,
         };
+        self.idle_until = None;
         for datagram in self.buffer[..train.bytes].chunks(train.size.max(1)) {
             let taken = self.connection.handle_datagram(now, index, datagram, how);
             if let Ok(Some((place, payload))) = taken
@@ -503,7 +357,7 @@ impl Node {
             let lateness = self.connection.lateness();
             if let Some(mut others) = neighbours.exchange(rails, lateness, urgent) {
                 others.lateness = others.lateness.max(lateness);
-                self.connection.note_others(&others);
+                self.changed().note_others(&others);
             }
         }
     }
@@ -521,6 +375,11 @@ impl Node {
         let key = &self.connection.config().key;
         let packet = &transmit.packet;
         let write = |room: &mut [u8]| packet.write(room, payload, key).is_ok();
-        self.rails[transmit.rail].add(packet.length(), write)
+        let rail = &mut self.rails[transmit.rail];
+        // The other node cannot tell in which order packets without a number left.
+        match packet.number {
+            0 => rail.add_last(packet.length(), write),
+            _ => rail.add(packet.length(), write),
+        }
     }
 }

@@ -1,0 +1,107 @@
+//! How the rails of a pair are opened: each tells its ends, and takes the rails that both have.
+
+use raddle_matching::{Notice, SLOTS};
+use raddle_net::{
+    daemon::epoch,
+    rails::{Node, RailAddress},
+};
+use raddle_transport::rails::Config;
+use raddle_units::{BitRate, Time};
+use raddle_wire::rails::DATA_OVERHEAD;
+
+use super::Link;
+use crate::{
+    log,
+    rails::{
+        Around,
+        meeting::{self, End},
+    },
+};
+
+/// Upper bound for an interface whose driver names no rate.
+const USUAL_RATE: BitRate = BitRate(10_000_000_000);
+/// IPv4's and UDP's headers.
+const HEADERS: u32 = 28;
+
+impl Link {
+    /// Tells the other process our ends.
+    pub(super) fn greet(&mut self, around: &mut Around<'_>) {
+        let held: Option<Vec<_>> = around
+            .interfaces
+            .iter()
+            .map(|interface| {
+                let (socket, address) = interface.hold().ok()?;
+                let end = End {
+                    address,
+                    mask: interface.mask,
+                    mtu: interface.mtu,
+                    rate: interface.rate().unwrap_or(USUAL_RATE),
+                };
+                Some((socket, end))
+            })
+            .collect();
+        let (sockets, ends): (Vec<_>, Vec<_>) = held.unwrap_or_default().into_iter().unzip();
+        around.notify(self.peer, &Notice::Hello(meeting::write(&ends)));
+        self.ours = Some((sockets, ends));
+    }
+
+    /// The other process has told its ends: opens the rails. `None`: there are no two.
+    pub(super) fn meet(&mut self, now: Time, bytes: &[u8], around: &mut Around<'_>) -> Option<()> {
+        if self.carrier.is_off() || self.node.is_some() {
+            return Some(());
+        }
+        if self.ours.is_none() {
+            self.greet(around);
+        }
+        let theirs = meeting::read(bytes)?;
+        let (sockets, ours) = self.ours.take()?;
+        let pairs = if around.rank < self.peer {
+            meeting::pair(&ours, &theirs)
+        } else {
+            let pairs = meeting::pair(&theirs, &ours);
+            pairs.iter().map(|&(theirs, ours)| (ours, theirs)).collect()
+        };
+        if pairs.len() < 2 {
+            return None;
+        }
+        let both: Vec<(End, End)> = pairs.iter().map(|&(a, b)| (ours[a], theirs[b])).collect();
+        let addresses: Vec<RailAddress> = both
+            .iter()
+            .map(|(local, peer)| RailAddress {
+                local: local.address,
+                peer: peer.address,
+            })
+            .collect();
+        let config = self.config(&both, around)?;
+        drop(sockets);
+        match Node::open(config, &addresses) {
+            Ok(node) => {
+                self.node = Some(node);
+                (self.stepped, self.heard) = (now, now);
+                Some(())
+            }
+            Err(error) => {
+                log::plain(&format!("rails to rank {}: {error}", self.peer));
+                None
+            }
+        }
+    }
+
+    fn config(&self, both: &[(End, End)], around: &Around<'_>) -> Option<Config> {
+        let rates = both.iter().map(|(local, peer)| local.rate.min(peer.rate));
+        let mtus = both.iter().map(|(local, peer)| local.mtu.min(peer.mtu));
+        let mtu = mtus.min()?.min(u32::from(u16::MAX));
+        let mut config = Config::new(
+            around.secret.job,
+            around.secret.key(),
+            around.rank,
+            self.peer,
+            epoch().ok()?,
+            rates.collect(),
+        );
+        config.segment = u16::try_from(mtu.checked_sub(HEADERS + DATA_OVERHEAD as u32)?).ok()?;
+        config.give_up = around.give_up;
+        config.send_queue = SLOTS;
+        Some(config)
+    }
+}
