@@ -1,4 +1,4 @@
-//! Compiles the packet program of the XDP fast path, where clang and libbpf's headers are installed.
+//! Compiles the packet program of the fast path, for XDP and for traffic control, where clang and libbpf's headers are installed.
 //!
 //! Where they are not, the switch is built without that back-end (`cfg(raddle_xdp)` is off); scripts/build-extras says
 //! so. A program that clang refuses is an error.
@@ -17,25 +17,18 @@ fn main() {
         return;
     }
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR for build scripts");
-    let object = Path::new(&out).join("raddle.bpf.o");
-    let status = clang()
-        .args([
-            "-O2",
-            "-g",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-c",
-            "xdp/raddle.bpf.c",
-            "-o",
-        ])
-        .arg(&object)
-        .status()
-        .expect("clang was started before");
-    assert!(
-        status.success(),
-        "clang cannot compile crates/net/xdp/raddle.bpf.c"
-    );
+    for (object, definition) in [("xdp", "-DXDP"), ("tc", "-DTC")] {
+        let status = clang()
+            .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", definition])
+            .args(["-c", "xdp/raddle.bpf.c", "-o"])
+            .arg(Path::new(&out).join(object).with_extension("bpf.o"))
+            .status()
+            .expect("clang was started before");
+        assert!(
+            status.success(),
+            "clang cannot compile crates/net/xdp/raddle.bpf.c for {object}"
+        );
+    }
     println!("cargo::rustc-cfg=raddle_xdp");
 }
 

@@ -1,4 +1,4 @@
-"""The XDP fast path between hosts in namespaces: rounds are right, and the kernel does them."""
+"""The fast path between hosts in namespaces: rounds are right, and the kernel does them."""
 
 import signal
 import time
@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from switch_harness import Net, Switch, missing, run, transfer, until
+from switch_harness import Net, Switch, missing, transfer
 
 REASON = missing()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
 WITHOUT = "was built without it"
-HOOKS = pytest.mark.parametrize("hook", ["generic", "native"])
-"""Where the program sits: behind the driver, as it does on veths by itself, or in it."""
+HOOKS = pytest.mark.parametrize("hook", ["tc", "generic", "native"])
+"""Where the program sits: in traffic control, as on veths by itself, or in XDP."""
+BUFFERS = pytest.mark.parametrize("hook", ["tc", "generic"])
+"""The places on the kernel's own buffers."""
 
 
 @pytest.fixture
@@ -44,12 +46,6 @@ def start(*switches: Switch, extra: str = "") -> None:
         if WITHOUT in log:
             pytest.skip("raddle-switch was built without XDP: needs clang and libbpf-dev")
         raise
-
-
-def programs(switch: Switch) -> int:
-    """How many of its interfaces have a program."""
-    shown = run("ip", "-n", switch.namespace, "-d", "link").stdout
-    return shown.count("prog/xdp")
 
 
 def rounds_in_the_kernel(
@@ -94,35 +90,44 @@ def test_two_tiers_run_in_the_kernel_with_vectors(net: Net, hook: str) -> None:
     rounds_in_the_kernel(net, tree, "--rounds", "3000", "--elements", "32")
 
 
-def test_programs_go_with_the_process_however_it_ends(net: Net) -> None:
-    """Neither SIGTERM nor SIGKILL leaves a program on an interface."""
+@BUFFERS
+def test_programs_go_with_the_process_however_it_ends(net: Net, hook: str) -> None:
+    """What forwards while the process stands still does not after SIGTERM or SIGKILL."""
     switch = net.add_switch("tor")
     add_hosts(net, switch, range(1, 3))
     for number in (signal.SIGTERM, signal.SIGKILL):
-        start(switch)
-        until(lambda: programs(switch) == 2, "programs on both ports")
+        start(switch, extra=f'forward = "kernel"\nattach = "{hook}"')
+        assert net.ping("h1", "10.77.0.2")
+        time.sleep(0.5)  # the program is told of stations a few times per second
+        assert switch.process is not None
+        switch.process.send_signal(signal.SIGSTOP)
+        assert net.ping("h1", "10.77.0.2")
+        switch.process.send_signal(signal.SIGCONT)
         switch.stop(number)
-        assert programs(switch) == 0
+        assert not net.ping("h1", "10.77.0.2")
 
 
-def test_ordinary_frames_pass(net: Net) -> None:
+@HOOKS
+def test_ordinary_frames_pass(net: Net, hook: str) -> None:
     """What the program does not know goes on to the sockets."""
     switch = net.add_switch("tor")
     add_hosts(net, switch, range(1, 3))
-    start(switch)
+    start(switch, extra=f'attach = "{hook}"')
     assert net.ping("h1", "10.77.0.2")
     assert net.ping("h1", switch.address)
 
 
-def test_tcp_crosses_in_the_kernel_with_unfinished_checksums(net: Net) -> None:
-    """Segments pass while the switch's process stands still; trains of them go through it."""
+@BUFFERS
+def test_tcp_crosses_in_the_kernel_with_unfinished_checksums(net: Net, hook: str) -> None:
+    """Segments pass while the switch's process stands still; XDP leaves trains of them to it."""
     switch = net.add_switch("tor")
     add_hosts(net, switch, range(1, 3))
-    start(switch, extra='forward = "kernel"')
+    start(switch, extra=f'forward = "kernel"\nattach = "{hook}"')
     assert net.ping("h1", "10.77.0.2")
     time.sleep(0.5)  # the program is told of stations a few times per second
     transfer(net, "h1", "h2", "10.77.0.2", 16)
-    net.exec("h1", "ethtool", "-K", "e0", "tso", "off", "gso", "off")
+    if hook == "generic":
+        net.exec("h1", "ethtool", "-K", "e0", "tso", "off", "gso", "off")
     assert switch.process is not None
     switch.process.send_signal(signal.SIGSTOP)
     try:

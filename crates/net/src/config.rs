@@ -118,13 +118,15 @@ pub enum Forwarding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Attach {
-    /// Generic if one of the ports is a virtual cable (veth), else native.
+    /// In traffic control if one of the ports is a virtual cable (veth), else in the driver.
     #[default]
     Auto,
-    /// In the driver of the card.
+    /// XDP in the driver of the card.
     Native,
-    /// Behind it.
+    /// XDP behind it.
     Generic,
+    /// In traffic control (tcx, Linux 6.6), behind the driver too.
+    Tc,
 }
 
 /// How logs look.

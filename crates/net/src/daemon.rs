@@ -367,7 +367,9 @@ impl Daemon {
     /// What is to be done a few times per second.
     fn tick(&mut self, now: Time) -> io::Result<()> {
         self.next_tick = now + TICK;
-        for change in self.ports.look(&self.socket)? {
+        let changes = self.ports.look(&self.socket);
+        let changed = !changes.is_empty();
+        for change in changes {
             match change {
                 Change::Up(link) => {
                     tracing::info!(port = link.interface, index = link.index, "port up");
@@ -386,6 +388,10 @@ impl Daemon {
                     }
                 }
             }
+        }
+        if changed {
+            let fast = self.fast.as_ref();
+            self.ports.listen(&self.socket, |index| fast?.mark(index))?;
         }
         if let Some(fast) = &mut self.fast
             && now >= self.next_refresh

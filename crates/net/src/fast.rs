@@ -97,6 +97,10 @@ pub trait FastPath {
     /// An interface has gone.
     fn link_down(&mut self, link: &Link);
 
+    /// The mark of frames that it leaves to the sockets on an interface. `None`: the sockets see those frames only, and
+    /// unmarked; else they see all others before it does, and are to take the marked ones.
+    fn mark(&self, interface: u32) -> Option<u32>;
+
     /// The core has installed or freed a group. The places of its neighbours come by
     /// [`route_changed`](Self::route_changed), before or after.
     ///

@@ -16,6 +16,7 @@ pub mod config;
 pub mod control;
 pub mod daemon;
 pub mod datagrams;
+pub mod ethtool;
 pub mod fast;
 pub mod faults;
 pub mod interfaces;

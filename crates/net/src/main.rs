@@ -247,12 +247,13 @@ fn fast_path(config: &Config, epoch: u32) -> Result<Box<dyn FastPath>, Failure> 
 
 #[cfg(raddle_xdp)]
 fn hook(config: &Config) -> raddle_net::xdp::Hook {
-    use raddle_net::{config::Attach, config::PortConfig, socket::driver, xdp::Hook};
+    use raddle_net::{config::Attach, config::PortConfig, ethtool::driver, xdp::Hook};
     let is_cable = |port: &PortConfig| driver(&port.interface).is_some_and(|name| name == "veth");
     match config.attach {
         Attach::Native => Hook::Native,
         Attach::Generic => Hook::Generic,
-        Attach::Auto if config.ports.iter().any(is_cable) => Hook::Generic,
+        Attach::Tc => Hook::Tc,
+        Attach::Auto if config.ports.iter().any(is_cable) => Hook::for_cables(),
         Attach::Auto => Hook::Native,
     }
 }

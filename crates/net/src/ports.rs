@@ -95,11 +95,8 @@ impl Ports {
         Some(self.states[port.index()].interface?.index)
     }
 
-    /// Looks all interfaces up again and makes the socket follow; gives what has changed.
-    ///
-    /// # Errors
-    /// When the socket cannot listen to an interface.
-    pub fn look(&mut self, socket: &PacketSocket) -> io::Result<Vec<Change>> {
+    /// Looks all interfaces up again; gives what has changed. The socket is to [listen](Self::listen) then.
+    pub fn look(&mut self, socket: &PacketSocket) -> Vec<Change> {
         let mut changes = Vec::new();
         for (index, state) in self.states.iter_mut().enumerate() {
             let found = socket.interface(&state.config.interface);
@@ -129,15 +126,25 @@ impl Ports {
                 changes.push(Change::Up(link(new)));
             }
         }
-        if !changes.is_empty() {
-            let working: Vec<u32> = self
-                .states
-                .iter()
-                .filter_map(|state| Some(state.interface?.index))
-                .collect();
-            socket.listen(&working)?;
-        }
-        Ok(changes)
+        changes
+    }
+
+    /// Makes the socket receive from the ports that work; `mark` tells which frames of an interface alone are for it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn listen(
+        &self,
+        socket: &PacketSocket,
+        mark: impl Fn(u32) -> Option<u32>,
+    ) -> io::Result<()> {
+        let working: Vec<_> = self
+            .states
+            .iter()
+            .filter_map(|state| Some(state.interface?.index))
+            .map(|index| (index, mark(index)))
+            .collect();
+        socket.listen(&working)
     }
 
     /// The ports as the status shows them, with what each carried.

@@ -10,10 +10,9 @@
 )]
 
 use std::{
-    ffi::{CStr, CString},
+    ffi::CString,
     io,
     mem::{self, size_of},
-    net::{Ipv4Addr, UdpSocket},
     os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
     ptr,
     time::Duration,
@@ -34,8 +33,6 @@ const STRIDE: usize = TAG + MAX_FRAME;
 const CONTROL_WORDS: usize = 8;
 /// Bytes that may wait for us in the kernel, all ports together, and in the ports' queues.
 const BUFFER: libc::c_int = 16 << 20;
-/// The command of ethtool(8) -i (linux/ethtool.h).
-const ETHTOOL_GDRVINFO: u32 = 3;
 /// Ports that one filter can name.
 pub const MAX_PORTS: usize = 255;
 
@@ -209,21 +206,31 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Receives from these interfaces from now on, and from no others (at most [`MAX_PORTS`]).
+    /// Receives from these interfaces from now on, and from no others (at most [`MAX_PORTS`]): of each all frames, or those
+    /// with a mark alone.
     ///
     /// # Errors
     /// What the system says.
-    pub fn listen(&self, interfaces: &[u32]) -> io::Result<()> {
-        // A classic BPF program: load the interface's index, compare it with each, take all of the frame or nothing.
+    pub fn listen(&self, interfaces: &[(u32, Option<u32>)]) -> io::Result<()> {
+        // A classic BPF program: load the interface's index, compare it with each, perhaps the mark too, take all of the
+        // frame or nothing.
         let operation = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
         let load = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
         let equal = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
         let give = (libc::BPF_RET | libc::BPF_K) as u16;
-        let index = (libc::SKF_AD_OFF + libc::SKF_AD_IFINDEX) as u32;
-        let mut program = vec![operation(load, 0, 0, index)];
-        for interface in interfaces.iter().take(MAX_PORTS) {
-            program.push(operation(equal, 0, 1, *interface));
-            program.push(operation(give, 0, 0, u32::MAX));
+        let about = |what: libc::c_int| (libc::SKF_AD_OFF + what) as u32;
+        let mut program = vec![operation(load, 0, 0, about(libc::SKF_AD_IFINDEX))];
+        for (interface, mark) in interfaces.iter().take(MAX_PORTS) {
+            if let Some(mark) = mark {
+                program.push(operation(equal, 0, 4, *interface));
+                program.push(operation(load, 0, 0, about(libc::SKF_AD_MARK)));
+                program.push(operation(equal, 0, 1, *mark));
+                program.push(operation(give, 0, 0, u32::MAX));
+                program.push(operation(give, 0, 0, 0));
+            } else {
+                program.push(operation(equal, 0, 1, *interface));
+                program.push(operation(give, 0, 0, u32::MAX));
+            }
         }
         program.push(operation(give, 0, 0, 0));
         let filter = libc::sock_fprog {
@@ -488,24 +495,8 @@ pub fn wait_readable(descriptors: &[RawFd], limit: Option<Duration>) -> io::Resu
     }
 }
 
-/// The driver of an interface of this network namespace, such as `veth`; `None` where that cannot be told.
-#[must_use]
-pub fn driver(interface: &str) -> Option<String> {
-    let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    let mut request = request(interface)?;
-    // struct ethtool_drvinfo: the command, then texts, of which the driver's name in 32 bytes is the first.
-    let mut answer = [0_u8; 196];
-    answer[..4].copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
-    request.ifr_ifru.ifru_data = answer.as_mut_ptr().cast();
-    // SAFETY: the kernel reads the name, and writes no more to `answer` than that structure has.
-    let done = unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
-    check(done).ok()?;
-    let name = CStr::from_bytes_until_nul(&answer[4..36]).ok()?;
-    Some(name.to_str().ok()?.to_owned())
-}
-
 /// A question about an interface; `None`: no interface has such a name.
-fn request(interface: &str) -> Option<libc::ifreq> {
+pub(crate) fn request(interface: &str) -> Option<libc::ifreq> {
     if interface.len() >= libc::IFNAMSIZ {
         return None;
     }

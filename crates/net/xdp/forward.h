@@ -1,7 +1,8 @@
 /* Frames from one station to another, both of which the core's bridge has learnt: forwarded without waking the core.
  *
- * Only what cannot need the core: IPv4 over plain Ethernet, TCP, UDP and ICMP, whole, of at most 1514 bytes (the kernel
- * redirects no longer ones), but in generic mode with complete checksums. A station that turns up behind another port goes to the core, which learns it.
+ * Only what cannot need the core: IPv4 over plain Ethernet, TCP, UDP and ICMP, whole. Under XDP of at most 1514 bytes (the
+ * kernel redirects no longer ones), and where frames are not yet socket buffers with complete checksums. A station that
+ * turns up behind another port goes to the core, which learns it.
  */
 #ifndef RADDLE_FORWARD_H
 #define RADDLE_FORWARD_H
@@ -38,52 +39,54 @@ INLINE int is_partial(const struct iphdr *ip, __u16 check)
 	return check == pseudo_sum(ip);
 }
 
-INLINE int forward(struct xdp_md *ctx)
+INLINE int forward(frame *f)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	const __u64 length = bpf_xdp_get_buff_len(ctx);
+	void *data = (void *)(long)f->data, *end = (void *)(long)f->data_end;
+	const __u32 length = length_of(f);
 	const struct ethhdr *eth = data;
 	const struct iphdr *ip = data + sizeof *eth;
 	const void *above = data + sizeof *eth + sizeof *ip;
 	struct station_key from = {}, to = {};
 	struct station *sender, *receiver;
 
-	if (above > end || length > LONGEST)
-		return XDP_PASS;
+	if (above > end || (!TRAINS && length > LONGEST))
+		return PASS;
 	if (eth->h_dest[0] & 1 || eth->h_proto != bpf_htons(ETH_P_IP) || *(const __u8 *)ip != 0x45 ||
 	    ip->frag_off & bpf_htons(0xbfff))
-		return XDP_PASS;
+		return PASS;
 	if (ip->protocol == IPPROTO_TCP) {
 		const struct tcphdr *tcp = above;
 
 		if ((void *)(tcp + 1) > end || (!generic && is_partial(ip, tcp->check)))
-			return XDP_PASS;
+			return PASS;
 	} else if (ip->protocol == IPPROTO_UDP) {
 		const struct udphdr *udp = above;
 		const struct header *h = (void *)(udp + 1);
 
 		if ((void *)(udp + 1) > end || (!generic && is_partial(ip, udp->check)))
-			return XDP_PASS;
+			return PASS;
 		/* A query that crosses is the core's: it rewrites it. */
-		if ((void *)&h->flags <= end && h->magic == bpf_htons(MAGIC) && h->version == VERSION &&
-		    h->kind == QUERY)
-			return XDP_PASS;
+		if ((void *)&h->flags > end) {
+			if (length != (__u32)(end - data))
+				return PASS;
+		} else if (h->magic == bpf_htons(MAGIC) && h->version == VERSION && h->kind == QUERY) {
+			return PASS;
+		}
 	} else if (ip->protocol != IPPROTO_ICMP) {
-		return XDP_PASS;
+		return PASS;
 	}
 	__builtin_memcpy(from.mac, eth->h_source, 6);
 	__builtin_memcpy(to.mac, eth->h_dest, 6);
 	sender = bpf_map_lookup_elem(&stations, &from);
-	if (!sender || sender->interface != ctx->ingress_ifindex)
-		return XDP_PASS;
+	if (!sender || sender->interface != port_of(f))
+		return PASS;
 	receiver = bpf_map_lookup_elem(&stations, &to);
-	if (!receiver || receiver->interface == ctx->ingress_ifindex)
-		return XDP_PASS;
+	if (!receiver || receiver->interface == port_of(f))
+		return PASS;
 	if (!sender->heard)
 		sender->heard = 1;
-	count_frame(ctx->ingress_ifindex, length, 0);
-	count_frame(receiver->interface, 0, length);
-	return bpf_redirect(receiver->interface, 0);
+	count_received(port_of(f), length);
+	return leave(f, receiver->interface, length);
 }
 
 #endif

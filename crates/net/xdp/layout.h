@@ -49,7 +49,7 @@ struct step {
 struct group {
 	__u64 key[2];
 	__u32 index;            /* of its start and counters */
-	__u32 copies;           /* of the devmap with its children's interfaces */
+	__u32 copies;           /* under XDP index of the map with its children's interfaces, under TC their number */
 	__u32 first_slot;
 	__u32 slots;
 	__u32 children;
@@ -110,17 +110,18 @@ struct slot {
 	__u64 behind;           /* the verifier does not see that no word begins in the last cell's last bytes */
 };
 
-/* A neighbour behind an interface, for results that are addressed to each child. */
+/* How results leave to children, each interface once. `at`: the interface's index under XDP, from 0 on under TC. */
 struct exit_key {
 	__u32 job;
 	__u32 group;
-	__u32 interface;
+	__u32 at;
 };
 
 struct exit {
 	__u8 mac[6];
 	__be16 port;
 	__u32 address;
+	__u32 interface;
 };
 
 /* A hardware address that the core's bridge has learnt, without a VLAN. */
@@ -139,6 +140,7 @@ struct traffic {
 	__u64 received_bytes;
 	__u64 sent;
 	__u64 sent_bytes;
+	__u64 cable;            /* a virtual cable into another network namespace */
 };
 
 #endif

@@ -1,4 +1,5 @@
-/* The fast path of raddle-switch: steady rounds of in-network Allreduce, below the socket layer.
+/* The fast path of raddle-switch: steady rounds of in-network Allreduce, below the socket layer. Compiled twice, for the
+ * two places that frame.h names.
  *
  * It runs for each frame that comes in on a port. Contributions and results of the groups in `groups` that it can
  * combine itself end here; every other frame goes on to the sockets, byte for byte as it came. Which is which says
@@ -9,7 +10,7 @@
  * Who brings the last contribution combines, outside the lock: until the result is there, nobody touches the operands
  * but a member that breaks the protocol, and the name is compared again before the result is believed.
  *
- * Needs Linux 5.18 (bpf_xdp_load_bytes; bpf_loop is of 5.17). No floats exist here: number.h adds them.
+ * Needs Linux 5.18 (bpf_xdp_load_bytes; bpf_loop is of 5.17), under TC 6.6 (tcx). No floats exist here: number.h adds them.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -23,6 +24,7 @@
 #include "layout.h"
 #include "number.h"
 #include "siphash.h"
+#include "frame.h"
 
 #define PORT 61347
 #define MAGIC 0x5261
@@ -125,6 +127,7 @@ struct {
 	__type(value, struct traffic);
 } ports SEC(".maps");
 
+#ifndef TC
 /* Interfaces of children, each under its own index; groups with the same ones share an entry. */
 struct children {
 	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
@@ -139,6 +142,7 @@ struct {
 	__type(key, __u32);
 	__array(values, struct children);
 } children SEC(".maps");
+#endif
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -148,10 +152,14 @@ struct {
 	__type(value, struct exit);
 } exits SEC(".maps");
 
-/* Whether the program runs where frames are the kernel's own socket buffers (XDP's generic mode). Then a checksum
- * may still be to be completed, and whoever gets the frame from us knows it. The loader sets it.
+/* Whether frames are the kernel's own socket buffers: under TC, and in XDP's generic mode, of which the loader knows.
+ * Then a checksum may still be to be completed, and whoever gets the frame from us knows it.
  */
+#ifdef TC
+#define generic 1
+#else
 volatile const __u8 generic = 0;
+#endif
 
 /* A number that is at most `mask`, in a way that the compiler cannot undo and the verifier understands. */
 INLINE __u64 bounded(__u64 number, __u64 mask)
@@ -169,17 +177,44 @@ INLINE void count(const struct group *g, enum count what)
 		++*number;
 }
 
-/* A frame of a port that the sockets will not see. */
-INLINE void count_frame(__u32 interface, __u64 received, __u64 sent)
+/* A frame that came in by a port, of which the sockets will not hear. */
+INLINE void count_received(__u32 interface, __u64 bytes)
 {
 	struct traffic *t = bpf_map_lookup_elem(&ports, &interface);
 
-	if (!t)
-		return;
-	t->received += received != 0;
-	t->received_bytes += received;
-	t->sent += sent != 0;
-	t->sent_bytes += sent;
+	if (t) {
+		t->received++;
+		t->received_bytes += bytes;
+	}
+}
+
+INLINE struct traffic *count_sent(__u32 interface, __u64 bytes)
+{
+	struct traffic *t = bpf_map_lookup_elem(&ports, &interface);
+
+	if (t) {
+		t->sent++;
+		t->sent_bytes += bytes;
+	}
+	return t;
+}
+
+/* Sends a frame of `bytes` on by an interface. */
+INLINE int leave(frame *f, __u32 interface, __u64 bytes)
+{
+	const struct traffic *t = count_sent(interface, bytes);
+
+#ifdef TC
+	(void)f;
+	/* Straight into the other end, without waiting in its queue. */
+	if (t && t->cable)
+		return bpf_redirect_peer(interface, 0);
+#else
+	(void)t;
+	if (interface == port_of(f))
+		return XDP_TX;
+#endif
+	return bpf_redirect(interface, 0);
 }
 
 #include "forward.h"
@@ -386,87 +421,137 @@ struct target {
 	__u32 address;
 };
 
-/* Makes the frame one of the switch's, with `bytes` of `message`. */
-INLINE int write_frame(struct xdp_md *ctx, const struct group *g, const struct target *to, const __u8 *message,
-		       __u32 bytes)
-{
-	const int more = (int)(BEFORE + bytes) - (int)(ctx->data_end - ctx->data);
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct ethhdr *eth = data;
-	struct iphdr *ip = data + sizeof *eth;
-	struct udphdr *udp = data + sizeof *eth + sizeof *ip;
-	int partial;
+/* What is before a message. */
+struct envelope {
+	struct ethhdr eth;
+	struct iphdr ip;
+	struct udphdr udp;
+} __attribute__((packed));
 
-	if (bytes < HEADER || bytes > MESSAGE || data + BEFORE > end)
+_Static_assert(sizeof(struct envelope) == BEFORE, "nothing between the headers");
+
+/* Writes what is before `bytes` of a message of ours. `partial`: the kernel knows that the checksum is to be completed. */
+INLINE long address(frame *f, const struct group *g, const struct target *to, __u32 bytes, int partial)
+{
+	const struct iphdr ip = {
+		.version = 4,
+		.ihl = 5,
+		.tot_len = bpf_htons(sizeof ip + sizeof(struct udphdr) + bytes),
+		.frag_off = bpf_htons(0x4000),
+		.ttl = TTL,
+		.protocol = IPPROTO_UDP,
+		.check = checksum(g->own, to->address, sizeof ip + sizeof(struct udphdr) + bytes),
+		.saddr = g->own,
+		.daddr = to->address,
+	};
+	struct envelope e = {
+		.eth = { .h_proto = bpf_htons(ETH_P_IP) },
+		.ip = ip,
+		.udp = {
+			.source = bpf_htons(PORT),
+			.dest = to->port,
+			.len = bpf_htons(sizeof e.udp + bytes),
+			/* None, if the frame has none to complete: the tag covers the message (docs/wire.md). */
+			.check = partial ? pseudo_sum(&ip) : 0,
+		},
+	};
+
+	__builtin_memcpy(e.eth.h_dest, to->mac, 6);
+	__builtin_memcpy(e.eth.h_source, g->mac, 6);
+	return store_bytes(f, 0, &e, sizeof e);
+}
+
+/* Whether the checksum of a frame that came in is still to be completed. */
+INLINE int unfinished(const frame *f)
+{
+	const void *data = (void *)(long)f->data, *end = (void *)(long)f->data_end;
+	const struct iphdr *ip = data + sizeof(struct ethhdr);
+	const struct udphdr *udp = data + sizeof(struct ethhdr) + sizeof *ip;
+
+	return generic && data + BEFORE <= end && is_partial(ip, udp->check);
+}
+
+/* Makes the frame one of the switch's, with `bytes` of `message`. */
+INLINE int write_frame(frame *f, const struct group *g, const struct target *to, const __u8 *message, __u32 bytes,
+		       int partial)
+{
+	if (bytes < HEADER || bytes > MESSAGE || resize(f, BEFORE + bytes, partial) ||
+	    store_bytes(f, BEFORE, message, bytes))
 		return -1;
-	/* The buffer of such a frame says where the sum is to be written: its headers must stay in their place. */
-	partial = generic && is_partial(ip, udp->check);
-	/* All of it is written anew, so that it may grow at either end; behind a frame there is seldom room. */
-	if (more && bpf_xdp_adjust_tail(ctx, more) && (more < 0 || partial || bpf_xdp_adjust_head(ctx, -more)))
-		return -1;
-	if (bpf_xdp_store_bytes(ctx, BEFORE, (void *)message, bytes))
-		return -1;
-	data = (void *)(long)ctx->data;
-	end = (void *)(long)ctx->data_end;
-	if (data + BEFORE > end)
-		return -1;
-	eth = data;
-	ip = data + sizeof *eth;
-	udp = data + sizeof *eth + sizeof *ip;
-	__builtin_memcpy(eth->h_dest, to->mac, 6);
-	__builtin_memcpy(eth->h_source, g->mac, 6);
-	eth->h_proto = bpf_htons(ETH_P_IP);
-	ip->version = 4;
-	ip->ihl = 5;
-	ip->tos = 0;
-	ip->tot_len = bpf_htons(sizeof *ip + sizeof *udp + bytes);
-	ip->id = 0;
-	ip->frag_off = bpf_htons(0x4000);
-	ip->ttl = TTL;
-	ip->protocol = IPPROTO_UDP;
-	ip->saddr = g->own;
-	ip->daddr = to->address;
-	ip->check = checksum(g->own, to->address, sizeof *ip + sizeof *udp + bytes);
-	udp->source = bpf_htons(PORT);
-	udp->dest = to->port;
-	udp->len = bpf_htons(sizeof *udp + bytes);
-	/* None: the tag covers the message (docs/wire.md). */
-	udp->check = partial ? pseudo_sum(ip) : 0;
-	return 0;
+	return address(f, g, to, bytes, partial);
 }
 
 /* Sends a message to the parent. */
-INLINE int send_up(struct xdp_md *ctx, const struct group *g, const __u8 *message, __u32 bytes)
+INLINE int send_up(frame *f, const struct group *g, const __u8 *message, __u32 bytes)
 {
 	struct target to = { .port = bpf_htons(PORT), .address = g->parent };
 
 	__builtin_memcpy(to.mac, g->parent_mac, 6);
-	if (write_frame(ctx, g, &to, message, bytes))
-		return XDP_DROP;
+	if (write_frame(f, g, &to, message, bytes, unfinished(f)))
+		return DROP;
 	count(g, SENT_UP);
-	count_frame(g->parent_interface, 0, BEFORE + bytes);
-	return bpf_redirect(g->parent_interface, 0);
+	return leave(f, g->parent_interface, BEFORE + bytes);
 }
 
-/* Sends a result to all children. With a multicast address one frame fits them all; otherwise `raddle_exit` addresses
- * each copy.
- */
-INLINE int send_down(struct xdp_md *ctx, const struct group *g, const __u8 *message, __u32 bytes)
+#ifdef TC
+
+/* Sends the frame, which holds a message of `bytes`, to all children; each copy is addressed before it leaves. */
+INLINE int copy_to_children(frame *f, const struct group *g, const struct header *h, __u32 bytes, int partial)
+{
+	struct exit_key key = { bpf_ntohl(h->job), bpf_ntohl(h->group), 0 };
+	__u32 at;
+
+	for (at = 0; at < CHILDREN; at++) {
+		const struct exit *exit;
+
+		key.at = at;
+		exit = bpf_map_lookup_elem(&exits, &key);
+		if (at >= g->copies || !exit)
+			break;
+		if (!g->results) {
+			struct target to = { .port = exit->port, .address = exit->address };
+
+			__builtin_memcpy(to.mac, exit->mac, 6);
+			if (address(f, g, &to, bytes, partial))
+				break;
+		}
+		if (at + 1 == g->copies)
+			return leave(f, exit->interface, BEFORE + bytes);
+		count_sent(exit->interface, BEFORE + bytes);
+		bpf_clone_redirect(f, exit->interface, 0);
+	}
+	return DROP;
+}
+
+#else
+
+/* Has the kernel send a copy to each child, which `raddle_exit` addresses. */
+INLINE int copy_to_children(frame *f, const struct group *g, const struct header *h, __u32 bytes, int partial)
+{
+	const __u32 index = g->copies;
+	void *map = bpf_map_lookup_elem(&children, &index);
+
+	(void)f, (void)h, (void)bytes, (void)partial;
+	return map ? bpf_redirect_map(map, 0, BPF_F_BROADCAST) : DROP;
+}
+
+#endif
+
+/* Sends a result to all children. With a multicast address one frame fits them all. */
+INLINE int send_down(frame *f, const struct group *g, const __u8 *message, __u32 bytes)
 {
 	struct target to = { .mac = { 0x01, 0x00, 0x5e }, .port = g->results_port, .address = g->results };
-	const __u32 index = g->copies;
 	const __u32 group = bpf_ntohl(g->results);
-	void *map;
+	const int partial = unfinished(f);
 
 	/* The address of an IPv4 multicast group on Ethernet (RFC 1112, 6.4). */
 	to.mac[3] = group >> 16 & 0x7f;
 	to.mac[4] = group >> 8;
 	to.mac[5] = group;
-	map = bpf_map_lookup_elem(&children, &index);
-	if (!map || write_frame(ctx, g, &to, message, bytes))
-		return XDP_DROP;
+	if (write_frame(f, g, &to, message, bytes, partial))
+		return DROP;
 	count(g, RESULTS);
-	return bpf_redirect_map(map, 0, BPF_F_BROADCAST);
+	return copy_to_children(f, g, (const struct header *)message, bytes, partial);
 }
 
 /* Copies the operands that go to the parent behind the reply's header; the caller holds the lock, or combines. */
@@ -516,7 +601,7 @@ INLINE int older(__u32 round, __u32 than)
 
 enum verdict { STORED, COMPLETE, IS_STALE, AGAIN_RESULT, AGAIN_UP, AGAIN_WAIT, NOT_MINE };
 
-INLINE int contribution(struct xdp_md *ctx, struct scratch *s, const struct group *g, struct slot *slot,
+INLINE int contribution(frame *f, struct scratch *s, const struct group *g, struct slot *slot,
 			const struct message *m, __u32 child)
 {
 	const __u32 bit = 1U << (child & (CHILDREN - 1));
@@ -572,38 +657,37 @@ INLINE int contribution(struct xdp_md *ctx, struct scratch *s, const struct grou
 	bpf_spin_unlock(&slot->lock);
 
 	if (verdict == NOT_MINE)
-		return XDP_PASS;
+		return PASS;
 	count(g, CONTRIBUTIONS);
 	switch (verdict) {
 	case IS_STALE:
 		count(g, STALE);
-		return XDP_DROP;
+		return DROP;
 	case STORED:
-		return XDP_DROP;
+		return DROP;
 	case AGAIN_WAIT:
 		count(g, REPEATED);
-		return XDP_DROP;
+		return DROP;
 	case AGAIN_RESULT: {
 		struct target to = { .port = g->port[child & (CHILDREN - 1)],
 				     .address = g->address[child & (CHILDREN - 1)] };
-		struct ethhdr *eth = (void *)(long)ctx->data;
+		const struct ethhdr *eth = (void *)(long)f->data;
 
 		count(g, REPEATED);
-		if ((void *)(eth + 1) > (void *)(long)ctx->data_end)
-			return XDP_DROP;
+		if ((void *)(eth + 1) > (void *)(long)f->data_end)
+			return DROP;
 		__builtin_memcpy(to.mac, eth->h_source, 6);
-		if (write_frame(ctx, g, &to, s->out, bytes))
-			return XDP_DROP;
+		if (write_frame(f, g, &to, s->out, bytes, unfinished(f)))
+			return DROP;
 		count(g, ANSWERED);
-		count_frame(ctx->ingress_ifindex, 0, BEFORE + bytes);
-		return XDP_TX;
+		return leave(f, port_of(f), BEFORE + bytes);
 	}
 	case AGAIN_UP:
 		count(g, REPEATED);
 		reply_header(s, g, CONTRIBUTION, s->header.flags & ORDERED, outputs * m->bytes,
 			     outputs * m->elements);
 		s->reply.tag = tag(g->key, s->out_words, outputs * m->bytes);
-		return send_up(ctx, g, s->out, HEADER + outputs * m->bytes);
+		return send_up(f, g, s->out, HEADER + outputs * m->bytes);
 	default:
 		break;
 	}
@@ -642,11 +726,11 @@ INLINE int contribution(struct xdp_md *ctx, struct scratch *s, const struct grou
 	}
 	bpf_spin_unlock(&slot->lock);
 	if (verdict != COMPLETE)
-		return XDP_DROP;
-	return g->parent ? send_up(ctx, g, s->out, bytes) : send_down(ctx, g, s->out, bytes);
+		return DROP;
+	return g->parent ? send_up(f, g, s->out, bytes) : send_down(f, g, s->out, bytes);
 }
 
-INLINE int result(struct xdp_md *ctx, struct scratch *s, const struct group *g, struct slot *slot,
+INLINE int result(frame *f, struct scratch *s, const struct group *g, struct slot *slot,
 		  const struct message *m)
 {
 	const __u32 root = s->header.root;
@@ -666,12 +750,12 @@ INLINE int result(struct xdp_md *ctx, struct scratch *s, const struct group *g, 
 	}
 	bpf_spin_unlock(&slot->lock);
 	if (!mine)
-		return XDP_PASS;
+		return PASS;
 	if (!expected) {
 		count(g, NOT_AWAITED);
-		return XDP_DROP;
+		return DROP;
 	}
-	return send_down(ctx, g, s->in, HEADER + m->body);
+	return send_down(f, g, s->in, HEADER + m->body);
 }
 
 /* Whether a round is the program's: it is later than all that the core saw before the program could answer. */
@@ -706,9 +790,9 @@ INLINE int begun(const struct group *g, __u32 round)
 }
 
 /* Messages of steady rounds. */
-INLINE int compute(struct xdp_md *ctx)
+INLINE int compute(frame *f)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *data = (void *)(long)f->data, *end = (void *)(long)f->data_end;
 	const struct ethhdr *eth = data;
 	const struct iphdr *ip = data + sizeof *eth;
 	const struct udphdr *udp = data + sizeof *eth + sizeof *ip;
@@ -719,49 +803,49 @@ INLINE int compute(struct xdp_md *ctx)
 	struct scratch *s;
 	struct group *g;
 	struct slot *slot;
-	__u32 child = 0, operands = 1, slot_at, frame;
+	__u32 child = 0, operands = 1, slot_at;
+	const __u32 length = length_of(f);
 	__u8 kind;
 	int action;
 
 	if (data + BEFORE + HEADER > end)
-		return XDP_PASS;
+		return PASS;
 	if (eth->h_proto != bpf_htons(ETH_P_IP) || *(const __u8 *)ip != 0x45 ||
 	    ip->frag_off & bpf_htons(0xbfff) || ip->protocol != IPPROTO_UDP || udp->dest != bpf_htons(PORT))
-		return XDP_PASS;
+		return PASS;
 	if (h->magic != bpf_htons(MAGIC) || h->version != VERSION || h->header_length != HEADER ||
 	    h->flags & ~(RESENT | ORDERED) || h->segment || h->segments != bpf_htonl(1) || h->reason)
-		return XDP_PASS;
+		return PASS;
 	kind = h->kind;
 	if (kind != CONTRIBUTION && kind != RESULT)
-		return XDP_PASS;
+		return PASS;
 	m.body = bpf_ntohs(h->body_length);
 	if (m.body > BODY || udp->len != bpf_htons(sizeof *udp + HEADER + m.body) ||
 	    ip->tot_len != bpf_htons(sizeof *ip + sizeof *udp + HEADER + m.body))
-		return XDP_PASS;
-	frame = end - data;
-	if (frame < BEFORE + HEADER + m.body)
-		return XDP_PASS;
+		return PASS;
+	if (length < BEFORE + HEADER + m.body)
+		return PASS;
 
 	key.job = bpf_ntohl(h->job);
 	key.group = bpf_ntohl(h->group);
 	g = bpf_map_lookup_elem(&groups, &key);
 	if (!g || ip->daddr != g->own)
-		return XDP_PASS;
+		return PASS;
 	m.ordered = h->flags & ORDERED;
 	if (m.ordered && !g->ordered)
-		return XDP_PASS;
+		return PASS;
 	if (kind == CONTRIBUTION) {
 		child = child_of(g, bpf_ntohl(h->rank));
 		if (child >= CHILDREN)
-			return XDP_PASS;
+			return PASS;
 		if (m.ordered)
 			operands = g->operands[child];
 	} else if (!g->parent) {
-		return XDP_PASS;
+		return PASS;
 	}
 	if (h->collective == BARRIER) {
 		if (h->operation || h->data_type || h->count || m.body || m.ordered)
-			return XDP_PASS;
+			return PASS;
 		m.elements = 0;
 		m.bytes = 0;
 	} else {
@@ -769,50 +853,70 @@ INLINE int compute(struct xdp_md *ctx)
 		const __u32 shift = size_shift(h->data_type) & 3;
 
 		if ((h->collective != ALLREDUCE && h->collective != REDUCE) || !known(h->operation, h->data_type))
-			return XDP_PASS;
+			return PASS;
 		if (!operands || operands > OPERANDS || !elements || elements << shift != m.body)
-			return XDP_PASS;
+			return PASS;
 		m.elements = elements / operands;
 		if (m.elements * operands != elements)
-			return XDP_PASS;
+			return PASS;
 		m.bytes = m.elements << shift;
 		if (m.bytes > CELL || m.bytes > g->segment_bytes)
-			return XDP_PASS;
+			return PASS;
 		if (m.ordered && g->outputs > g->least && (g->outputs - g->least) * m.bytes > GROWTH)
-			return XDP_PASS;
+			return PASS;
 	}
 	slot_at = bpf_ntohs(h->slot);
 	if (slot_at >= g->slots)
-		return XDP_PASS;
+		return PASS;
 
 	s = bpf_map_lookup_elem(&scratches, &zero);
-	if (!s || bpf_xdp_load_bytes(ctx, BEFORE, s->in, HEADER + m.body))
-		return XDP_PASS;
+	if (!s || load_bytes(f, BEFORE, s->in, HEADER + m.body))
+		return PASS;
 	if (tag(g->key, s->in_words, m.body) != s->header.tag) {
 		count(g, FORGED);
-		count_frame(ctx->ingress_ifindex, frame, 0);
-		return XDP_DROP;
+		count_received(port_of(f), length);
+		return DROP;
 	}
 	m.round = bpf_ntohl(s->header.round);
 	if (!begun(g, m.round))
-		return XDP_PASS;
+		return PASS;
 	m.what = what_of(&s->header, m.elements);
 	slot_at += g->first_slot;
 	slot = bpf_map_lookup_elem(&slots, &slot_at);
 	if (!slot)
-		return XDP_PASS;
-	action = kind == CONTRIBUTION ? contribution(ctx, s, g, slot, &m, child) : result(ctx, s, g, slot, &m);
-	if (action != XDP_PASS)
-		count_frame(ctx->ingress_ifindex, frame, 0);
+		return PASS;
+	action = kind == CONTRIBUTION ? contribution(f, s, g, slot, &m, child) : result(f, s, g, slot, &m);
+	if (action != PASS)
+		count_received(port_of(f), length);
 	return action;
 }
 
-SEC("xdp.frags")
-int raddle_switch(struct xdp_md *ctx)
-{
-	const int action = compute(ctx);
+#ifdef TC
 
-	return action == XDP_PASS ? forward(ctx) : action;
+SEC(PROGRAM)
+int raddle_switch(frame *f)
+{
+	int fate;
+
+	if (f->mark == FOR_SOCKETS)
+		return PASS;
+	fate = compute(f);
+	if (fate == PASS)
+		fate = forward(f);
+	if (fate != PASS)
+		return fate;
+	f->mark = FOR_SOCKETS;
+	return bpf_redirect(f->ifindex, BPF_F_INGRESS);
+}
+
+#else
+
+SEC(PROGRAM)
+int raddle_switch(frame *f)
+{
+	const int fate = compute(f);
+
+	return fate == PASS ? forward(f) : fate;
 }
 
 /* Runs for each copy of a result, before it leaves by a child's interface. */
@@ -829,13 +933,13 @@ int raddle_exit(struct xdp_md *ctx)
 
 	if (data + BEFORE + HEADER > end)
 		return XDP_DROP;
-	count_frame(ctx->egress_ifindex, 0, end - data);
+	count_sent(ctx->egress_ifindex, end - data);
 	/* A multicast address was written already. */
 	if (ip->daddr)
 		return XDP_PASS;
 	key.job = bpf_ntohl(h->job);
 	key.group = bpf_ntohl(h->group);
-	key.interface = ctx->egress_ifindex;
+	key.at = ctx->egress_ifindex;
 	to = bpf_map_lookup_elem(&exits, &key);
 	if (!to)
 		return XDP_DROP;
@@ -847,6 +951,8 @@ int raddle_exit(struct xdp_md *ctx)
 		udp->check = pseudo_sum(ip);
 	return XDP_PASS;
 }
+
+#endif
 
 /* No helper used here is reserved for GPL programs. */
 char _license[] SEC("license") = "Apache-2.0";

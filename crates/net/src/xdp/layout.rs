@@ -15,6 +15,8 @@ pub(super) const CELL: usize = 256;
 pub(super) const GROUPS: u32 = 256;
 /// Bytes of a message's header.
 pub(super) const HEADER: usize = 56;
+/// The mark of frames for the switch's sockets (`xdp/frame.h`).
+pub(super) const FOR_SOCKETS: u32 = 0x5244_4c31;
 
 /// What is counted per group, in the order of `enum count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,22 +149,23 @@ impl Slot {
     };
 }
 
-/// Key of the map `exits`.
+/// Key of the map `exits`. `at`: the interface under XDP, from 0 on under TC.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ExitKey {
     pub(super) job: u32,
     pub(super) group: u32,
-    pub(super) interface: u32,
+    pub(super) at: u32,
 }
 
-/// How a result is addressed that leaves by an interface.
+/// By which interface a result leaves, and how it is addressed.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exit {
     pub(super) mac: [u8; 6],
     pub(super) port: u16,
     pub(super) address: u32,
+    pub(super) interface: u32,
 }
 
 /// Key of the map `stations`.
@@ -189,6 +192,7 @@ pub(super) struct Traffic {
     pub(super) received_bytes: u64,
     pub(super) sent: u64,
     pub(super) sent_bytes: u64,
+    pub(super) cable: u64,
 }
 
 // SAFETY (all of them): plain integers and arrays of them in C layout without padding, so that every bit pattern is a
@@ -210,6 +214,6 @@ const _: () = {
             == 16 + 44 + 4 + 12 + 4 + CHILDREN * (4 + 4 + 2 + 1 + 1) + INPUTS * 4 + 8
     );
     assert!(size_of::<Slot>() == 8 + 8 + 8 + 8 + 312 + INPUTS * CELL + 8);
-    assert!(size_of::<Exit>() == 12 && size_of::<ExitKey>() == 12 && size_of::<Start>() == 16);
+    assert!(size_of::<Exit>() == 16 && size_of::<ExitKey>() == 12 && size_of::<Start>() == 16);
     assert!(size_of::<StationKey>() == 8 && size_of::<StationPlace>() == 8);
 };

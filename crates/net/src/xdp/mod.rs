@@ -6,38 +6,31 @@
 //!
 //! Programs hang on the interfaces by a link that belongs to this process: when it ends, however it ends, they go.
 
+mod copies;
+mod hook;
 mod layout;
 mod maps;
 mod mirror;
 
 use std::{error::Error, net::Ipv4Addr, time::Duration};
 
-use aya::{
-    Ebpf, EbpfLoader,
-    maps::MapError,
-    programs::{
-        ProgramFd, TestRun as _, TestRunOptions, TestRunResult, Xdp, XdpMode, xdp::XdpLinkId,
-    },
-};
+use aya::{Ebpf, maps::MapError};
 use raddle_offload::switch::{GroupPlan, SwitchEvent};
 use raddle_units::Time;
 use rustc_hash::FxHashMap;
 
-pub use self::mirror::LeftToCore;
 use self::{
-    layout::{Count, Exit, ExitKey, GROUPS, Group, GroupKey},
+    hook::Attachment,
+    layout::{Count, FOR_SOCKETS, GROUPS, Group, GroupKey},
     maps::{Maps, Totals},
     mirror::Places,
 };
+pub use self::{hook::Hook, mirror::LeftToCore};
 use crate::{
     bridge::Station,
+    ethtool::leads_elsewhere,
     fast::{FastCounters, FastPath, FastPathError, FastPort, Identity, Link, Route},
 };
-
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/raddle.bpf.o"));
-
-/// The program of incoming frames, and the one that addresses results on their way out.
-const PROGRAMS: [&str; 2] = ["raddle_switch", "raddle_exit"];
 
 /// Slots of all groups together for which a switch has room: 34 MiB.
 pub const SLOTS: u32 = 4096;
@@ -58,22 +51,10 @@ pub enum Action {
     Redirect,
 }
 
-/// Where in the kernel the program sits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Hook {
-    /// In the driver of the card, before the kernel has a buffer for the frame; in the generic place where the driver has
-    /// none.
-    #[default]
-    Native,
-    /// Behind the driver, on the kernel's own buffers. Virtual cables (veth) carry those anyway: native XDP copies them
-    /// first, and throws frames away whose receiver does not poll.
-    Generic,
-}
-
 /// An interface with the program on it.
 struct Attached {
     link: Link,
-    id: XdpLinkId,
+    attachment: Attachment,
 }
 
 /// A group that the program knows.
@@ -103,7 +84,6 @@ pub struct XdpPath {
     bpf: Ebpf,
     maps: Maps,
     identity: Identity,
-    exit: ProgramFd,
     attached: Vec<Attached>,
     routes: FxHashMap<Ipv4Addr, Route>,
     groups: Vec<Known>,
@@ -123,31 +103,18 @@ impl XdpPath {
     /// each).
     ///
     /// # Errors
-    /// When the kernel refuses it: without the right to load programs, or before Linux 5.18.
+    /// When the kernel refuses it: without the right to load programs, or before Linux 5.18 ([`Hook::Tc`]: 6.6).
     pub fn load(identity: Identity, slots: u32, hook: Hook) -> Result<Self, FastPathError> {
         let what = "loading the packet program";
         let slots = slots.max(1);
-        let generic = u8::from(hook == Hook::Generic);
-        let mut bpf = EbpfLoader::new()
-            .map_max_entries("slots", slots)
-            .override_global("generic", &generic, true)
-            .load(OBJECT)
-            .map_err(|error| failed(what, &error))?;
-        for name in PROGRAMS {
-            let program = program(&mut bpf, name)?;
-            program.load().map_err(|error| failed(what, &error))?;
-        }
-        let exit = program(&mut bpf, PROGRAMS[1])?
-            .fd()
-            .map_err(|error| failed(what, &error))?
-            .try_clone()
-            .map_err(|error| failed(what, &error))?;
-        let maps = Maps::take(&mut bpf).map_err(|error| failed(what, &error))?;
+        let (mut bpf, exit) = hook
+            .load(slots)
+            .map_err(|error| failed(what, error.as_ref()))?;
+        let maps = Maps::take(&mut bpf, exit).map_err(|error| failed(what, &error))?;
         Ok(Self {
             bpf,
             maps,
             identity,
-            exit,
             attached: Vec::new(),
             routes: FxHashMap::default(),
             groups: Vec::new(),
@@ -202,11 +169,9 @@ impl XdpPath {
         let known = self.groups.swap_remove(at);
         // An entry that is not there need not be removed.
         let _ = self.maps.groups.remove(&known.key());
-        for (interface, ..) in known.places.iter().flat_map(|places| &places.children) {
-            let _ = self.maps.exits.remove(&exit_key(&known, *interface));
-        }
-        if known.places.is_some() {
-            self.maps.release(known.table.copies);
+        if let Some(places) = &known.places {
+            let copies = known.table.copies;
+            self.maps.exits.remove(known.key(), places, copies);
         }
         let totals = self.maps.totals(known.table.index);
         match self.gone.iter_mut().find(|gone| gone.0 == job) {
@@ -233,23 +198,9 @@ impl XdpPath {
     /// # Errors
     /// When the kernel refuses to.
     pub fn run(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Result<Action, FastPathError> {
-        out.resize(frame.len() + 2048, 0);
-        let result = self.test(TestRunOptions {
-            data_in: Some(frame),
-            data_out: Some(out),
-            ..TestRunOptions::new()
-        })?;
-        out.truncate(result.data_size_out as usize);
-        match result.return_value {
-            1 => Ok(Action::Drop),
-            2 => Ok(Action::Pass),
-            3 => Ok(Action::Back),
-            4 => Ok(Action::Redirect),
-            other => {
-                let cause = format!("it returned {other}");
-                Err(unexpected("running the packet program", &cause))
-            }
-        }
+        self.hook
+            .run(&mut self.bpf, frame, out)
+            .map_err(|error| failed("running the packet program", error.as_ref()))
     }
 
     /// The mean time that the program takes for a frame, of many runs. The frame must be one that it does not change.
@@ -257,17 +208,8 @@ impl XdpPath {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn time(&mut self, frame: &[u8], runs: u32) -> Result<Duration, FastPathError> {
-        let result = self.test(TestRunOptions {
-            data_in: Some(frame),
-            repeat: runs,
-            ..TestRunOptions::new()
-        })?;
-        Ok(result.duration)
-    }
-
-    fn test(&mut self, options: TestRunOptions<'_>) -> Result<TestRunResult, FastPathError> {
-        program(&mut self.bpf, PROGRAMS[0])?
-            .test_run(options)
+        self.hook
+            .time(&mut self.bpf, frame, runs)
             .map_err(|error| failed("running the packet program", &error))
     }
 
@@ -331,21 +273,11 @@ impl XdpPath {
     fn write(&mut self, at: usize, places: Option<Places>) -> Result<(), MapError> {
         let known = &mut self.groups[at];
         if let Some(places) = places {
-            for (interface, mac, address) in &places.children {
-                let exit = Exit {
-                    mac: mac.0,
-                    port: address.port().to_be(),
-                    address: mirror::network(*address.ip()),
-                };
-                self.maps
-                    .exits
-                    .insert(exit_key(known, *interface), exit, 0)?;
-            }
+            let copies = self.maps.exits.add(known.key(), &places)?;
             if known.places.is_some() {
-                self.maps.release(known.table.copies);
+                self.maps.exits.release(known.table.copies);
             }
-            let interfaces = places.children.iter().map(|child| child.0).collect();
-            known.table.copies = self.maps.copies(interfaces, &self.exit)?;
+            known.table.copies = copies;
             known.table.parent_interface = places.parent.0;
             known.table.parent_mac = places.parent.1.0;
             known.table.ready = 1;
@@ -396,22 +328,16 @@ impl FastPath for XdpPath {
     fn link_up(&mut self, link: &Link) -> Result<(), FastPathError> {
         self.link_down(link);
         let what = format!("putting the packet program on {}", link.interface);
-        let program = program(&mut self.bpf, PROGRAMS[0])?;
-        let generic = |program: &mut Xdp| program.attach_to_if_index(link.index, XdpMode::Skb);
-        // Drivers without native XDP get the generic one, which is slower and does the same.
-        let id = match self.hook {
-            Hook::Native => program
-                .attach_to_if_index(link.index, XdpMode::Driver)
-                .or_else(|_| generic(program)),
-            Hook::Generic => generic(program),
-        }
-        .map_err(|error| failed(&what, &error))?;
+        let attachment = self
+            .hook
+            .attach(&mut self.bpf, link)
+            .map_err(|error| failed(&what, error.as_ref()))?;
         self.maps
-            .open_port(link.index)
+            .open_port(link.index, leads_elsewhere(&link.interface))
             .map_err(|error| failed(&what, &error))?;
         self.attached.push(Attached {
             link: link.clone(),
-            id,
+            attachment,
         });
         self.place_all();
         Ok(())
@@ -426,11 +352,12 @@ impl FastPath for XdpPath {
             return;
         };
         let port = self.attached.swap_remove(at);
-        self.maps.forget(port.link.index);
-        if let Ok(program) = program(&mut self.bpf, PROGRAMS[0]) {
-            // With the interface its link has gone.
-            let _ = program.detach(port.id);
-        }
+        self.maps.exits.forget(port.link.index);
+        Hook::detach(&mut self.bpf, port.attachment);
+    }
+
+    fn mark(&self, interface: u32) -> Option<u32> {
+        (self.hook == Hook::Tc && self.works(interface)).then_some(FOR_SOCKETS)
     }
 
     fn event(&mut self, event: &SwitchEvent) -> Result<(), FastPathError> {
@@ -531,14 +458,6 @@ fn add(sum: &mut Totals, more: &Totals) {
     sum.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
 }
 
-const fn exit_key(known: &Known, interface: u32) -> ExitKey {
-    ExitKey {
-        job: known.plan.job,
-        group: known.plan.group,
-        interface,
-    }
-}
-
 fn describe(plan: &GroupPlan) -> String {
     format!("fast path for group {:#x} of job {}", plan.group, plan.job)
 }
@@ -560,11 +479,4 @@ fn unexpected(what: &str, cause: &str) -> FastPathError {
         what: what.to_owned(),
         cause: cause.to_owned(),
     }
-}
-
-fn program<'a>(bpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, FastPathError> {
-    bpf.program_mut(name)
-        .ok_or_else(|| unexpected(name, "there is no such program"))?
-        .try_into()
-        .map_err(|error| failed(name, &error))
 }

@@ -48,8 +48,8 @@ fn alone(test: &str) -> bool {
 }
 
 /// Runs many groups with random traffic through the program and the core; prints and judges what happened.
-fn compare(groups: u64, packets: u32) {
-    let mut world = World::new(1 << 10);
+fn compare(hook: Hook, groups: u64, packets: u32) {
+    let mut world = World::at(hook, 1 << 10);
     let mut tally = Tally::default();
     for seed in 0..groups {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -76,7 +76,22 @@ fn compare(groups: u64, packets: u32) {
 #[test]
 fn random_traffic_gets_the_same_bytes_from_program_and_core() {
     if alone("random_traffic_gets_the_same_bytes_from_program_and_core") {
-        compare(10_000, 30);
+        compare(Hook::Native, 10_000, 30);
+    }
+}
+
+#[test]
+fn random_traffic_gets_the_same_bytes_in_traffic_control() {
+    if alone("random_traffic_gets_the_same_bytes_in_traffic_control") {
+        compare(Hook::Tc, 10_000, 30);
+    }
+}
+
+#[test]
+#[ignore = "scale: 10^6 groups, 30 messages each, some minutes"]
+fn a_million_random_sequences_get_the_same_bytes_in_traffic_control() {
+    if alone("a_million_random_sequences_get_the_same_bytes_in_traffic_control") {
+        compare(Hook::Tc, 1_000_000, 30);
     }
 }
 
@@ -84,7 +99,7 @@ fn random_traffic_gets_the_same_bytes_from_program_and_core() {
 #[ignore = "scale: 10^6 groups, 30 messages each, some minutes"]
 fn a_million_random_sequences_get_the_same_bytes_from_program_and_core() {
     if alone("a_million_random_sequences_get_the_same_bytes_from_program_and_core") {
-        compare(1_000_000, 30);
+        compare(Hook::Native, 1_000_000, 30);
     }
 }
 
@@ -117,9 +132,16 @@ fn frames_between_known_stations_are_forwarded_unless_the_core_may_need_them() {
 }
 
 #[test]
-fn in_generic_mode_checksums_may_be_unfinished() {
-    if alone("in_generic_mode_checksums_may_be_unfinished") {
-        forwarding::unfinished_frames(&mut World::forwarding(Hook::Generic));
+fn generic_xdp_forwards_unfinished_frames_too() {
+    if alone("generic_xdp_forwards_unfinished_frames_too") {
+        forwarding::between_known_stations(&mut World::forwarding(Hook::Generic));
+    }
+}
+
+#[test]
+fn traffic_control_forwards_long_frames_too() {
+    if alone("traffic_control_forwards_long_frames_too") {
+        forwarding::between_known_stations(&mut World::forwarding(Hook::Tc));
     }
 }
 

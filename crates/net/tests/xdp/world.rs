@@ -28,6 +28,8 @@ pub(crate) struct World {
     pub(crate) fast: XdpPath,
     /// Indices of the interfaces.
     interfaces: Vec<u32>,
+    /// Where in the kernel the program is.
+    pub(crate) hook: Hook,
 }
 
 impl World {
@@ -36,7 +38,8 @@ impl World {
         Self::at(Hook::Native, slots)
     }
 
-    fn at(hook: Hook, slots: u32) -> Self {
+    /// The same in a place of the kernel.
+    pub(crate) fn at(hook: Hook, slots: u32) -> Self {
         let identity = Identity {
             address: SWITCH,
             mac: MAC,
@@ -46,6 +49,7 @@ impl World {
         let mut world = Self {
             fast,
             interfaces: Vec::new(),
+            hook,
         };
         for port in 0..PORTS {
             let name = format!("d{port}");
@@ -77,7 +81,9 @@ impl World {
 
     /// The same for a program that forwards ordinary frames too.
     pub(crate) fn forwarding(hook: Hook) -> Self {
-        let Self { fast, interfaces } = Self::at(hook, 64);
+        let Self {
+            fast, interfaces, ..
+        } = Self::at(hook, 64);
         let mut fast = fast.forwarding();
         let loopback = Link {
             port: Port(PORTS),
@@ -87,7 +93,11 @@ impl World {
         };
         fast.link_up(&loopback)
             .expect("the generic mode works everywhere");
-        Self { fast, interfaces }
+        Self {
+            fast,
+            interfaces,
+            hook,
+        }
     }
 
     /// The index of a port's interface.
