@@ -27,7 +27,7 @@ const LIBRARIES: [(&str, &str, &[&str]); 2] = [
 ];
 
 /// Of a shim.
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
     "shim",
     "known",
     "offload",
@@ -41,6 +41,7 @@ const SOURCES: [&str; 18] = [
     "matching/channel",
     "matching/send",
     "matching/receive",
+    "matching/requests",
     "matching/wait",
     "matching/probe",
     "matching/persistent",

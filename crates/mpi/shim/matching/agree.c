@@ -170,6 +170,7 @@ void raddle_end_messages(void)
     if (!agreed)
         return;
     raddle_close_channel();
+    raddle_free_receives();
     agreed = 0;
     raddle_scopes = 0;
 }

@@ -200,6 +200,8 @@ static int look(int inside)
     raddle_enter();
     send_open();
     int found = turn(inside);
+    if (inside)
+        found += raddle_tell_library();
     raddle_leave();
     return found;
 }

@@ -127,6 +127,7 @@ struct receive {
     uint8_t waits;       /* in the matcher */
     uint8_t done, cancelled;
     uint8_t holds_type;  /* piece.type is ours */
+    uint8_t is_ours;     /* the library is told nothing of its request */
     int error;
     int source, tag;     /* of its message, as the program sees them */
     uint64_t bytes;      /* that were stored */
@@ -135,7 +136,9 @@ struct receive {
     void *owner;         /* for `finish` */
     char *landing;       /* memory of ours for what rails bring; NULL: none */
     uint32_t offered_by, offered_key;
-    struct receive *next_free;
+    struct receive *next, **link; /* in a list of requests.c */
+    struct receive *after;        /* in one wait */
+    int place;                    /* of its request there */
 };
 void raddle_deliver(uint64_t receive, const struct raddle_envelope *message, const void *bytes, size_t length);
 void raddle_fetch(uint64_t receive, const struct raddle_envelope *message, uint32_t key);
@@ -164,6 +167,23 @@ void raddle_hold_type(struct piece *piece);
 /* MPI itself judges arguments: the call with MPI_PROC_NULL for the other end, unless nothing can be wrong. */
 int raddle_check_send(const struct piece *piece, int tag, MPI_Comm comm);
 int raddle_check_receive(const struct piece *piece, int tag, MPI_Comm comm);
+
+/* requests.c. Requests of the program's for receives of which the library has heard nothing. */
+extern int raddle_receives;
+/* A receive with such a request. */
+struct receive *raddle_new_receive(struct scope *scope);
+/* By its request; NULL: the library is to be asked. */
+struct receive *raddle_receive_of(MPI_Request request);
+/* A receive with a request has its message. */
+void raddle_receive_done(struct receive *receive);
+/* A receive that is done has its request no more; the program is told of it next, by `raddle_end_receive`. */
+void raddle_take_request(struct receive *receive);
+void raddle_end_receive(struct receive *receive, MPI_Status *status);
+/* The library is asked for these from now on. */
+void raddle_hand_over(int count, const MPI_Request requests[]);
+/* It is told of all that are done: it may be waiting for them. How many there were. */
+int raddle_tell_library(void);
+void raddle_free_receives(void);
 
 /* rails.c. Messages that are offered to rails. */
 extern int raddle_rails; /* there may be some */

@@ -148,8 +148,10 @@ int matching_Request_free(MPI_Request *request)
 {
     struct persistent *persistent = ours(request);
     raddle_flush();
-    if (request != NULL)
+    if (request != NULL) {
+        raddle_hand_over(1, request);
         raddle_pin_request(*request);
+    }
     int error = PMPI_Request_free(request);
     if (persistent == NULL || error != MPI_SUCCESS)
         return error;

@@ -1,10 +1,8 @@
-/* Receives. A nonblocking one is a generalized request: the only kind whose status is ours to fill. */
+/* Receives: what the program asks for, and what becomes of it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "matching.h"
-
-static struct receive *spare;
 
 void raddle_fill_status(MPI_Status *status, int source, int tag, uint64_t bytes, int cancelled)
 {
@@ -65,7 +63,7 @@ void raddle_complete_receive(struct receive *receive)
     if (receive->finish != NULL)
         receive->finish(receive);
     else if (receive->request != MPI_REQUEST_NULL)
-        raddle_must(PMPI_Grequest_complete(receive->request), "MPI_Grequest_complete");
+        raddle_receive_done(receive);
 }
 
 void raddle_meet(struct receive *receive, const struct raddle_envelope *message)
@@ -191,6 +189,7 @@ static void begin(struct receive *receive, const struct piece *piece, struct sco
         .request = receive->request,
         .finish = receive->finish,
         .owner = receive->owner,
+        .is_ours = receive->is_ours,
         .source = MPI_ANY_SOURCE,
         .tag = MPI_ANY_TAG,
     };
@@ -254,40 +253,10 @@ void raddle_receive_status(const struct receive *receive, MPI_Status *status)
     raddle_fill_status(status, source, receive->tag, receive->bytes, receive->cancelled);
 }
 
-static int query(void *receive, MPI_Status *status)
-{
-    raddle_receive_status(receive, status);
-    return MPI_SUCCESS;
-}
-
-static int release(void *state)
-{
-    struct receive *receive = state;
-    raddle_let_go(receive->scope);
-    receive->next_free = spare;
-    spare = receive;
-    return MPI_SUCCESS;
-}
-
-static int cancel(void *state, int complete)
-{
-    if (!complete)
-        raddle_take_back(state);
-    return MPI_SUCCESS;
-}
-
 int raddle_start_receive(const struct piece *piece, int source, int tag, struct scope *scope, const uint64_t *claim, MPI_Request *request)
 {
-    struct receive *receive = spare;
-    if (receive != NULL)
-        spare = receive->next_free;
-    else if ((receive = malloc(sizeof *receive)) == NULL)
-        raddle_fail("no memory for a receive");
-    scope->uses++;
-    *receive = (struct receive){.piece = *piece, .scope = scope, .source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG};
-    int error = PMPI_Grequest_start(query, release, cancel, receive, &receive->request);
-    if (error != MPI_SUCCESS)
-        return error;
+    struct receive *receive = raddle_new_receive(scope);
+    begin(receive, piece, scope);
     /* A request that is complete may be gone before this comes back. */
     *request = receive->request;
     if (claim == NULL) {

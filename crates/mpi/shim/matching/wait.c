@@ -9,21 +9,33 @@ int raddle_error(MPI_Comm comm, int error)
     return error;
 }
 
-static void begin_wait(int count, const MPI_Request requests[])
+static void begin_own_wait(void)
 {
     raddle_failure.error = MPI_SUCCESS;
     raddle_flush();
+}
+
+static void begin_wait(int count, const MPI_Request requests[])
+{
+    begin_own_wait();
+    raddle_hand_over(count, requests);
     raddle_before_wait(count, requests);
 }
 
 /* A test is a look at what is under way too: the library looks at it after it has looked at the requests. */
-static void begin_test(int count, const MPI_Request requests[])
+static void begin_own_test(void)
 {
     raddle_failure.error = MPI_SUCCESS;
     if (raddle_awake)
         raddle_poll();
     else
         raddle_flush();
+}
+
+static void begin_test(int count, const MPI_Request requests[])
+{
+    begin_own_test();
+    raddle_hand_over(count, requests);
     raddle_before_wait(count, requests);
 }
 
@@ -83,8 +95,28 @@ static void report_some(int count, const MPI_Request requests[], const int which
         raddle_persistent_status(requests[which[at]], statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[at], 1);
 }
 
+static void wait_for(const struct receive *receive)
+{
+    while (!receive->done)
+        raddle_poll();
+}
+
+static int end_own(struct receive *receive, MPI_Request *request, MPI_Status *status)
+{
+    *request = MPI_REQUEST_NULL;
+    raddle_take_request(receive);
+    raddle_end_receive(receive, status);
+    return end_one(MPI_SUCCESS, status);
+}
+
 int matching_Wait(MPI_Request *request, MPI_Status *status)
 {
+    struct receive *receive = request == NULL ? NULL : raddle_receive_of(*request);
+    if (receive != NULL) {
+        begin_own_wait();
+        wait_for(receive);
+        return end_own(receive, request, status);
+    }
     begin_wait(request == NULL ? 0 : 1, request);
     int error = PMPI_Wait(request, status);
     raddle_after_wait(request);
@@ -95,6 +127,12 @@ int matching_Wait(MPI_Request *request, MPI_Status *status)
 
 int matching_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
+    struct receive *receive = request == NULL || flag == NULL ? NULL : raddle_receive_of(*request);
+    if (receive != NULL) {
+        begin_own_test();
+        *flag = receive->done;
+        return *flag ? end_own(receive, request, status) : MPI_SUCCESS;
+    }
     begin_test(request == NULL ? 0 : 1, request);
     int error = PMPI_Test(request, flag, status);
     raddle_after_wait(request);
@@ -123,11 +161,55 @@ int matching_Testany(int count, MPI_Request requests[], int *index, int *flag, M
     return end_one(error, status);
 }
 
+/* Waits for our receives among these requests, which are none any more, as sends that are complete. Gives the receives. */
+static struct receive *wait_for_ours(int count, MPI_Request requests[], int *others)
+{
+    struct receive *first = NULL, **last = &first;
+    for (int at = 0; at < count; at++) {
+        struct receive *receive = raddle_receive_of(requests[at]);
+        if (receive != NULL) {
+            receive->place = at;
+            *last = receive;
+            last = &receive->after;
+        } else if (requests[at] != raddle_sent) {
+            *others += requests[at] != MPI_REQUEST_NULL;
+            continue;
+        }
+        requests[at] = MPI_REQUEST_NULL;
+    }
+    *last = NULL;
+    for (struct receive *receive = first; receive != NULL; receive = receive->after) {
+        wait_for(receive);
+        raddle_take_request(receive);
+    }
+    return first;
+}
+
+/* The library waits for what is not ours, if there is any. */
+static int wait_for_others(int others, int count, MPI_Request requests[], MPI_Status statuses[])
+{
+    if (others > 0) {
+        raddle_before_wait(count, requests);
+        int error = PMPI_Waitall(count, requests, statuses);
+        raddle_after_wait(requests);
+        return error;
+    }
+    for (int at = 0; statuses != MPI_STATUSES_IGNORE && at < count; at++)
+        raddle_fill_status(&statuses[at], MPI_ANY_SOURCE, MPI_ANY_TAG, 0, 0);
+    return MPI_SUCCESS;
+}
+
 int matching_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 {
-    begin_wait(count, requests);
-    int error = PMPI_Waitall(count, requests, statuses);
-    raddle_after_wait(requests);
+    begin_own_wait();
+    /* Without receives of ours all is the library's, also what is wrong with these arguments. */
+    int others = raddle_receives == 0 || requests == NULL || count <= 0;
+    struct receive *receive = others ? NULL : wait_for_ours(count, requests, &others);
+    int error = wait_for_others(others, count, requests, statuses);
+    for (struct receive *next; receive != NULL; receive = next) {
+        next = receive->after;
+        raddle_end_receive(receive, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[receive->place]);
+    }
     if (error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS)
         report_all(count, requests, statuses);
     return end_several(error, count, statuses);
