@@ -183,16 +183,14 @@ void raddle_fetch_aside(uint64_t name, const struct raddle_envelope *message, ui
 
 static void begin(struct receive *receive, const struct piece *piece, struct scope *scope)
 {
-    *receive = (struct receive){
-        .piece = *piece,
-        .scope = scope,
-        .request = receive->request,
-        .finish = receive->finish,
-        .owner = receive->owner,
-        .is_ours = receive->is_ours,
-        .source = MPI_ANY_SOURCE,
-        .tag = MPI_ANY_TAG,
-    };
+    receive->piece = *piece;
+    receive->scope = scope;
+    receive->waits = receive->done = receive->cancelled = receive->holds_type = 0;
+    receive->error = MPI_SUCCESS;
+    receive->source = MPI_ANY_SOURCE;
+    receive->tag = MPI_ANY_TAG;
+    receive->bytes = 0;
+    receive->landing = NULL;
 }
 
 static struct raddle_wanted wanted(const struct scope *scope, int source, int tag)

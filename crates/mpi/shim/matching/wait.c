@@ -166,12 +166,13 @@ static struct receive *wait_for_ours(int count, MPI_Request requests[], int *oth
 {
     struct receive *first = NULL, **last = &first;
     for (int at = 0; at < count; at++) {
-        struct receive *receive = raddle_receive_of(requests[at]);
+        int is_sent = requests[at] == raddle_sent;
+        struct receive *receive = is_sent ? NULL : raddle_receive_of(requests[at]);
         if (receive != NULL) {
             receive->place = at;
             *last = receive;
             last = &receive->after;
-        } else if (requests[at] != raddle_sent) {
+        } else if (!is_sent) {
             *others += requests[at] != MPI_REQUEST_NULL;
             continue;
         }
