@@ -220,6 +220,9 @@ static void scarce(int other)
         window(65536, other, 1);
     fill(out, LENGTH, seed_of(rank, 0));
     struct rlimit before = limit_memory(LENGTH / 2);
+    void *more = malloc(LENGTH);
+    CHECK(more == NULL);
+    free(more);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     for (int at = 0; at < TIMES; at++) {
         int class = 0;
