@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, UdpSocket},
+    net::{IpAddr, Ipv4Addr, SocketAddrV4, UdpSocket},
     os::fd::AsRawFd,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -46,6 +46,8 @@ struct Caller {
 
 pub(crate) struct Link {
     socket: UdpSocket,
+    /// The switch, where the socket is connected to it.
+    switch: Option<SocketAddrV4>,
     endpoint: Mutex<Endpoint>,
     caller: Mutex<Caller>,
     /// The program's thread is in a round and looks after everything.
@@ -55,6 +57,7 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(socket: UdpSocket, endpoint: Endpoint) -> Self {
         Self {
+            switch: connect(&socket, &endpoint),
             socket,
             endpoint: Mutex::new(endpoint),
             caller: Mutex::new(Caller {
@@ -123,7 +126,7 @@ impl Link {
 
     /// Takes what came, until the call is decided: what comes behind its result is the next call's matter.
     fn receive(&self, endpoint: &mut Endpoint, buffer: &mut [u8]) {
-        while let Ok((length, _)) = self.socket.recv_from(buffer) {
+        while let Ok(length) = self.socket.recv(buffer) {
             endpoint.handle_packet(clock::now(), &buffer[..length]);
             if endpoint.outcome() != CallOutcome::Pending {
                 return;
@@ -133,8 +136,13 @@ impl Link {
 
     fn transmit(&self, endpoint: &mut Endpoint, buffer: &mut [u8]) {
         while let Some((to, length)) = endpoint.poll_transmit(buffer) {
+            let message = &buffer[..length];
             // What cannot be sent is as good as lost, and sent again.
-            let _ = self.socket.send_to(&buffer[..length], to);
+            let _ = if self.switch == Some(to) {
+                self.socket.send(message)
+            } else {
+                self.socket.send_to(message, to)
+            };
         }
     }
 
@@ -170,6 +178,20 @@ impl Link {
     }
 }
 
+/// Connects a member's socket to its switch: then the kernel looks for no route, neither for contributions nor for results.
+/// None where that cannot be: a connected socket takes only what comes to the address that it sends from, and a host with
+/// several may be known to the switch by another.
+fn connect(socket: &UdpSocket, endpoint: &Endpoint) -> Option<SocketAddrV4> {
+    let switch = endpoint.switch();
+    let trial = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    trial.connect(switch).ok()?;
+    if trial.local_addr().ok()?.ip() != IpAddr::V4(endpoint.address()?) {
+        return None;
+    }
+    socket.connect(switch).ok()?;
+    Some(switch)
+}
+
 /// A UDP socket that does not block, on a free port. Its datagrams have no checksum: their tag covers them, and nobody has to
 /// complete it on the way.
 pub(crate) fn open_socket() -> io::Result<UdpSocket> {
@@ -189,4 +211,63 @@ pub(crate) fn open_socket() -> io::Result<UdpSocket> {
         )
     };
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use raddle_offload::member::MemberConfig;
+    use raddle_units::Span;
+    use raddle_wire::native::JobKey;
+
+    use super::*;
+
+    /// A member that all know by `own`.
+    fn link(switch: SocketAddrV4, own: Ipv4Addr) -> Link {
+        let config = MemberConfig {
+            job: 1,
+            key: JobKey::new([7; 16]),
+            group: 1,
+            member: 0,
+            switch,
+            slots: 4,
+            segment_bytes: 64,
+            operands: 1,
+            lease: Span::from_ms(300),
+            retry: Span::from_ms(1),
+            give_up: Span::from_ms(100),
+        };
+        let members = vec![SocketAddrV4::new(own, 1)];
+        let endpoint = Endpoint::new(clock::now(), config, members);
+        Link::new(open_socket().expect("a port is free"), endpoint)
+    }
+
+    #[test]
+    fn who_is_known_by_another_address_than_it_sends_from_does_not_connect() {
+        let switch = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let patience = Some(Duration::from_secs(10));
+        switch.set_read_timeout(patience).expect("not zero");
+        let Ok(SocketAddr::V4(place)) = switch.local_addr() else {
+            panic!("bound to an IPv4 address");
+        };
+        for (own, connects) in [
+            (Ipv4Addr::LOCALHOST, true),
+            (Ipv4Addr::new(127, 0, 0, 2), false),
+        ] {
+            let link = link(place, own);
+            assert_eq!(link.switch, connects.then_some(place));
+            link.leave();
+            let (length, from) = switch.recv_from(&mut [0; MESSAGE]).expect("it takes leave");
+            assert_eq!(length, Header::SIZE);
+            assert_eq!(link.socket.peer_addr().is_ok(), connects);
+            // What the switch answers comes, to whatever address the members gave.
+            let answer = SocketAddr::from((own, from.port()));
+            switch.send_to(b"answer", answer).expect("on the loopback");
+            assert!((0..1000).any(|_| {
+                thread::sleep(Duration::from_millis(1));
+                link.socket.recv(&mut [0; MESSAGE]).is_ok()
+            }));
+        }
+    }
 }

@@ -6,7 +6,7 @@
 //! All messages of a member may come to [`handle_packet`](Endpoint::handle_packet), by whatever port. Between rounds the
 //! endpoint must be driven too, by a thread of its own in a real program: leases keep the group, and others ask.
 
-use core::net::SocketAddrV4;
+use core::net::{Ipv4Addr, SocketAddrV4};
 
 use raddle_units::Time;
 use raddle_wire::native::{Kind, Reason, Unverified};
@@ -168,6 +168,18 @@ impl Endpoint {
     #[must_use]
     pub const fn counters(&self) -> MemberCounters {
         self.member.counters()
+    }
+
+    /// The switch that contributions go to.
+    #[must_use]
+    pub const fn switch(&self) -> SocketAddrV4 {
+        self.member.switch()
+    }
+
+    /// The address of this host by which all others know it; `None` if the list of members does not have this one.
+    #[must_use]
+    pub fn address(&self) -> Option<Ipv4Addr> {
+        self.recovery.address()
     }
 
     /// The last round that was started here.

@@ -425,6 +425,12 @@ impl Member {
         self.round
     }
 
+    /// The switch that it sends to.
+    #[must_use]
+    pub const fn switch(&self) -> SocketAddrV4 {
+        self.config.switch
+    }
+
     /// The call of that round.
     #[must_use]
     pub const fn spec(&self) -> &RoundSpec {

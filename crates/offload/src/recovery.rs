@@ -5,7 +5,7 @@
 //! have told theirs, the greatest, c, is the last round that counts; who lacks its result fetches it from one who has
 //! it. Later rounds are plain MPI everywhere (`docs/offload.md`).
 
-use core::net::SocketAddrV4;
+use core::net::{Ipv4Addr, SocketAddrV4};
 use std::collections::VecDeque;
 
 use raddle_units::{Span, Time};
@@ -513,6 +513,13 @@ impl Recovery {
                 return Some((to, length));
             }
         }
+    }
+
+    /// The address of this member, as all have it.
+    #[must_use]
+    pub fn address(&self) -> Option<Ipv4Addr> {
+        let own = self.config.members.get(self.config.member as usize);
+        own.map(|address| *address.ip())
     }
 
     /// Where the member stands.
