@@ -59,9 +59,7 @@ def test_rails_without_joined_messages(lab: TestLab, program: Path, tmp_path: Pa
     assert found["interfaces_missing"] == 2, "one on each of two ranks"
 
 
-def test_a_message_without_memory_comes_plain(
-    lab: TestLab, program: Path, tmp_path: Path
-) -> None:
+def test_a_message_without_memory_comes_plain(lab: TestLab, program: Path, tmp_path: Path) -> None:
     """The rails stay for all that follow."""
     found = report(lab, tmp_path, program, "scarce")
     assert found["answered_plain"] >= 6
