@@ -273,8 +273,9 @@ impl Node {
     /// What happened, oldest first; to be called until it gives nothing.
     pub fn poll_event(&mut self) -> Option<NodeEvent> {
         let Some(event) = self.connection.poll_event() else {
+            // What is due waits for the next step, which receives first what has come meanwhile.
             if self.idle_until.is_none() {
-                self.act(self.clock.now());
+                self.send_all();
             }
             return None;
         };
