@@ -267,7 +267,7 @@ unsafe extern "C" fn open(rank: c_int, size: c_int, nodes: *const u64) -> c_int 
         process::abort()
     };
     let forced = settings::get().schedule == Schedule::Force;
-    c_int::from(forced) * FORCED | c_int::from(hands_on) * HANDS_ON
+    (c_int::from(forced) * FORCED) | (c_int::from(hands_on) * HANDS_ON)
 }
 
 unsafe extern "C" fn longest() -> usize {
