@@ -146,7 +146,9 @@ def test_a_program_that_breaks_off_leaves_what_it_has(
 ) -> None:
     path, program = tmp_path / "a.trace.parquet", programs / f"ends-{mpi}"
     done = run_raddle("--out", path, "--", *LAUNCH[mpi], "-np", "2", program, how)
-    assert done.returncode == status, done.stdout + done.stderr
+    # MPICH's launcher is at times hung up by a signal before it passes the program's status on.
+    hung_up = mpi == "mpich" and "Hangup" in done.stdout and done.returncode == 1
+    assert done.returncode == status or hung_up, done.stdout + done.stderr
     assert "left no trace" in done.stderr
     assert [*tmp_path.iterdir()] == []
     # The same without the command, which takes the recordings away.
