@@ -86,6 +86,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 &out,
                 &beside.join(format!("libraddle_mpi_{name}.so")),
             )?;
+        } else {
+            // What a package brings, wrapper or headers, is older than this build: only Debian's list of packages is new.
+            println!("cargo::rerun-if-changed=/var/lib/dpkg/status");
         }
     }
     Ok(())
