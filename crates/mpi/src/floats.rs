@@ -1,66 +1,105 @@
 //! Programs may have floating-point exceptions end them (OpenFOAM does). What this library computes for itself, and the
 //! questions that it puts to MPI's arithmetic, with infinities among them, must not.
 
-use std::ffi::c_int;
-
-/// Room for a `fenv_t` of any architecture: 32 bytes on x86-64, 8 on AArch64.
-#[repr(C, align(16))]
-struct Environment([u8; 64]);
-
-unsafe extern "C" {
-    fn feholdexcept(environment: *mut Environment) -> c_int;
-    fn fesetenv(environment: *const Environment) -> c_int;
-    #[cfg(not(target_arch = "x86_64"))]
-    fn fegetexcept() -> c_int;
-}
-
-/// Whether an exception of this thread would be a signal.
+/// On x86-64 all of it is SSE's, in one register; the C library's functions would save and load the old x87 unit as well, which
+/// takes longer than all else in a call.
 #[cfg(target_arch = "x86_64")]
-fn traps() -> bool {
+mod unit {
+    use std::arch::asm;
+
+    /// Exceptions that are no signals, and those that have been.
     const MASKED: u32 = 0x1f80;
-    let mut control = 0_u32;
-    // SAFETY: stores the control word of SSE to a variable.
-    unsafe {
-        std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack, preserves_flags))
+    const RAISED: u32 = 0x3f;
+
+    fn control() -> u32 {
+        let mut control = 0_u32;
+        // SAFETY: stores the control word to a variable.
+        unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack, preserves_flags)) }
+        control
     }
-    control & MASKED != MASKED
+
+    fn set_control(control: u32) {
+        // SAFETY: the word is one that was stored, but for masks and flags.
+        unsafe {
+            asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack, preserves_flags));
+        }
+    }
+
+    /// Whether an exception of this thread would be a signal.
+    pub(super) fn traps() -> bool {
+        control() & MASKED != MASKED
+    }
+
+    /// The environment that a thread had. Rounding and what becomes of subnormal numbers stay as they are.
+    pub(super) struct Held(u32);
+
+    impl Held {
+        pub(super) fn new() -> Self {
+            let control = control();
+            set_control(control & !RAISED | MASKED);
+            Self(control)
+        }
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            set_control(self.0);
+        }
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn traps() -> bool {
-    // SAFETY: reads this thread's control word.
-    unsafe { fegetexcept() != 0 }
-}
+mod unit {
+    use std::ffi::c_int;
 
-/// The environment that a thread had.
-struct Held(Environment);
+    /// Room for a `fenv_t` of any architecture; 8 bytes on AArch64.
+    #[repr(C, align(16))]
+    struct Environment([u8; 64]);
 
-impl Held {
-    fn new() -> Self {
-        let mut environment = Environment([0; 64]);
-        // SAFETY: there is room for what is stored. Rounding and what becomes of subnormal numbers stay as they are.
-        unsafe { feholdexcept(&raw mut environment) };
-        Self(environment)
+    unsafe extern "C" {
+        fn feholdexcept(environment: *mut Environment) -> c_int;
+        fn fesetenv(environment: *const Environment) -> c_int;
+        fn fegetexcept() -> c_int;
     }
-}
 
-impl Drop for Held {
-    fn drop(&mut self) {
-        // SAFETY: it is what was stored.
-        unsafe { fesetenv(&raw const self.0) };
+    /// Whether an exception of this thread would be a signal.
+    pub(super) fn traps() -> bool {
+        // SAFETY: reads this thread's control word.
+        unsafe { fegetexcept() != 0 }
+    }
+
+    /// The environment that a thread had. Rounding and what becomes of subnormal numbers stay as they are.
+    pub(super) struct Held(Environment);
+
+    impl Held {
+        pub(super) fn new() -> Self {
+            let mut environment = Environment([0; 64]);
+            // SAFETY: there is room for what is stored.
+            unsafe { feholdexcept(&raw mut environment) };
+            Self(environment)
+        }
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            // SAFETY: it is what was stored.
+            unsafe { fesetenv(&raw const self.0) };
+        }
     }
 }
 
 /// Does `body` without signals of floating-point exceptions, and leaves the thread as it was.
 pub(crate) fn quietly<T>(body: impl FnOnce() -> T) -> T {
-    let _held = traps().then(Held::new);
+    let _held = unit::traps().then(unit::Held::new);
     // The compiler knows nothing of traps: without this it may put an operation behind the end of `_held`.
     std::hint::black_box(body())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::ffi::c_int;
+
+    use super::{quietly, unit::traps};
 
     unsafe extern "C" {
         fn feenableexcept(exceptions: c_int) -> c_int;
