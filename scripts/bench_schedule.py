@@ -38,7 +38,9 @@ OF_PACKED = 0.6
 
 JOINED = 4096
 SIZES = tuple(GAINS)
-SUPERSTEPS = 50
+SUPERSTEPS = {64: 500, 256: 500, 1024: 500, 4096: 200, 16_384: 200, 65_536: 50}
+"""Of a turn, by size: half a second or more of the slowest, or one sees the machine's moods."""
+
 TURNS = 5
 TRIAL = 8
 """Turns of 30 collectives each, in which the trial is decided."""
@@ -112,7 +114,7 @@ def measure(lab: Lab, hosts: int, program: Path, size: int, pairs: int) -> list[
         with ExitStack() as stack:
             turns = {}
             for name, (leg, words) in legs.items():
-                sleeper = Sleeper(leg, program, SUPERSTEPS, (size,), *words)
+                sleeper = Sleeper(leg, program, SUPERSTEPS[size], (size,), *words)
                 turns[name] = stack.enter_context(sleeper).turn
             for _ in range(TRIAL):
                 turns["ours"]()
