@@ -17,7 +17,7 @@ HEARTBEAT_S = 0.020
 """What `raddle-perf` has; three without an answer are a rail's end."""
 
 LEAST_OF_SHARE = 0.95
-DOWN_S, UP_S, SETTLED_S = 1.5, 1.5, 0.4
+DOWN_S, UP_S, SETTLED_S = 1.3, 1.3, 0.4
 TENTHS = 10
 GIVE_UP_S = 1.0
 AFTER_S = 0.5

@@ -338,6 +338,18 @@ static void freed(void)
     CHECK(in == next && statuses[0].MPI_SOURCE == size - 1 - next);
 }
 
+/* One request twice in a wait: MPI forbids it; it must not hang. */
+static void twice(void)
+{
+    MPI_Request requests[3];
+    int out = rank, in = -1;
+    MPI_Isend(&out, 1, MPI_INT, next, 2, comm, &requests[1]);
+    MPI_Irecv(&in, 1, MPI_INT, before, 2, comm, &requests[0]);
+    requests[2] = requests[0];
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    CHECK(in == before && requests[0] == MPI_REQUEST_NULL && requests[2] == MPI_REQUEST_NULL);
+}
+
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 2;
@@ -356,6 +368,7 @@ int main(int argc, char **argv)
         room();
         persistent();
         freed();
+        twice();
     }
     /* The end finds messages that nobody has waited for. */
     MPI_Request left;

@@ -6,7 +6,6 @@
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddrV4, UdpSocket},
-    os::fd::AsRawFd,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -15,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use raddle_net::options;
 use raddle_offload::{
     endpoint::{CallOutcome, Endpoint, Started},
     member::{MemberCounters, RoundSpec},
@@ -192,24 +192,12 @@ fn connect(socket: &UdpSocket, endpoint: &Endpoint) -> Option<SocketAddrV4> {
     Some(switch)
 }
 
-/// A UDP socket that does not block, on a free port. Its datagrams have no checksum: their tag covers them, and nobody has to
-/// complete it on the way.
+/// A UDP socket that does not block, on a free port. Its datagrams have no checksum, where the kernel allows that: their tag
+/// covers them.
 pub(crate) fn open_socket() -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.set_nonblocking(true)?;
-    let yes: libc::c_int = 1;
-    let length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes of `yes`. Where it refuses, checksums are made.
-    let _ = unsafe {
-        let (level, option) = (libc::SOL_SOCKET, libc::SO_NO_CHECK);
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const yes).cast(),
-            length,
-        )
-    };
+    let _ = options::omit_checksums(&socket);
     Ok(socket)
 }
 

@@ -137,7 +137,8 @@ struct receive {
     char *landing;       /* memory of ours for what rails bring; NULL: none */
     uint32_t offered_by, offered_key;
     struct receive *next, **link; /* in a list of requests.c */
-    struct receive *after;        /* in one wait */
+    uint8_t in_wait;              /* one wait for several has it */
+    struct receive *after;        /* there */
     int place;                    /* of its request there */
 };
 void raddle_deliver(uint64_t receive, const struct raddle_envelope *message, const void *bytes, size_t length);

@@ -144,6 +144,7 @@ void raddle_take_request(struct receive *receive)
 void raddle_end_receive(struct receive *receive, MPI_Status *status)
 {
     raddle_receive_status(receive, status);
+    receive->in_wait = 0;
     keep_spare(receive);
 }
 

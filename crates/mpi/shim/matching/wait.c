@@ -168,13 +168,16 @@ static struct receive *wait_for_ours(int count, MPI_Request requests[], int *oth
     for (int at = 0; at < count; at++) {
         int is_sent = requests[at] == raddle_sent;
         struct receive *receive = is_sent ? NULL : raddle_receive_of(requests[at]);
-        if (receive != NULL) {
+        if (receive == NULL && !is_sent) {
+            *others += requests[at] != MPI_REQUEST_NULL;
+            continue;
+        }
+        /* Whoever names a request twice, against the rules, waits for it once. */
+        if (receive != NULL && !receive->in_wait) {
+            receive->in_wait = 1;
             receive->place = at;
             *last = receive;
             last = &receive->after;
-        } else if (!is_sent) {
-            *others += requests[at] != MPI_REQUEST_NULL;
-            continue;
         }
         requests[at] = MPI_REQUEST_NULL;
     }
