@@ -1,8 +1,7 @@
 //! Programs may have floating-point exceptions end them (OpenFOAM does). What this library computes for itself, and the
 //! questions that it puts to MPI's arithmetic, with infinities among them, must not.
 
-/// On x86-64 all of it is SSE's, in one register; the C library's functions would save and load the old x87 unit as well, which
-/// takes longer than all else in a call.
+/// On x86-64 all of it is SSE's, in one register; the C library's functions would save and load the old x87 unit as well.
 #[cfg(target_arch = "x86_64")]
 mod unit {
     use std::arch::asm;
