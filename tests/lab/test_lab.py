@@ -108,6 +108,20 @@ def test_a_host_is_a_host(eight: str, tmp_path: Path) -> None:
 
 
 @needs_lab
+def test_a_host_asks_for_an_address_until_the_link_is_there(eight: str, tmp_path: Path) -> None:
+    down = tmp_path / "down"
+    words = f"ip link set h2 down; touch {down}; sleep 0.6; ip link set h2 up"
+    inside(eight, "h1", "ip", "neigh", "flush", "dev", "e0")
+    cut = start("exec", "--name", eight, "tor1", "--", "sh", "-c", words)
+    until(down.exists, "the link is down")
+    said = inside(eight, "h1", "ping", "-c1", "-W3", "h2")
+    assert cut.wait(20) == 0
+    cut.communicate()
+    # The first question is lost; Linux alone would ask again after a second.
+    assert float(said.partition("time=")[2].split()[0]) < 800
+
+
+@needs_lab
 def test_exec_gives_the_status_of_the_command(eight: str) -> None:
     words = ("exec", "--name", eight)
     done = process(*words, "h2", "--", "sh", "-c", "hostname; exit 7", status=7)

@@ -526,13 +526,16 @@ unsafe extern "C" fn forget(state: *mut c_void) {
 }
 
 unsafe extern "C" fn begin(state: *mut c_void, call: *const RaddleCall) -> c_int {
-    let verdict = guarded(Verdict::Plain, || {
+    let verdict = caught(Verdict::Plain, || {
         // SAFETY: the shim passes what `communicator` made, and a record of its own.
         let (state, call) = unsafe { (&*state.cast::<Mutex<Communicator>>(), &*call) };
         let Ok(mut communicator) = state.try_lock() else {
             return Verdict::Plain;
         };
-        communicator.begin(&convert(call))
+        let call = convert(call);
+        communicator
+            .begin_plain(call.collective)
+            .unwrap_or_else(|| floats::quietly(|| communicator.begin(&call)))
     });
     match verdict {
         Verdict::Plain => 0,

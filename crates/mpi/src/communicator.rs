@@ -162,9 +162,7 @@ impl Communicator {
 
     /// Decides about a call.
     pub(crate) fn begin(&mut self, call: &Call) -> Verdict {
-        self.calls += 1;
-        self.counts.call(call.collective);
-        self.pending = None;
+        self.note(call.collective);
         if matches!(self.phase, Phase::Early) && self.calls == AGREE_AT {
             self.phase = match self.agree() {
                 Ok(Ok(roles)) => Phase::Agreed(roles),
@@ -284,6 +282,21 @@ impl Communicator {
             self.counts.rounds.resent += rounds.resent;
             ready.group.close();
         }
+    }
+
+    /// As [`Self::begin`] where all calls are plain by now; it computes no floating-point numbers.
+    pub(crate) fn begin_plain(&mut self, collective: Collective) -> Option<Verdict> {
+        let Phase::Plain(reason) = self.phase else {
+            return None;
+        };
+        self.note(collective);
+        Some(self.plain(reason))
+    }
+
+    fn note(&mut self, collective: Collective) {
+        self.calls += 1;
+        self.counts.call(collective);
+        self.pending = None;
     }
 
     fn plain(&mut self, reason: Reason) -> Verdict {

@@ -17,6 +17,13 @@ QUEUE_MS = 50
 MOST_LEARNT = 512
 """Most pairs of hosts that learn each other's hardware address by asking."""
 
+ASK_AGAIN_MS = 20
+"""How long a host waits for an answer to ARP before it asks again; Linux' own second hides how long
+a program takes to use a link that is back, where the first question came before the switch's port
+let it through. It gives up after as long as ever, three seconds."""
+
+ASKS_AT_MOST = 3000 // ASK_AGAIN_MS
+
 SHORTEST_BURST_BYTES = 32 * 1024
 
 
@@ -35,7 +42,12 @@ def build_links(topology: Topology, holders: Mapping[str, Holder]) -> None:
     for host in topology.hosts:
         lines = ["link set lo up"]
         for rail, address in enumerate(host.addresses):
-            lines += [f"addr add {address}/16 dev e{rail}", f"link set e{rail} up"]
+            lines += [
+                f"addr add {address}/16 dev e{rail}",
+                f"link set e{rail} up",
+                f"ntable change name arp_cache dev e{rail} retrans {ASK_AGAIN_MS} "
+                f"ucast_probes {ASKS_AT_MOST} mcast_probes {ASKS_AT_MOST}",
+            ]
             lines += [
                 line for other, line in known if other != host.name and line.endswith(f"e{rail}")
             ]

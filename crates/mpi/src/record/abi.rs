@@ -18,6 +18,9 @@ use crate::{
 const BLOCK: usize = 16 << 20;
 
 /// A message as one of its ends names it.
+///
+/// Where every message counts it is read field by field: a copy reads more than one store of the shim at once, and then
+/// waits until all earlier stores have left the processor, those that MPI made to memory of other cores among them.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RaddleMessage {
@@ -292,17 +295,17 @@ unsafe extern "C" fn persist(message: *const RaddleMessage, receives: c_int, req
 
 unsafe extern "C" fn send(begun: u64, message: *const RaddleMessage, request: usize) {
     // SAFETY: the shim passes a record of its own.
-    let message = unsafe { *message };
+    let message = unsafe { &*message };
     note(begun, |recording, call| {
-        recording.send(call, &message, request);
+        recording.send(call, message, request);
     });
 }
 
 unsafe extern "C" fn receive(begun: u64, message: *const RaddleMessage, request: usize) {
     // SAFETY: the shim passes a record of its own.
-    let message = unsafe { *message };
+    let message = unsafe { &*message };
     note(begun, |recording, call| {
-        recording.receive(call, &message, request);
+        recording.receive(call, message, request);
     });
 }
 

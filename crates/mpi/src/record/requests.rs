@@ -2,10 +2,7 @@
 //! complete at once: then the first that was started is the first to be complete.
 
 use std::{
-    collections::{
-        HashMap, VecDeque,
-        hash_map::{Entry, OccupiedEntry},
-    },
+    collections::{HashMap, VecDeque, hash_map::Entry},
     hash::{BuildHasherDefault, Hasher},
     mem,
 };
@@ -66,95 +63,122 @@ pub(super) enum Finished {
 /// The first word for a claimed request, see `RADDLE_CLAIMED` in `shim/raddle.h`.
 const CLAIMED: usize = 1 << 62;
 
-/// All handles of requests that are known: the first call behind each, and the ones after it.
+type ByHandle<T> = HashMap<usize, T, BuildHasherDefault<Mix>>;
+
+/// All handles of requests that are known.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    by_handle: HashMap<usize, (Held, VecDeque<Held>), BuildHasherDefault<Mix>>,
+    /// The first call behind each.
+    first: ByHandle<Held>,
+    /// The ones after it, of handles that ever had several: few, and they will have several again.
+    others: ByHandle<VecDeque<Held>>,
     claims: usize,
 }
 
 impl Requests {
     /// A handle that may stand for other calls too.
     pub(super) fn add(&mut self, handle: usize, held: Held) {
-        match self.by_handle.entry(handle) {
-            Entry::Occupied(mut known) => known.get_mut().1.push_back(held),
+        match self.first.entry(handle) {
+            Entry::Occupied(_) => self.others.entry(handle).or_default().push_back(held),
             Entry::Vacant(free) => {
-                free.insert((held, VecDeque::new()));
+                free.insert(held);
             }
         }
     }
 
     /// A handle that stands for this only: if it is known, the end of what it was has been missed.
     pub(super) fn replace(&mut self, handle: usize, held: Held) {
-        self.by_handle.insert(handle, (held, VecDeque::new()));
+        if self.first.insert(handle, held).is_some()
+            && let Some(others) = self.others.get_mut(&handle)
+        {
+            others.clear();
+        }
     }
 
     /// The call behind the handle is complete; `None`: it is none of ours, or a persistent one that was not started.
     pub(super) fn finish(&mut self, handle: usize) -> Option<Finished> {
-        let Entry::Occupied(mut known) = self.by_handle.entry(handle) else {
-            return None;
-        };
-        if let Held::Persistent { started, .. } = &mut known.get_mut().0 {
-            return started.take().map(Finished::One);
-        }
-        match take_first(known) {
+        match self.take(handle)? {
             Held::Started(started) => Some(Finished::One(started)),
             Held::Neighbours(all) => Some(Finished::Several(all)),
-            Held::Persistent { .. } => None,
+            Held::Persistent {
+                message,
+                receives,
+                started,
+            } => {
+                let kept = Held::Persistent {
+                    message,
+                    receives,
+                    started: None,
+                };
+                self.first.insert(handle, kept);
+                started.map(Finished::One)
+            }
+        }
+    }
+
+    /// The first of the calls behind a handle.
+    fn take(&mut self, handle: usize) -> Option<Held> {
+        let next = if self.others.is_empty() {
+            None
+        } else {
+            self.others.get_mut(&handle).and_then(VecDeque::pop_front)
+        };
+        match next {
+            Some(next) => self
+                .first
+                .get_mut(&handle)
+                .map(|first| mem::replace(first, next)),
+            None => self.first.remove(&handle),
         }
     }
 
     /// Takes the call behind a handle from it, and gives a word that stands for it until it is complete or given back. The
     /// handle itself: it is none of ours, or a persistent one, which no other call gets.
     pub(super) fn claim(&mut self, handle: usize) -> usize {
-        match self.by_handle.entry(handle) {
-            Entry::Occupied(known) if !matches!(known.get().0, Held::Persistent { .. }) => {
-                let held = take_first(known);
-                let word = CLAIMED | self.claims;
-                self.claims = (self.claims + 1) % CLAIMED;
-                self.replace(word, held);
-                word
-            }
-            _ => handle,
+        if self.persistent(handle).is_some() {
+            return handle;
         }
+        let Some(held) = self.take(handle) else {
+            return handle;
+        };
+        let word = CLAIMED | self.claims;
+        self.claims = (self.claims + 1) % CLAIMED;
+        self.replace(word, held);
+        word
     }
 
     /// Gives back what was claimed, if it is not complete.
     pub(super) fn restore(&mut self, claimed: usize, handle: usize) {
-        if let Some((held, _)) = self.by_handle.remove(&claimed) {
+        if let Some(held) = self.first.remove(&claimed) {
             self.add(handle, held);
         }
     }
 
     /// The message of a persistent request, and whether it is received.
     pub(super) fn persistent(&self, handle: usize) -> Option<(RaddleMessage, bool)> {
-        match self.by_handle.get(&handle) {
-            Some((
-                Held::Persistent {
-                    message, receives, ..
-                },
-                _,
-            )) => Some((*message, *receives)),
+        match self.first.get(&handle) {
+            Some(Held::Persistent {
+                message, receives, ..
+            }) => Some((*message, *receives)),
             _ => None,
         }
     }
 
     /// A persistent request began.
     pub(super) fn start(&mut self, handle: usize, begun: Started) {
-        if let Some((Held::Persistent { started, .. }, _)) = self.by_handle.get_mut(&handle) {
+        if let Some(Held::Persistent { started, .. }) = self.first.get_mut(&handle) {
             *started = Some(begun);
         }
     }
 
     pub(super) fn cancel(&mut self, handle: usize) {
-        if let Some((
+        if let Some(
             Held::Started(started)
             | Held::Persistent {
                 started: Some(started),
                 ..
             },
-            _,
-        )) = self.by_handle.get_mut(&handle)
+        ) = self.first.get_mut(&handle)
         {
             started.cancels = true;
         }
@@ -163,19 +187,10 @@ impl Requests {
     /// The handle means nothing any more.
     pub(super) fn release(&mut self, handle: usize) {
         if self.persistent(handle).is_some() {
-            self.by_handle.remove(&handle);
+            self.first.remove(&handle);
         } else {
             self.finish(handle);
         }
-    }
-}
-
-/// The first of the calls behind a handle, which goes with the last.
-fn take_first(mut known: OccupiedEntry<'_, usize, (Held, VecDeque<Held>)>) -> Held {
-    let (first, others) = known.get_mut();
-    match others.pop_front() {
-        Some(next) => mem::replace(first, next),
-        None => known.remove().0,
     }
 }
 
