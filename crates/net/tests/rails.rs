@@ -65,7 +65,7 @@ fn receive(node: &mut Node, count: usize) {
         while let Some(event) = node.poll_event() {
             match event {
                 NodeEvent::Received {
-                    buffer,
+                    token: buffer,
                     source_port: 9,
                     target_port: 3,
                     length,
@@ -109,7 +109,7 @@ fn messages_come_whole_and_in_order_over_sockets() {
         }
         while let Some(event) = node.poll_event() {
             match event {
-                NodeEvent::Sent { buffer } => {
+                NodeEvent::Sent { token: buffer } => {
                     node.release(buffer).unwrap();
                     done += 1;
                 }
@@ -153,7 +153,7 @@ fn without_a_peer_it_fails_after_the_set_time_and_gives_buffers_back() {
         "it took {:?}",
         node.now()
     );
-    assert!(events.contains(&NodeEvent::Returned { buffer: receives }));
+    assert!(events.contains(&NodeEvent::Returned { token: receives }));
     assert!(node.release(sends).is_ok() && node.release(receives).is_ok());
 }
 

@@ -111,10 +111,10 @@ impl Event {
             },
             NodeEvent::RailUp { rail: index } => rail(2, *index),
             NodeEvent::RailDown { rail: index } => rail(3, *index),
-            NodeEvent::Sent { buffer } => about(4, buffer),
-            NodeEvent::SendFailed { buffer, .. } => about(5, buffer),
+            NodeEvent::Sent { token: buffer } => about(4, buffer),
+            NodeEvent::SendFailed { token: buffer, .. } => about(5, buffer),
             NodeEvent::Received {
-                buffer,
+                token: buffer,
                 source_port,
                 target_port,
                 length,
@@ -124,7 +124,7 @@ impl Event {
                 length: *length,
                 ..about(6, buffer)
             },
-            NodeEvent::Returned { buffer } => about(7, buffer),
+            NodeEvent::Returned { token: buffer } => about(7, buffer),
             NodeEvent::Failed(_) => Self {
                 kind: 8,
                 ..Self::default()

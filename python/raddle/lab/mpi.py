@@ -44,7 +44,7 @@ OPENMPI_PARAMETERS = {
 }
 
 HWLOC_COMPONENTS = "-pci,-linuxio"
-"""A lab's hosts have no devices; in a virtual machine, looking for them takes a third of a launch."""
+"""A lab's hosts have no devices; in a virtual machine the look for them is a third of a launch."""
 
 PROGRAMS = {Mpi.OPENMPI: "mpirun.openmpi", Mpi.MPICH: "mpiexec.mpich"}
 

@@ -232,10 +232,10 @@ impl Link {
                     failed = true;
                     continue;
                 }
-                NodeEvent::Sent { buffer }
-                | NodeEvent::SendFailed { buffer, .. }
-                | NodeEvent::Received { buffer, .. }
-                | NodeEvent::Returned { buffer } => buffer,
+                NodeEvent::Sent { token: buffer }
+                | NodeEvent::SendFailed { token: buffer, .. }
+                | NodeEvent::Received { token: buffer, .. }
+                | NodeEvent::Returned { token: buffer } => buffer,
             };
             let loan = self.loans.get_mut(buffer.number() as usize);
             let loan = loan.and_then(Option::take);

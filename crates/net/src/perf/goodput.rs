@@ -175,7 +175,7 @@ impl<'a> Stream<'a> {
 
     fn on_event(&mut self, event: NodeEvent) -> Result<(), MeasureError> {
         match event {
-            NodeEvent::Sent { buffer } => {
+            NodeEvent::Sent { token: buffer } => {
                 self.free.push(buffer);
                 self.on_arrival();
             }

@@ -75,7 +75,7 @@ pub(crate) fn serve(
         while let Some(event) = node.poll_event() {
             match event {
                 NodeEvent::Received {
-                    buffer,
+                    token: buffer,
                     source_port,
                     target_port,
                     length,
@@ -91,7 +91,7 @@ pub(crate) fn serve(
                     }
                     node.provide(target_port, buffer)?;
                 }
-                NodeEvent::Sent { buffer } => node.provide(ECHO, buffer)?,
+                NodeEvent::Sent { token: buffer } => node.provide(ECHO, buffer)?,
                 NodeEvent::Failed(failure) => return Err(failure.into()),
                 _ => {}
             }
@@ -137,8 +137,8 @@ pub(crate) fn latency(
     while times.len() < count + warm_up || free.is_empty() {
         while let Some(event) = node.poll_event() {
             match event {
-                NodeEvent::Sent { buffer } => free.push(buffer),
-                NodeEvent::Received { buffer, .. } => {
+                NodeEvent::Sent { token: buffer } => free.push(buffer),
+                NodeEvent::Received { token: buffer, .. } => {
                     let begun = begun.take();
                     times.extend(begun.map(|begun| node.now().since(begun).as_ns() as f64 / 2e3));
                     node.provide(ECHO, buffer)?;

@@ -12,7 +12,7 @@
 //! node.send(0, 5, buffer, 9)?;
 //! loop {
 //!     while let Some(event) = node.poll_event() {
-//!         if event == (NodeEvent::Sent { buffer }) {
+//!         if event == (NodeEvent::Sent { token: buffer }) {
 //!             return Ok(());
 //!         }
 //!     }
@@ -280,7 +280,7 @@ impl Node {
             return None;
         };
         let memory = &mut self.memory;
-        Some(NodeEvent::of(event, |token| memory.give_back(token)))
+        Some(event.map(|token| memory.give_back(token)))
     }
 
     /// The connection, to look at.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use raddle_transport::rails::{ConfigError, Event, Failure, PortError, SendError, SendFailure};
+use raddle_transport::rails::{ConfigError, Event, PortError, SendError};
 use thiserror::Error;
 
 use super::{Buffer, BufferError, RailAddress};
@@ -52,82 +52,5 @@ pub enum UseError {
     Port(#[from] PortError),
 }
 
-/// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeEvent {
-    /// Both nodes know each other.
-    Established,
-    /// A rail carries data.
-    RailUp {
-        /// Its number.
-        rail: usize,
-    },
-    /// A rail is silent.
-    RailDown {
-        /// Its number.
-        rail: usize,
-    },
-    /// A message has arrived; its buffer is free.
-    Sent {
-        /// It.
-        buffer: Buffer,
-    },
-    /// A message was not sent; its buffer is free.
-    SendFailed {
-        /// It.
-        buffer: Buffer,
-        /// Why.
-        error: SendFailure,
-    },
-    /// A message is in a buffer, from its first byte on.
-    Received {
-        /// The buffer.
-        buffer: Buffer,
-        /// The port that sent it.
-        source_port: u16,
-        /// The port that it is for.
-        target_port: u16,
-        /// Its bytes.
-        length: u64,
-    },
-    /// The connection failed: a buffer comes back without a message.
-    Returned {
-        /// It.
-        buffer: Buffer,
-    },
-    /// The connection failed; nothing comes after this.
-    Failed(Failure),
-}
-
-impl NodeEvent {
-    /// What the connection tells; `give_back` gives the buffer of a token, which is the program's again.
-    pub(super) fn of(event: Event, give_back: impl FnOnce(u64) -> Buffer) -> Self {
-        match event {
-            Event::Established => Self::Established,
-            Event::RailUp { rail } => Self::RailUp { rail },
-            Event::RailDown { rail } => Self::RailDown { rail },
-            Event::Sent { token } => Self::Sent {
-                buffer: give_back(token),
-            },
-            Event::SendFailed { token, error } => Self::SendFailed {
-                buffer: give_back(token),
-                error,
-            },
-            Event::Received {
-                token,
-                source_port,
-                target_port,
-                length,
-            } => Self::Received {
-                buffer: give_back(token),
-                source_port,
-                target_port,
-                length,
-            },
-            Event::Returned { token } => Self::Returned {
-                buffer: give_back(token),
-            },
-            Event::Failed(failure) => Self::Failed(failure),
-        }
-    }
-}
+/// What happened; tokens are buffers, which are the program's again.
+pub type NodeEvent = Event<Buffer>;

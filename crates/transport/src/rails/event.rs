@@ -4,8 +4,10 @@ use raddle_units::Span;
 use thiserror::Error;
 
 /// What happened. Events come in order; those of a message after all its bytes were placed.
+///
+/// `T` is what stands for a buffer: the number that the connection was given with it, or the buffer itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum Event<T = u64> {
     /// Both nodes know each other.
     Established,
     /// The rail carries data.
@@ -21,19 +23,19 @@ pub enum Event {
     /// A message has arrived as a whole: its buffer is free, and a send token with it.
     Sent {
         /// The token of the send.
-        token: u64,
+        token: T,
     },
     /// A message was not sent.
     SendFailed {
         /// The token of the send.
-        token: u64,
+        token: T,
         /// Why.
         error: SendFailure,
     },
     /// A message is whole, in order after those of its two ports before it.
     Received {
         /// The receive token whose buffer has it.
-        token: u64,
+        token: T,
         /// The port that sent it.
         source_port: u16,
         /// The port it is for.
@@ -44,10 +46,43 @@ pub enum Event {
     /// The connection failed: a receive buffer comes back without a message.
     Returned {
         /// Its receive token.
-        token: u64,
+        token: T,
     },
     /// The connection failed; nothing comes after this.
     Failed(Failure),
+}
+
+impl<T> Event<T> {
+    /// The same, with something else for its buffer.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Event<U> {
+        match self {
+            Self::Established => Event::Established,
+            Self::RailUp { rail } => Event::RailUp { rail },
+            Self::RailDown { rail } => Event::RailDown { rail },
+            Self::Sent { token } => Event::Sent {
+                token: change(token),
+            },
+            Self::SendFailed { token, error } => Event::SendFailed {
+                token: change(token),
+                error,
+            },
+            Self::Received {
+                token,
+                source_port,
+                target_port,
+                length,
+            } => Event::Received {
+                token: change(token),
+                source_port,
+                target_port,
+                length,
+            },
+            Self::Returned { token } => Event::Returned {
+                token: change(token),
+            },
+            Self::Failed(failure) => Event::Failed(failure),
+        }
+    }
 }
 
 /// Why a connection ended.
