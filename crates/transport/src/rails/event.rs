@@ -90,7 +90,7 @@ impl<T> Event<T> {
 #[non_exhaustive]
 pub enum Failure {
     /// No rail carried anything.
-    #[error("no rail carried anything to the other node and back for {silence}")]
+    #[error("no rail carried anything to the other node and back for {:.2} s", silence.as_secs_f64())]
     AllRailsDown {
         /// For so long.
         silence: Span,
