@@ -24,6 +24,11 @@ let it through. It gives up after as long as ever, three seconds."""
 
 ASKS_AT_MOST = 3000 // ASK_AGAIN_MS
 
+FIRST_INDEX = 10_000
+"""Numbers of interfaces whose links have one end here. Where both ends happen to have the same, the
+kernel takes a change of the link for one that can wait, up to a second: till then the interface is
+not said to run, and UCX does not use it."""
+
 SHORTEST_BURST_BYTES = 32 * 1024
 
 
@@ -31,10 +36,11 @@ def build_links(topology: Topology, holders: Mapping[str, Holder]) -> None:
     """Join the nodes, give hosts their addresses and rates, and set everything up."""
     # Both ends are born inside their namespaces: a lab has no name outside, at no time.
     lines = [
-        f"link add name {link.a_interface} address {link.a_mac} netns {holders[link.a].process} "
+        f"link add name {link.a_interface} index {index} address {link.a_mac} "
+        f"netns {holders[link.a].process} "
         f"type veth peer name {link.b_interface} address {link.b_mac} "
         f"netns {holders[link.b].process}"
-        for link in topology.links
+        for index, link in enumerate(topology.links, FIRST_INDEX)
     ]
     _run(["ip", "-batch", "-"], "\n".join(lines), "links")
     jobs: list[tuple[Holder, str, list[str]]] = []
