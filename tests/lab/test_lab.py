@@ -122,6 +122,39 @@ def test_a_host_asks_for_an_address_until_the_link_is_there(eight: str, tmp_path
 
 
 @needs_lab
+def test_ends_of_a_link_have_two_numbers(eight: str) -> None:
+    numbers = []
+    for node in ("h1", "h2", "h7", "tor1"):
+        links = json.loads(inside(eight, node, "ip", "-j", "link", "show", "type", "veth"))
+        numbers += [(link["ifindex"], link["link_index"]) for link in links]
+    assert len(numbers) > 4
+    assert all(ours != theirs for ours, theirs in numbers), numbers
+
+
+@needs_lab
+def test_parts_of_a_message_inside_a_host_do_not_wait_for_acknowledgements(eight: str) -> None:
+    program = """
+import socket, threading, time
+listener = socket.create_server(("127.0.0.1", 0))
+def answer():
+    peer = listener.accept()[0]
+    for _ in range(10):
+        peer.recv(2, socket.MSG_WAITALL)
+        peer.send(b"!")
+threading.Thread(target=answer).start()
+client = socket.create_connection(listener.getsockname())
+begun = time.monotonic()
+for _ in range(10):
+    client.send(b"a")
+    client.send(b"b")
+    client.recv(1)
+print(time.monotonic() - begun)
+"""
+    # By itself, Linux would acknowledge the first part after 40 ms, and the second would wait.
+    assert float(inside(eight, "h1", sys.executable, "-c", program)) < 0.2
+
+
+@needs_lab
 def test_exec_gives_the_status_of_the_command(eight: str) -> None:
     words = ("exec", "--name", eight)
     done = process(*words, "h2", "--", "sh", "-c", "hostname; exit 7", status=7)

@@ -27,7 +27,7 @@ from mpi_lab import (
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs")
-    build(folder, "collectives", "rounds")
+    build(folder, "collectives", "progress", "rounds")
     build_fortran(folder)
     return folder
 
@@ -114,6 +114,21 @@ def test_offloaded_results_have_the_bits_of_plain_mpi(
     assert min(offloaded[f"MPI_{n}"] for n in ("Allreduce", "Reduce", "Bcast", "Barrier")) > 100
     assert offloaded.total() > 0.7 * totals(report, "calls").total()
     assert totals(report, "rounds")["fallbacks"] == 0
+
+
+@libraries
+@pytest.mark.parametrize("offload", ["off", "sockets"])
+def test_messages_move_while_collectives_are_offloaded(
+    mpi: str, offload: str, cluster: TestLab, programs: Path, tmp_path: Path
+) -> None:
+    words = ("--mpi", mpi, "--hosts", "2", "--offload", offload, "--", programs / f"progress-{mpi}")
+    if offload == "off":
+        assert cluster.run("mpirun", *words).stdout == "wrong 0\n"
+        return
+    report = cluster.report(tmp_path / "r", *words, RADDLE_OFFLOAD="always")
+    offloaded = totals(report, "offloaded")
+    assert offloaded["MPI_Barrier"] > 300
+    assert offloaded["MPI_Allreduce"] > 15_000
 
 
 @needs("openmpi")

@@ -20,7 +20,7 @@ use raddle_offload::{
     member::{MemberCounters, RoundSpec},
 };
 use raddle_units::Time;
-use raddle_wire::native::{Header, MAX_BODY, Reason};
+use raddle_wire::native::{Collective, Header, MAX_BODY, Reason};
 
 use crate::{abi, clock, patience::Patience, service};
 
@@ -28,6 +28,8 @@ use crate::{abi, clock, patience::Patience, service};
 pub(crate) const MESSAGE: usize = Header::SIZE + MAX_BODY;
 /// Times that a waiting rank yields between two turns of the MPI library's crank.
 const PROGRESS_EVERY: u32 = 16;
+/// Rounds between two, where results come sooner: a program may wait for nothing else while a message of it is on its way.
+const ROUNDS_PER_TURN: u32 = 32;
 
 /// How a round ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub(crate) enum Ending {
 struct Caller {
     patience: Patience,
     buffer: Box<[u8]>,
+    /// Rounds since the last turn of the crank after one.
+    rounds: u32,
 }
 
 pub(crate) struct Link {
@@ -63,6 +67,7 @@ impl Link {
             caller: Mutex::new(Caller {
                 patience: Patience::new(),
                 buffer: vec![0; MESSAGE].into(),
+                rounds: 0,
             }),
             busy: AtomicBool::new(false),
         }
@@ -85,7 +90,11 @@ impl Link {
 
     fn drive(&self, spec: &RoundSpec, operands: &[u8], result: &mut Vec<u8>) -> Ending {
         let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
-        let Caller { patience, buffer } = &mut *caller;
+        let Caller {
+            patience,
+            buffer,
+            rounds,
+        } = &mut *caller;
         patience.begin();
         let mut endpoint = self.lock();
         match endpoint.start(clock::now(), spec, operands) {
@@ -102,7 +111,15 @@ impl Link {
                 CallOutcome::Done(values) => {
                     result.clear();
                     result.extend_from_slice(values);
+                    drop(endpoint);
                     patience.end();
+                    *rounds += 1;
+                    // What was sent before a barrier should be there behind it, as it is behind one of messages: programs
+                    // probe for it, or test a window, once.
+                    if *rounds >= ROUNDS_PER_TURN || spec.collective == Collective::Barrier {
+                        *rounds = 0;
+                        abi::progress();
+                    }
                     return Ending::Done;
                 }
                 CallOutcome::Plain(_) => return Ending::Plain,

@@ -7,8 +7,10 @@
 
 /// Fruitless looks before a rank that expects its result yields after all; a look is a system call, about 0.4 us.
 const LOOKS: u32 = 40;
-/// Where looking on did not help, it is tried again every so many rounds.
+/// Where looking on did not help, it is tried again after so many rounds, then after twice as many, and so on.
 const TRY_AGAIN: u32 = 64;
+/// At most so many: a program's roles may change.
+const TRY_AGAIN_AT_LAST: u32 = 4096;
 /// Successes that are remembered.
 const MOST: u8 = 3;
 
@@ -19,6 +21,8 @@ struct Record {
     score: u8,
     /// Rounds without a try.
     rounds: u32,
+    /// Rounds until the next.
+    pause: u32,
 }
 
 /// The patience of one link.
@@ -39,6 +43,7 @@ impl Patience {
         let record = Record {
             score: MOST,
             rounds: 0,
+            pause: TRY_AGAIN,
         };
         Self {
             records: [record; 2],
@@ -53,7 +58,7 @@ impl Patience {
     pub(crate) const fn begin(&mut self) {
         self.yielded = false;
         let record = &mut self.records[self.history];
-        self.tries = record.score >= 2 || record.rounds >= TRY_AGAIN;
+        self.tries = record.score >= 2 || record.rounds >= record.pause;
         self.looks = if self.tries { LOOKS } else { 0 };
         record.rounds = if self.tries { 0 } else { record.rounds + 1 };
     }
@@ -71,12 +76,16 @@ impl Patience {
     /// The round has its result.
     pub(crate) const fn end(&mut self) {
         let record = &mut self.records[self.history];
-        if self.tries {
-            record.score = match self.yielded {
-                true => record.score.saturating_sub(1),
-                false if record.score < MOST => record.score + 1,
-                false => MOST,
-            };
+        if self.tries && self.yielded {
+            if record.score == 0 && record.pause < TRY_AGAIN_AT_LAST {
+                record.pause *= 2;
+            }
+            record.score = record.score.saturating_sub(1);
+        } else if self.tries {
+            record.pause = TRY_AGAIN;
+            if record.score < MOST {
+                record.score += 1;
+            }
         }
         self.history = self.yielded as usize;
     }
@@ -119,16 +128,17 @@ mod tests {
     }
 
     #[test]
-    fn many_on_a_core_yield_and_try_again_now_and_then() {
+    fn many_on_a_core_yield_and_try_again_ever_more_seldom() {
         let mut patience = Patience::new();
-        let yielded = (0..6500).filter(|_| round(&mut patience, u32::MAX)).count();
-        assert_eq!(yielded, 6500);
-        let tries = (0..6500)
-            .filter(|_| {
-                round(&mut patience, u32::MAX);
-                patience.tries
-            })
-            .count();
-        assert_eq!(tries, 100);
+        let mut tried_in = |rounds: u32| {
+            let tried = |_: &u32| round(&mut patience, u32::MAX) && patience.tries;
+            (0..rounds).filter(tried).count()
+        };
+        // One failure of the first kind of round and two of the second; then pauses of 64, 64, 128, 256 and so on to 4096.
+        assert_eq!(tried_in(10_000), 3 + 8);
+        assert_eq!(tried_in(41_000), 10);
+        // Roles change: the next try helps, and looking on is the rule again.
+        let helped = (0..8192).filter(|_| !round(&mut patience, 20)).count();
+        assert!(helped > 3000, "{helped}");
     }
 }

@@ -219,13 +219,21 @@ fn since(came: libc::timespec) -> Span {
     held.map_or(Span::ZERO, |held| Span::from_ns(held.as_nanos() as u64))
 }
 
-/// Two ends on the loopback, for tests.
+/// Two ends on the loopback, for tests. No other pair has their addresses: a search for free ports, of two tests at once,
+/// can find one port twice.
 #[cfg(test)]
 pub(crate) fn pair() -> [DatagramSocket; 2] {
-    let any: SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
-    let free = || UdpSocket::bind(any).unwrap().local_addr().unwrap().port();
-    let (a, b) = (free(), free());
-    let [a, b] = [a, b].map(|port| SocketAddrV4::new(*any.ip(), port));
+    use std::{
+        net::Ipv4Addr,
+        sync::atomic::{AtomicU8, Ordering},
+    };
+
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let [a, b] = [(); 2].map(|()| {
+        let end = NEXT.fetch_add(1, Ordering::Relaxed);
+        SocketAddrV4::new(Ipv4Addr::new(127, high, low, end), raddle_wire::PORT_ROCE)
+    });
     [(a, b), (b, a)].map(|(local, peer)| DatagramSocket::open(local, peer).unwrap())
 }
 

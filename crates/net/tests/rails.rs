@@ -1,14 +1,15 @@
 //! Two nodes over real sockets on this machine: every message whole, in order, once, also while one rail is closed.
 
 use std::{
-    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    net::{Ipv4Addr, SocketAddrV4},
+    sync::atomic::{AtomicU8, Ordering},
     thread,
 };
 
 use raddle_net::rails::{Node, NodeEvent, OpenError, RailAddress, UseError};
 use raddle_transport::rails::{Config, Failure, PortError};
 use raddle_units::{BitRate, Span};
-use raddle_wire::native::JobKey;
+use raddle_wire::{PORT_ROCE, native::JobKey};
 
 const LONGEST: usize = 300_000;
 
@@ -26,18 +27,18 @@ fn config(local: u32, rails: usize) -> Config {
     config
 }
 
-/// Addresses of two nodes with so many rails; the ports were free a moment ago.
+/// Addresses of two nodes with so many rails, which no other test has, of this or another process.
 fn addresses(rails: u8) -> [Vec<RailAddress>; 2] {
-    let held: Vec<UdpSocket> = (0..2 * rails)
-        .map(|index| UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 1 + index / 2), 0)).unwrap())
-        .collect();
-    let ends = held.chunks(2).map(|pair| {
-        [0, 1].map(|side: usize| match pair[side].local_addr().unwrap() {
-            std::net::SocketAddr::V4(address) => address,
-            std::net::SocketAddr::V6(_) => unreachable!("an IPv4 address was bound"),
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let ends: Vec<[SocketAddrV4; 2]> = (0..rails)
+        .map(|_| {
+            [(); 2].map(|()| {
+                let end = NEXT.fetch_add(1, Ordering::Relaxed);
+                SocketAddrV4::new(Ipv4Addr::new(127, high, low, end), PORT_ROCE)
+            })
         })
-    });
-    let ends: Vec<[SocketAddrV4; 2]> = ends.collect();
+        .collect();
     [0, 1].map(|side| {
         ends.iter()
             .map(|ends| RailAddress {
