@@ -13,7 +13,7 @@ use raddle_trace::{
 use raddle_units::Bytes;
 
 use abi::{RaddleMatched, RaddleMessage, RaddleShare};
-use requests::{Finished, Held, Requests, Started};
+use requests::{Calls, Held, Requests, Started};
 
 /// The calls of this rank so far.
 ///
@@ -79,8 +79,7 @@ impl Recording {
             self.recorder.send(at, &message);
         } else {
             let number = self.recorder.start_send(at, &message);
-            self.requests
-                .add(request, Held::Started(Started::new(number)));
+            self.requests.add(request, Started::new(number).into());
         }
     }
 
@@ -96,7 +95,7 @@ impl Recording {
         } else if let Ok(comm) = u32::try_from(message.comm) {
             let at = self.at(call);
             let started = self.start_receive(at, comm, any);
-            self.requests.replace(request, Held::Started(started));
+            self.requests.replace(request, started.into());
         }
     }
 
@@ -168,8 +167,7 @@ impl Recording {
             self.recorder.collective(at, &collective);
         } else {
             let number = self.recorder.start_collective(at, &collective);
-            self.requests
-                .add(request, Held::Started(Started::new(number)));
+            self.requests.add(request, Started::new(number).into());
         }
     }
 
@@ -194,7 +192,7 @@ impl Recording {
         } else {
             let started = self.recorder.start_neighbours(at, number, sent, received);
             self.requests
-                .replace(request, Held::Neighbours(started.into()));
+                .replace(request, Held::Once(Calls::Neighbours(started.into())));
         }
     }
 
@@ -254,11 +252,11 @@ impl Recording {
         completions.clear();
         for (index, request) in requests.enumerate() {
             match self.requests.finish(request) {
-                Some(Finished::One(started)) => completions.push(Completion {
+                Some(Calls::One(started)) => completions.push(Completion {
                     request: started.number,
                     outcome: self.outcome(started, || matched(index)),
                 }),
-                Some(Finished::Several(several)) => completions.extend(several),
+                Some(Calls::Neighbours(several)) => completions.extend(several),
                 None => {}
             }
         }
@@ -301,8 +299,8 @@ impl Recording {
 
     /// What a probe took out of the matching became a request.
     pub(crate) fn rename(&mut self, call: Interval, from: usize, to: usize) {
-        if let Some(Finished::One(started)) = self.requests.finish(from) {
-            self.requests.replace(to, Held::Started(started));
+        if let Some(Calls::One(started)) = self.requests.finish(from) {
+            self.requests.replace(to, started.into());
         }
         self.pass(call);
     }

@@ -4,7 +4,6 @@
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
     hash::{BuildHasherDefault, Hasher},
-    mem,
 };
 
 use raddle_trace::Completion;
@@ -40,12 +39,19 @@ impl Started {
     }
 }
 
+/// What is complete at once.
+#[derive(Debug)]
+pub(super) enum Calls {
+    One(Started),
+    /// All messages of a neighbourhood collective.
+    Neighbours(Box<[Completion]>),
+}
+
 /// Behind a handle.
 #[derive(Debug)]
 pub(super) enum Held {
-    Started(Started),
-    /// All messages of a neighbourhood collective.
-    Neighbours(Box<[Completion]>),
+    /// Until it is complete.
+    Once(Calls),
     Persistent {
         message: RaddleMessage,
         receives: bool,
@@ -53,11 +59,10 @@ pub(super) enum Held {
     },
 }
 
-/// What is complete.
-#[derive(Debug)]
-pub(super) enum Finished {
-    One(Started),
-    Several(Box<[Completion]>),
+impl From<Started> for Held {
+    fn from(started: Started) -> Self {
+        Self::Once(Calls::One(started))
+    }
 }
 
 /// The first word for a claimed request, see `RADDLE_CLAIMED` in `shim/raddle.h`.
@@ -96,54 +101,46 @@ impl Requests {
     }
 
     /// The call behind the handle is complete; `None`: it is none of ours, or a persistent one that was not started.
-    pub(super) fn finish(&mut self, handle: usize) -> Option<Finished> {
-        match self.take(handle)? {
-            Held::Started(started) => Some(Finished::One(started)),
-            Held::Neighbours(all) => Some(Finished::Several(all)),
-            Held::Persistent {
-                message,
-                receives,
-                started,
-            } => {
-                let kept = Held::Persistent {
-                    message,
-                    receives,
-                    started: None,
-                };
-                self.first.insert(handle, kept);
-                started.map(Finished::One)
-            }
-        }
+    pub(super) fn finish(&mut self, handle: usize) -> Option<Calls> {
+        self.take(handle)
+            .or_else(|| match self.first.get_mut(&handle) {
+                Some(Held::Persistent { started, .. }) => started.take().map(Calls::One),
+                _ => None,
+            })
     }
 
-    /// The first of the calls behind a handle.
-    fn take(&mut self, handle: usize) -> Option<Held> {
+    /// The first of the calls behind a handle that is not persistent.
+    fn take(&mut self, handle: usize) -> Option<Calls> {
+        let Entry::Occupied(mut first) = self.first.entry(handle) else {
+            return None;
+        };
+        if matches!(first.get(), Held::Persistent { .. }) {
+            return None;
+        }
         let next = if self.others.is_empty() {
             None
         } else {
             self.others.get_mut(&handle).and_then(VecDeque::pop_front)
         };
-        match next {
-            Some(next) => self
-                .first
-                .get_mut(&handle)
-                .map(|first| mem::replace(first, next)),
-            None => self.first.remove(&handle),
+        let held = match next {
+            Some(next) => first.insert(next),
+            None => first.remove(),
+        };
+        match held {
+            Held::Once(calls) => Some(calls),
+            Held::Persistent { .. } => None,
         }
     }
 
     /// Takes the call behind a handle from it, and gives a word that stands for it until it is complete or given back. The
     /// handle itself: it is none of ours, or a persistent one, which no other call gets.
     pub(super) fn claim(&mut self, handle: usize) -> usize {
-        if self.persistent(handle).is_some() {
-            return handle;
-        }
-        let Some(held) = self.take(handle) else {
+        let Some(calls) = self.take(handle) else {
             return handle;
         };
         let word = CLAIMED | self.claims;
         self.claims = (self.claims + 1) % CLAIMED;
-        self.replace(word, held);
+        self.replace(word, Held::Once(calls));
         word
     }
 
@@ -173,7 +170,7 @@ impl Requests {
 
     pub(super) fn cancel(&mut self, handle: usize) {
         if let Some(
-            Held::Started(started)
+            Held::Once(Calls::One(started))
             | Held::Persistent {
                 started: Some(started),
                 ..
