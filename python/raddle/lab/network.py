@@ -30,7 +30,7 @@ kernel takes a change of the link for one that can wait, up to a second: till th
 not said to run, and UCX does not use it."""
 
 QUICK_LOOPBACK = [
-    f"route change table local local {to} dev lo proto kernel scope host src 127.0.0.1 quickack 1"
+    f"route replace table local local {to} dev lo proto kernel scope host src 127.0.0.1 quickack 1"
     for to in ("127.0.0.0/8", "127.0.0.1")
 ]
 """Inside a host nobody waits for acknowledgements: PMIx writes the parts of a message one by one to
