@@ -173,10 +173,12 @@ def lab() -> Iterator[TestLab]:
 
 
 @needs("openmpi")
-def test_beside_offload(lab: TestLab, programs: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scope", ["pair", "node"])
+def test_beside_offload(lab: TestLab, scope: str, programs: Path, tmp_path: Path) -> None:
     report = lab.report(
-        tmp_path / "r", "--ppn", "1,2,1", "--", programs / "matching-openmpi", "4",
-        RADDLE_SCHEDULE="force", RADDLE_OFFLOAD="always",
+        tmp_path / "r", "--ppn", "1,3,2", "--", programs / "matching-openmpi", "4",
+        RADDLE_SCHEDULE="force", RADDLE_SCHEDULE_SCOPE=scope, RADDLE_OFFLOAD="always",
     )  # fmt: skip
-    assert report["messages"]["parts"] > 3 * report["messages"]["parcels"]
+    assert report["messages"]["parts"] > 2 * report["messages"]["parcels"]
+    assert (report["messages"]["handed_on"] > 100) == (scope == "node")
     assert totals(report, "offloaded").total() > 0
