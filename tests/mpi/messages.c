@@ -264,6 +264,29 @@ static void odds_and_ends(void)
     MPI_Recv(in[0], 8, MPI_BYTE, before, 50, MPI_COMM_WORLD, &status);
     came(in[0], &status, before, 4, 50);
     PMPI_Barrier(MPI_COMM_WORLD);
+    /* Complete, as its status says, and given up then. */
+    int there = 0;
+    MPI_Irecv(in[0], 8, MPI_BYTE, before, 53, MPI_COMM_WORLD, &request);
+    MPI_Send(to(next, 5, 53), 5, MPI_BYTE, next, 53, MPI_COMM_WORLD);
+    while (!there)
+        MPI_Request_get_status(request, &there, &status);
+    came(in[0], &status, before, 5, 53);
+    MPI_Request_free(&request);
+    /* MPICH takes a send to the same rank back, as only the status says; Open MPI does not. */
+    unsigned char one = 1;
+    MPI_Issend(&one, 1, MPI_BYTE, rank, 54, MPI_COMM_WORLD, &request);
+    MPI_Cancel(&request);
+    MPI_Request_get_status(request, &there, &status);
+    cancelled = 0;
+    if (there)
+        MPI_Test_cancelled(&status, &cancelled);
+    if (cancelled) {
+        MPI_Request_free(&request);
+    } else {
+        messages[rank]++, bytes_to[rank]++;
+        MPI_Recv(&one, 1, MPI_BYTE, rank, 54, MPI_COMM_WORLD, &status);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
     MPI_Datatype gaps;
     MPI_Type_vector(10, 1, 2, MPI_INT, &gaps);
     MPI_Type_commit(&gaps);

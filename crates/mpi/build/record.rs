@@ -54,6 +54,13 @@ fn around(function: &Function) -> (String, String) {
                      raddle_after(before, (uintptr_t)*{name});"
                 );
             }
+            Kind::RequestHandle => {
+                let _ = writeln!(
+                    before,
+                    "    uintptr_t before = raddle_before((uintptr_t){name});"
+                );
+                let _ = writeln!(after, "    raddle_after(before, (uintptr_t){name});");
+            }
             Kind::Status => {
                 let _ = writeln!(
                     before,
