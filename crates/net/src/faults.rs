@@ -5,8 +5,7 @@
 
 use std::collections::VecDeque;
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use raddle_random::Random;
 use serde::Deserialize;
 
 use crate::{bridge::Port, socket::Offload};
@@ -94,7 +93,7 @@ impl FaultPoints {
 #[derive(Debug)]
 pub struct Faults<T> {
     table: FaultTable,
-    draws: ChaCha8Rng,
+    random: Random,
     held: VecDeque<(u32, T)>,
 }
 
@@ -102,11 +101,9 @@ impl<T: Clone> Faults<T> {
     /// A place with draws of its own: `stream` tells places of one switch apart.
     #[must_use]
     pub fn new(table: FaultTable, stream: u64) -> Self {
-        let mut draws = ChaCha8Rng::seed_from_u64(table.seed);
-        draws.set_stream(stream);
         Self {
             table,
-            draws,
+            random: Random::new(table.seed, stream),
             held: VecDeque::new(),
         }
     }
@@ -114,12 +111,12 @@ impl<T: Clone> Faults<T> {
     /// A frame comes to this place: gives what goes on now, which may be nothing, or others than this one.
     pub fn pass(&mut self, frame: T) -> Vec<T> {
         let mut on = Vec::new();
-        if self.draw() < self.table.loss {
+        if self.random.unit() < self.table.loss {
             // It is gone.
-        } else if self.draw() < self.table.duplication {
+        } else if self.random.unit() < self.table.duplication {
             on.extend([frame.clone(), frame]);
-        } else if self.draw() < self.table.reordering && self.held.len() < HELD {
-            let later = 1 + self.draws.next_u32() % HELD as u32;
+        } else if self.random.unit() < self.table.reordering && self.held.len() < HELD {
+            let later = 1 + self.random.index(HELD) as u32;
             self.held.push_back((later, frame));
             return on;
         } else {
@@ -132,11 +129,6 @@ impl<T: Clone> Faults<T> {
             on.extend(self.held.remove(due).map(|(_, frame)| frame));
         }
         on
-    }
-
-    /// A number from 0 up to, not including, 1.
-    fn draw(&mut self) -> f64 {
-        f64::from(self.draws.next_u32()) / (f64::from(u32::MAX) + 1.0)
     }
 }
 

@@ -34,7 +34,6 @@ mod links;
 pub mod mgid;
 pub mod multicast;
 pub mod placement;
-mod random;
 mod unicast;
 
 pub use choice::{DModK, PathChoice};

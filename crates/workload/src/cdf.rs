@@ -7,7 +7,7 @@ use raddle_units::Bytes;
 use crate::TrafficError;
 use crate::error::{MAX_SIZE_BYTES, PlaceUnit, Problem};
 use crate::format::{Lines, parse_decimal};
-use crate::random::Random;
+use raddle_random::Random;
 
 /// A distribution of message sizes. Between two points sizes are uniform (the reading that the HPCC repository's
 /// `traffic_gen` gives to such tables); a first point above 0 and two points of one size are single sizes with weight.

@@ -33,7 +33,7 @@ mod graph;
 mod ideal;
 mod list;
 mod message;
-mod random;
+mod samplers;
 mod spec;
 mod stats;
 

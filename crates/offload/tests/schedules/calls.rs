@@ -1,12 +1,11 @@
 //! The calls of a program, what each rank gives, and what comes out by definition.
 
 use raddle_offload::{member::RoundSpec, order::Expression, reduce::combine_into_right};
+use raddle_random::Random;
 use raddle_wire::{DataType, Operation, native::Collective};
 
-use crate::chance::{Chance, mixed};
-
 /// A random call. Where the order of operations matters it is ordered.
-pub(crate) fn random_call(chance: &mut Chance, ranks: u32) -> RoundSpec {
+pub(crate) fn random_call(chance: &mut Random, ranks: u32) -> RoundSpec {
     use Collective::{Allreduce, Barrier, Bcast, Reduce};
     let kinds = [
         (Allreduce, Some(Operation::Sum), Some(DataType::Double)),
@@ -97,4 +96,15 @@ pub(crate) fn expected(
         (None, Some(_)) => values[spec.root as usize].clone(),
         _ => Vec::new(),
     }
+}
+
+/// A number that looks random, made from three others (finaliser of SplitMix64).
+fn mixed(a: u64, b: u64, c: u64) -> u64 {
+    let mut z = a
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(b.rotate_left(32))
+        .wrapping_add(c.wrapping_mul(0xd6e8_feb8_6659_fd93));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

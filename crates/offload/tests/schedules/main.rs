@@ -8,16 +8,15 @@
 //! - afterwards every slot is free, within the lease where messages were lost.
 
 mod calls;
-mod chance;
 mod world;
 
-use chance::Chance;
+use raddle_random::Random;
 use raddle_units::{Span, Time};
 use world::{Fault, LEASE, Shape, Weather, World};
 
 /// One random schedule; says what happened.
 fn schedule(seed: u64) -> (bool, u64) {
-    let mut chance = Chance::new(seed ^ 0x5eed);
+    let mut chance = Random::new(seed ^ 0x5eed, 0);
     let tiers = chance.between(1, 3);
     let tors = if tiers == 1 {
         1

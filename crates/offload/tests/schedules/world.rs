@@ -18,13 +18,11 @@ use raddle_offload::{
     },
     switch::{Abilities, Pass, Quotas, SiteSecret, Switch, SwitchConfig, job_key},
 };
+use raddle_random::Random;
 use raddle_units::{Span, Time};
 use raddle_wire::native::{Collective, JobKey, Kind, PORT, Reason, Terms, Unverified};
 
-use crate::{
-    calls::{expected, operand, random_call},
-    chance::Chance,
-};
+use crate::calls::{expected, operand, random_call};
 
 pub(crate) const LEASE: Span = Span::from_ms(100);
 const RETRY: Span = Span::from_us(100);
@@ -105,7 +103,7 @@ enum Event {
 
 pub(crate) struct World {
     seed: u64,
-    chance: Chance,
+    chance: Random,
     weather: Weather,
     now: Time,
     queue: BinaryHeap<Reverse<(Time, u64, usize)>>,
@@ -146,7 +144,7 @@ fn fresh(address: Ipv4Addr, tier: u8, epoch: u32) -> Switch {
 
 impl World {
     pub(crate) fn new(seed: u64, shape: &Shape, weather: Weather, calls: usize) -> Self {
-        let mut chance = Chance::new(seed);
+        let mut chance = Random::new(seed, 0);
         let mut switches = Vec::new();
         let counts = [shape.tors, shape.spines, shape.cores];
         for (tier, count) in (1..).zip(counts) {
@@ -167,7 +165,7 @@ impl World {
         // With cores, TORs stand in two pods whose spines are different ones.
         let pods = if cores > 0 { 2.min(tors) } else { 1 };
         let tor_of: Vec<usize> = (0..shape.members).map(|_| chance.index(tors)).collect();
-        let spine = |chance: &mut Chance, pod: usize| {
+        let spine = |chance: &mut Random, pod: usize| {
             let own = (0..spines).filter(|s| s % pods == pod).collect::<Vec<_>>();
             tors + own[chance.index(own.len())]
         };
@@ -785,7 +783,7 @@ fn own_operands(
     all
 }
 
-fn random_expression(chance: &mut Chance, size: u32) -> Expression {
+fn random_expression(chance: &mut Random, size: u32) -> Expression {
     if chance.below(3) == 0 {
         return Expression::in_rank_order(size).unwrap();
     }

@@ -3,7 +3,7 @@
 use super::{
     Communicator, GroupError, GroupSet, MAX_MEMBERSHIPS, MAX_PROCESSES, bad, used_terminals,
 };
-use crate::random::Random;
+use raddle_random::Random;
 
 /// Groups with random members.
 ///

@@ -13,8 +13,7 @@ mod sparse;
 mod stencil;
 mod sweep;
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use raddle_random::Random;
 use thiserror::Error;
 
 pub use particles::Particles;
@@ -55,17 +54,6 @@ fn product(what: &'static str, factors: &[u64]) -> Result<u64, PatternError> {
 }
 
 /// Random draws of one rank. Each has its own stream, so that a rank's draws do not depend on how many ranks there are.
-struct Draws(ChaCha8Rng);
-
-impl Draws {
-    fn new(seed: u64, rank: u32) -> Self {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(u64::from(rank));
-        Self(rng)
-    }
-
-    /// Uniform in `0..n`, by multiplication; off by less than n / 2^64 per value.
-    fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
-    }
+fn draws(seed: u64, rank: u32) -> Random {
+    Random::new(seed, u64::from(rank))
 }

@@ -2,7 +2,9 @@
 
 use raddle_units::Bytes;
 
-use super::{Draws, PatternError, grid::Grid, product};
+use raddle_random::Random;
+
+use super::{PatternError, draws, grid::Grid, product};
 use crate::set::Message;
 
 /// The exchange of a particle code (PIC, molecular dynamics) after a time step: boxes in a periodic 3-D grid, and in each a
@@ -44,7 +46,7 @@ impl Particles {
         let size = |particles: u64| self.head + self.particle * particles;
         let mut messages = Vec::new();
         for source in 0..grid.count() {
-            let mut draws = Draws::new(self.seed, source);
+            let mut draws = draws(self.seed, source);
             // By offset: steps -1, 0 and 1 as digits of a number to base 3.
             let mut near = [0_u64; 27];
             let mut far = Vec::new();
@@ -80,8 +82,8 @@ impl Particles {
 }
 
 /// Where a particle goes: across one of the six faces, sometimes across others as well.
-fn step(draws: &mut Draws) -> [i8; 3] {
-    let sign = |draws: &mut Draws| if draws.below(2) == 0 { -1 } else { 1 };
+fn step(draws: &mut Random) -> [i8; 3] {
+    let sign = |draws: &mut Random| if draws.below(2) == 0 { -1 } else { 1 };
     let across = draws.below(3) as usize;
     let mut step = [0; 3];
     for (dimension, along) in step.iter_mut().enumerate() {

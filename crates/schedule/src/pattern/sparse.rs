@@ -2,7 +2,7 @@
 
 use raddle_units::Bytes;
 
-use super::{Draws, PatternError, at_least_1, product};
+use super::{PatternError, at_least_1, draws, product};
 use crate::set::Message;
 
 /// Before a sparse matrix is multiplied by a vector, each rank needs the vector's values in the columns in which its rows
@@ -39,7 +39,7 @@ impl SparseRows {
         product("bytes", &[rows, self.value.0])?;
         let mut messages = Vec::new();
         for target in 0..self.ranks {
-            let mut draws = Draws::new(self.seed, target);
+            let mut draws = draws(self.seed, target);
             let own = u64::from(target) * rows..(u64::from(target) + 1) * rows;
             let mut needed = Vec::new();
             for row in own.clone() {

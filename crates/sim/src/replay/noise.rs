@@ -1,8 +1,7 @@
 //! What a seed varies.
 
+use raddle_random::Random;
 use raddle_units::Span;
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
 
 /// What is varied from seed to seed, so that a gain has an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -26,29 +25,25 @@ impl Default for Noise {
 #[derive(Debug)]
 pub(super) struct RankNoise {
     noise: Noise,
-    rng: ChaCha8Rng,
+    random: Random,
 }
 
 impl RankNoise {
     pub(super) fn new(noise: Noise, seed: u64, rank: u32) -> Self {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(u64::from(rank));
-        Self { noise, rng }
-    }
-
-    /// Uniform in 0 to 1.
-    fn unit(&mut self) -> f64 {
-        (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+        Self {
+            noise,
+            random: Random::new(seed, u64::from(rank)),
+        }
     }
 
     /// When the rank starts.
     pub(super) fn start(&mut self) -> Span {
-        Span((self.unit() * self.noise.start_skew.0 as f64) as u64)
+        Span((self.random.unit() * self.noise.start_skew.0 as f64) as u64)
     }
 
     /// How long a compute gap of `gap` is this time.
     pub(super) fn gap(&mut self, gap: Span) -> Span {
-        let factor = 1.0 + self.noise.gap_share * (2.0 * self.unit() - 1.0);
+        let factor = 1.0 + self.noise.gap_share * (2.0 * self.random.unit() - 1.0);
         Span((gap.0 as f64 * factor.max(0.0)) as u64)
     }
 }

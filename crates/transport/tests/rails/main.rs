@@ -1,7 +1,6 @@
 //! Connections over rails in virtual time: random schedules, rates, rails that fail.
 
 mod answers;
-mod chance;
 mod failures;
 mod pair;
 mod questions;

@@ -1,15 +1,13 @@
 //! Random schedules: loss, doubling, reordering, damage, repetition, slow and broken rails, full receive queues. Always: every
 //! byte right, every message once and in order, nobody waits for ever, and all memory is given back.
 
+use raddle_random::Random;
 use raddle_transport::rails::{Ask, Policy, Segmentation};
 use raddle_units::{BitRate, Bytes, Span, Time};
 
-use crate::{
-    chance::Chance,
-    world::{Link, Plan, World},
-};
+use crate::world::{Link, Plan, World};
 
-fn links(chance: &mut Chance) -> Vec<Link> {
+fn links(chance: &mut Random) -> Vec<Link> {
     let loss = chance.pick([0, 0, 1_000, 10_000, 50_000, 200_000]);
     let double = chance.pick([0, 0, 10_000, 200_000]);
     let reorder = chance.pick([0, 0, 10_000, 300_000]);
@@ -30,7 +28,7 @@ fn links(chance: &mut Chance) -> Vec<Link> {
 
 /// One schedule; gives the packets that were taken.
 fn schedule(seed: u64) -> u64 {
-    let mut chance = Chance::new(seed);
+    let mut chance = Random::new(seed, 0);
     let links = links(&mut chance);
     let all = (1_u16 << links.len()) as u8 - 1;
     let policies = [0, 1].map(|_| {

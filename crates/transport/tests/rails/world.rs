@@ -6,11 +6,10 @@ use std::{
     collections::{BinaryHeap, VecDeque},
 };
 
+use raddle_random::Random;
 use raddle_transport::rails::{Config, Connection, Dropped, Event, Failure, Reception, Transmit};
 use raddle_units::{BitRate, Bytes, Span, Time};
 use raddle_wire::native::JobKey;
-
-use crate::chance::Chance;
 
 /// Bytes that Ethernet, IPv4 and UDP put around a packet, gap and preamble included.
 pub(crate) const AROUND: u64 = 38 + 28;
@@ -99,7 +98,7 @@ pub(crate) struct Program {
 
 pub(crate) struct World {
     pub now: Time,
-    chance: Chance,
+    chance: Random,
     queue: BinaryHeap<Reverse<(Time, u64)>>,
     steps: std::collections::BTreeMap<u64, Step>,
     serial: u64,
@@ -145,7 +144,7 @@ impl World {
         };
         let mut world = Self {
             now: Time::ZERO,
-            chance: Chance::new(seed),
+            chance: Random::new(seed, 0),
             queue: BinaryHeap::new(),
             steps: std::collections::BTreeMap::new(),
             serial: 0,

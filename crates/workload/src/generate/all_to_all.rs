@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Made, check_hosts, check_size, check_starts, message};
-use crate::random::Random;
 use crate::{Streamed, TrafficError, Workload};
+use raddle_random::Random;
 
 const CLASS: &str = "all-to-all";
 

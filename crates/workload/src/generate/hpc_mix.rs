@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Made, check_hosts, check_size, check_starts, message};
-use crate::random::{Multiset, Random, SortedUniform};
+use raddle_random::Random;
+
+use crate::samplers::{Multiset, SortedUniform};
 use crate::{Message, Streamed, TrafficError, Workload};
 
 /// The classes of the mix, in order of index.

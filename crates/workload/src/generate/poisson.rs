@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Made, check_hosts, check_starts, message};
 use crate::cdf::SizeCdf;
-use crate::random::Random;
 use crate::{MAX_START_PS, Streamed, TrafficError, Workload};
+use raddle_random::Random;
 
 const CLASS: &str = "poisson";
 

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use self::run::Run;
 use super::{check_size, check_starts};
-use crate::random::Random;
 use crate::{TrafficError, Workload};
+use raddle_random::Random;
 
 /// Shuffles hosts into victims and congestors.
 const SPLIT_STREAM: u64 = 0;

@@ -3,7 +3,7 @@
 use raddle_units::Bytes;
 
 use super::{FIRST_RING_STREAM, Gpcnet, Victim};
-use crate::random::Random;
+use raddle_random::Random;
 
 /// Messages that a rank sends in a step, and how many it waits for.
 #[derive(Clone, Copy, Default, Debug)]
