@@ -1,8 +1,7 @@
 //! Particles that change their rank.
 
-use raddle_units::Bytes;
-
 use raddle_random::Random;
+use raddle_units::Bytes;
 
 use super::{PatternError, draws, grid::Grid, product};
 use crate::set::Message;
