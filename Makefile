@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 EXPERIMENT ?= experiments/congestion-large.toml
 OUT ?= demo
 
-.PHONY: help setup build demo test test-scale check fmt generate bench bench-mpi accept docs fuzz audit clean
+.PHONY: help setup build demo test test-scale check check-bare fmt generate bench bench-mpi accept docs fuzz audit clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,10 @@ check: setup ## Format, lints, types and documentation, warnings as errors
 	$(BIN)/ruff format --check --quiet .
 	MYPYPATH=scripts $(BIN)/mypy python/raddle tests scripts
 	python3 scripts/check_arrows.py
+
+check-bare: setup ## Check that a build without clang, MPI libraries and OpenSM prints no warning
+	@RADDLE_WITHOUT=clang,mpi,opensm cargo clippy --package raddle-net --package raddle-mpi --package raddle-opensm \
+	    --all-targets --profile $${TEST_PROFILE:-dev} --locked --quiet -- -D warnings
 
 fmt: ## Format everything
 	@cargo fmt --all

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
 import numpy as np
 import pyarrow.compute as pc
 

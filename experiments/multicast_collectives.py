@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
 import numpy as np
 import pyarrow.compute as pc
 from matplotlib.figure import Figure

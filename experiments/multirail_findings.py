@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
 import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
 import numpy as np
 from scipy.optimize import brentq, least_squares
 

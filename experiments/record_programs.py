@@ -23,6 +23,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
+
 from raddle.files import write_json
 from raddle.trace import SUFFIX
 from raddle.waits import split_time

@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
 import numpy as np
 from record_programs import pinned, raddle, record
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
+
 from raddle import _core
 from raddle.files import write_json
 from raddle.replay import SCHEDULES, Settings, replay

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
 from legs import MOST_TIMES, OUT, Judge, Leg, Sleeper, Times, alternate, say
 from pairs import FEWEST_PAIRS, Comparison, compare
 

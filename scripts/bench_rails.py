@@ -28,6 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
 import rails_faults
 import rails_mpi
 import rails_sharing

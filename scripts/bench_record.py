@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
 from bench_mpi import FOAM_ENVIRONMENT, prepare
 from pairs import FEWEST_PAIRS, Comparison, compare
 

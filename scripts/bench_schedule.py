@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
 from bench_mpi import FOAM_ENVIRONMENT, RESIDUALS, prepare
 from bench_record import CAVITY, MELT
 from legs import OUT, Leg, Sleeper, Times, alternate, say

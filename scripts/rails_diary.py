@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
+import interpreter  # noqa: F401 (first: goes on where the packages are)
+
 from raddle.errors import LabError
 
 INTERVAL = ("--interval", "50ms")

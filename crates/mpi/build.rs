@@ -1,5 +1,6 @@
 //! Makes the trampolines from functions.toml and, where an MPI library's compiler wrapper is installed, its shim
-//! (`libraddle_mpi_openmpi.so`, `libraddle_mpi_mpich.so`) beside `libraddle_mpi.so`.
+//! (`libraddle_mpi_openmpi.so`, `libraddle_mpi_mpich.so`) beside `libraddle_mpi.so`; no shim where RADDLE_WITHOUT names
+//! mpi.
 
 use std::{
     env,
@@ -58,6 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("cargo::rerun-if-changed=/usr/bin/{wrapper}");
         }
     }
+    println!("cargo::rerun-if-env-changed=RADDLE_WITHOUT");
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let functions = table::read(&fs::read_to_string("functions.toml")?)?;
     fs::write(
@@ -70,6 +72,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(out.join("records.c"), functions::records(&functions))?;
     let table: settings::Table = toml::from_str(&fs::read_to_string("settings.toml")?)?;
     fs::write(out.join("settings.rs"), settings::rust(&table))?;
+
+    if left_out() {
+        return Ok(());
+    }
 
     // target/PROFILE, where cargo leaves the library itself: OUT_DIR is target/PROFILE/build/NAME/out.
     let beside = out
@@ -92,6 +98,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+/// Whether whoever builds wants the crate as it is where no MPI library is installed.
+fn left_out() -> bool {
+    env::var("RADDLE_WITHOUT").is_ok_and(|names| names.split(',').any(|name| name == "mpi"))
 }
 
 /// Whether this compiler wrapper exists and compiles for the MPI library whose mpi.h defines `macro_name`, with Fortran

@@ -1,7 +1,7 @@
 //! Compiles the packet program of the fast path, for XDP and for traffic control, where clang and libbpf's headers are installed.
 //!
-//! Where they are not, the switch is built without that back-end (`cfg(raddle_xdp)` is off); scripts/build-extras says
-//! so. A program that clang refuses is an error.
+//! Where they are not, or RADDLE_WITHOUT names clang, the switch is built without that back-end (`cfg(raddle_xdp)` is
+//! off); scripts/build-extras says so. A program that clang refuses is an error.
 
 use std::{env, path::Path, process::Command};
 
@@ -9,9 +9,10 @@ fn main() {
     println!("cargo::rustc-check-cfg=cfg(raddle_xdp)");
     println!("cargo::rerun-if-changed=xdp");
     println!("cargo::rerun-if-env-changed=PATH");
+    println!("cargo::rerun-if-env-changed=RADDLE_WITHOUT");
     let linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
     let little = env::var("CARGO_CFG_TARGET_ENDIAN").is_ok_and(|order| order == "little");
-    if !linux || !little || !installed() {
+    if !linux || !little || left_out() || !installed() {
         // Debian's list of what is installed: the missing packages may come.
         println!("cargo::rerun-if-changed=/var/lib/dpkg/status");
         return;
@@ -30,6 +31,11 @@ fn main() {
         );
     }
     println!("cargo::rustc-cfg=raddle_xdp");
+}
+
+/// Whether whoever builds wants the switch as it is where clang is not installed.
+fn left_out() -> bool {
+    env::var("RADDLE_WITHOUT").is_ok_and(|names| names.split(',').any(|name| name == "clang"))
 }
 
 /// clang for the kernel's virtual machine, of the instruction set of Linux 5.12 (atomics, 32-bit jumps).

@@ -1,7 +1,8 @@
-//! Compiles the C shim where OpenSM's headers are. Elsewhere the crate still checks and its tests run, but the shared
-//! object has no plugin in it: `make build` leaves it out and says so.
+//! Compiles the C shim where OpenSM's headers are, unless RADDLE_WITHOUT names opensm. Elsewhere the crate still checks
+//! and its tests run, but the shared object has no plugin in it: `make build` leaves it out and says so.
 
 use std::{
+    env,
     io::Write,
     process::{Command, Stdio},
 };
@@ -10,8 +11,9 @@ fn main() {
     println!("cargo::rerun-if-changed=shim/raddle.c");
     println!("cargo::rerun-if-changed=shim/raddle.h");
     println!("cargo::rerun-if-changed=/usr/include/infiniband/opensm/osm_version.h");
+    println!("cargo::rerun-if-env-changed=RADDLE_WITHOUT");
     println!("cargo::rustc-check-cfg=cfg(opensm_headers)");
-    if !headers_are_there() {
+    if left_out() || !headers_are_there() {
         // The headers that a package brings are older than this build: only Debian's list of packages is new.
         println!("cargo::rerun-if-changed=/var/lib/dpkg/status");
         return;
@@ -26,6 +28,11 @@ fn main() {
         .flag("-Wno-unused-parameter")
         .flag("-Wno-address-of-packed-member")
         .compile("raddle_shim");
+}
+
+/// Whether whoever builds wants the crate as it is where the headers are not installed.
+fn left_out() -> bool {
+    env::var("RADDLE_WITHOUT").is_ok_and(|names| names.split(',').any(|name| name == "opensm"))
 }
 
 fn headers_are_there() -> bool {

@@ -22,7 +22,7 @@ use std::{
 use clap::{Args, Parser, Subcommand};
 use raddle_files::DiskFiles;
 use raddle_net::{
-    config::{Backend, Config, Forwarding, LogFormat, LogLevel},
+    config::{Backend, Config, LogFormat, LogLevel},
     control,
     daemon::{Daemon, epoch},
     fast::FastPath,
@@ -229,6 +229,7 @@ fn run(file: &str, check: bool) -> Result<(), Failure> {
 
 #[cfg(raddle_xdp)]
 fn fast_path(config: &Config, epoch: u32) -> Result<Box<dyn FastPath>, Failure> {
+    use raddle_net::config::Forwarding;
     let identity = raddle_net::fast::Identity {
         address: config.address,
         mac: config.mac,
