@@ -24,7 +24,7 @@ from raddle.cli.talk import (
 from raddle.text import many
 
 if TYPE_CHECKING:
-    from raddle.lab import Lab
+    from raddle.lab import Backend, Lab
     from raddle.lab.mpi import MpiRun
 
 __all__ = ["app"]
@@ -166,7 +166,7 @@ def exec(
     words = list(command or ())
     if words and words[0] == "--":
         del words[0]
-    lab = Lab.find(name)
+    lab = Lab.find(name, say=say)
     inside = lab.command(host, words or [os.environ.get("SHELL", "/bin/sh")])
     os.execvpe(inside[0], inside, lab.environment())
 
@@ -231,7 +231,7 @@ def mpirun(
     from raddle.lab import Backend, Lab, Mode
     from raddle.lab.mpi import Mpi, MpiRun, execute, parse_hosts, parse_ppn
 
-    lab = Lab.find(name)
+    lab = Lab.find(name, say=say)
     chosen = parse_hosts(lab, hosts)
     try:
         more = tuple(shlex.split(mpi_args))
@@ -248,9 +248,25 @@ def mpirun(
         mpi_args=more,
     )
     terminate_like_interrupt()
+    _prepare_switches(lab, run.backend)
     status = execute(lab, run) if record is None else _record(lab, run, record)
     if status:
         raise typer.Exit(status)
+
+
+def _prepare_switches(lab: "Lab", backend: "Backend") -> None:
+    """Change what the switches run if need be; name those that stand still."""
+    before = lab.backend
+    with _progress(shown=progress_wanted(quiet=False)) as tell:
+        try:
+            lab.use(backend, tell=tell)
+        except KeyboardInterrupt:
+            if before is not backend:
+                say(f"the switches of lab `{lab.name}` run {lab.backend} again")
+            raise
+    for switch in lab.idle_switches():
+        again = f"`raddle lab switch --name {lab.name} {switch} start` starts it"
+        say(f"warning: {switch} does not run, and forwards nothing: {again}")
 
 
 def _record(lab: "Lab", run: "MpiRun", out: Path) -> int:
@@ -276,7 +292,7 @@ def status(name: Name = "lab", as_json: AsJson = False) -> None:
     """Show a lab: hosts, switches, addresses, what runs; exit 1 if a switch does not work."""
     from raddle.lab import Lab
 
-    found = Lab.find(name).status()
+    found = Lab.find(name, say=say).status()
     if as_json:
         print_json(found)
     else:
@@ -295,7 +311,7 @@ def list_labs(as_json: AsJson = False) -> None:
     labs: list[dict[str, Any]] = []
     for name in Lab.known():
         try:
-            found = Lab.find(name).status()
+            found = Lab.find(name, say=say).status()
         except LabError:
             labs.append({"name": name, "complete": False})
             continue
@@ -335,11 +351,14 @@ def switch(
     """Stop, kill or start a raddle-switch of a lab, to see what programs do then."""
     from raddle.lab import Lab
 
-    lab = Lab.find(name)
-    if action is not SwitchAction.START:
-        lab.end_switch(switch, at_once=action is not SwitchAction.STOP)
-    if action in (SwitchAction.START, SwitchAction.RESTART):
-        lab.start_switch(switch)
+    lab = Lab.find(name, say=say)
+    with _progress(shown=progress_wanted(quiet=as_json)) as tell:
+        if action is not SwitchAction.START:
+            tell(f"{switch} ends")
+            lab.end_switch(switch, at_once=action is not SwitchAction.STOP)
+        if action in (SwitchAction.START, SwitchAction.RESTART):
+            tell(f"{switch} starts")
+            lab.start_switch(switch)
     if as_json:
         (found,) = (s for s in lab.status()["switches"] if s["name"] == switch)
         print_json(found)
@@ -356,7 +375,11 @@ def down(
     """End all that runs in a lab and remove it, whatever is left of it."""
     from raddle.lab import Lab
 
-    gone = [lab for lab in (Lab.known() if every else [name]) if Lab.down(lab)]
+    with _progress(shown=progress_wanted(quiet=quiet or as_json)) as tell:
+        gone = []
+        for lab in Lab.known() if every else [name]:
+            tell(f"taking down lab `{lab}`")
+            gone += [lab] if Lab.down(lab) else []
     if as_json:
         print_json({"down": gone})
     elif not quiet:
@@ -371,7 +394,7 @@ def _progress(*, shown: bool) -> Iterator[Callable[[str], None]]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("building the lab") as line:
+    with Console(stderr=True).status("looking at the lab") as line:
         yield line.update
 
 
@@ -380,8 +403,10 @@ def _show(found: dict[str, Any]) -> None:
 
     rates = found["rates_bps"]
     shaped = "not shaped" if rates is None else ", ".join(f"{r / 1e6:g} Mbit/s" for r in rates)
+    to = found["changing_to"]
+    offload = found["offload"] + ("" if to is None else f" (changing to {to})")
     print(
-        f"lab {found['name']}: offload {found['offload']}, links {shaped}, up for "
+        f"lab {found['name']}: offload {offload}, links {shaped}, up for "
         f"{duration_s(found['up_s'])}, {_processes(found['processes'])}"
     )
     print()
@@ -396,7 +421,7 @@ def _show(found: dict[str, Any]) -> None:
             s["name"],
             s["address"],
             "TOR" if s["tier"] == 1 else "SPINE",
-            "bridge" if s["process"] is None else f"process {s['process']}",
+            "bridge" if found["offload"] == "off" else f"process {s['process']}",
             "works" if s["works"] else "DEAD",
             " ".join(s["ports"]),
         )

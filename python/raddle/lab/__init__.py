@@ -6,8 +6,9 @@ queueing disciplines, shared memory and BPF programs. All processes of a lab are
 group, so they are found again whatever has happened to the programs that started them.
 
 - `topology`: names, addresses and links of a lab; no system call
-- `cgroups`, `namespaces`, `network`, `reach`: what the kernel does for us
+- `cgroups`, `namespaces`, `network`, `processes`, `reach`: what the kernel does for us
 - `switches`: the back-ends, a bridge or `raddle-switch`
+- `state`: what is noted of a lab, and who may change it when
 - `mpi`: `mpirun` inside
 - `virtual`: the life of a lab
 """

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from raddle.errors import LabError
+from raddle.lab.processes import started_at
 
 __all__ = ["CPU_FACTOR", "Groups", "find_mounts", "known_names"]
 
@@ -121,16 +122,21 @@ class Groups:
         """Kill all processes of a part, or of the lab, and wait until they are gone."""
         top = self.track / part
         deadline = time.monotonic() + patience_s
+        # A group forgets a process before its last thread has given back what it holds.
+        ending: dict[int, int] = {}
         while True:
+            members = self.processes(part)
+            ending |= {p: started for p in members if (started := started_at(p)) is not None}
             # A group can be killed as a whole since Linux 5.14; else until no fork is left.
             with contextlib.suppress(OSError):
                 (top / "cgroup.kill").write_text("1")
-            left = self.processes(part)
-            if not left:
-                return
-            for process in left:
+            for process in members:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
+            ending = {p: started for p, started in ending.items() if started_at(p) == started}
+            left = sorted({*ending, *self.processes(part)})
+            if not left:
+                return
             if time.monotonic() > deadline:
                 numbers = ", ".join(map(str, left[:8]))
                 msg = f"these processes cannot be killed: {numbers} (waiting in the kernel?)"

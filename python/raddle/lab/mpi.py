@@ -14,6 +14,7 @@ from raddle.lab.jobs import job_key
 from raddle.lab.tools import check_machine, mpi_library
 from raddle.lab.topology import Backend, Host, Mode
 from raddle.lab.virtual import Lab
+from raddle.text import many
 
 __all__ = ["Mpi", "MpiRun", "execute", "parse_hosts", "parse_ppn", "prepared"]
 
@@ -196,6 +197,6 @@ def parse_ppn(text: str, hosts: int) -> tuple[int, ...]:
     if len(numbers) == 1:
         return numbers * hosts
     if len(numbers) != hosts:
-        msg = f"--ppn {text} has {len(numbers)} numbers for {hosts} hosts"
+        msg = f"--ppn {text} has {len(numbers)} numbers for {many(hosts, 'host')}"
         raise LabError(msg)
     return numbers

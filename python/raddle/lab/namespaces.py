@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from raddle.errors import LabError
 from raddle.lab.cgroups import Groups
+from raddle.lab.processes import started_at
 
 __all__ = [
     "Holder",
@@ -24,11 +25,12 @@ __all__ = [
     "joining",
     "start_detached",
     "start_holders",
-    "started_at",
 ]
 
 KINDS = ("--net", "--uts", "--ipc", "--mount")
 CLONE_NEWNET = 0x40000000
+PATIENCE_S = 60.0
+"""How long starting a process may take on a busy machine."""
 
 JOIN = 'for g do shift; [ "$g" = -- ] && break; echo $$ >"$g" || exit 125; done; exec "$@"'
 """Write this process into the groups before `--`, then become the command behind it."""
@@ -79,23 +81,12 @@ class Holder:
     started: int
 
     def alive(self) -> bool:
-        """Whether this very process still runs."""
+        """Whether this very process, or a thread of it, still runs."""
         return started_at(self.process) == self.started
 
     def namespace(self, kind: str) -> int:
         """Number of one of its namespaces: `net`, `mnt`."""
         return Path(f"/proc/{self.process}/ns/{kind}").stat().st_ino
-
-
-def started_at(process: int) -> int | None:
-    """When a process started, in clock ticks since boot; None if it is no more."""
-    try:
-        stat = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return None
-    # The name in brackets may hold anything; state is field 3, the start field 22 (proc(5)).
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
 
 
 def joining(joins: Sequence[Path], command: Sequence[str | Path]) -> list[str]:
@@ -158,7 +149,12 @@ def _detach(
 
 def _answer(starting: subprocess.Popen[str]) -> tuple[int, list[str], str]:
     """Number of the detached process, what it said and its complaints, until it is silent."""
-    out, errors = starting.communicate()
+    try:
+        out, errors = starting.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        starting.kill()
+        msg = f"a process of the lab does not start within {PATIENCE_S:.0f} s"
+        raise LabError(msg) from None
     lines = out.splitlines()
     numbers = [line.removeprefix("process ") for line in lines if line.startswith("process ")]
     return int(numbers[0]) if numbers else 0, lines, errors

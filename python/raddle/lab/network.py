@@ -38,6 +38,8 @@ the launcher's daemon, and each run of Open MPI would end with the 40 ms after w
 acknowledges the first of them."""
 
 SHORTEST_BURST_BYTES = 32 * 1024
+PATIENCE_S = 60.0
+"""How long the kernel may take over all links or bridges of a lab on a busy machine."""
 
 
 def build_links(topology: Topology, holders: Mapping[str, Holder]) -> None:
@@ -88,9 +90,10 @@ def build_bridges(switches: Iterable[Switch], holders: Mapping[str, Holder]) -> 
 
 
 def remove_bridges(switches: Iterable[Switch], holders: Mapping[str, Holder]) -> None:
-    """Set the ports free again."""
-    line = [f"link del {BRIDGE}"]
-    _batches([(holders[switch.name], "ip", line) for switch in switches], "bridges")
+    """Set the ports of all switches free; where there is no bridge, they are."""
+    script = f"ip link show {BRIDGE} >/dev/null 2>&1 || exit 0; ip link del {BRIDGE}"
+    within = (f"nsenter --target {holders[switch.name].process} --net" for switch in switches)
+    _together([f"{enter} sh -c {shlex.quote(script)}" for enter in within], "bridges")
 
 
 def _neighbours(topology: Topology) -> list[tuple[str, str]]:
@@ -136,9 +139,14 @@ def _together(commands: Sequence[str], what: str) -> None:
 
 
 def _run(command: list[str], text: str, what: str) -> None:
-    done = subprocess.run(
-        command, input=text + "\n", capture_output=True, text=True, check=False, cwd="/"
-    )
+    try:
+        done = subprocess.run(
+            command, input=text + "\n", capture_output=True, text=True, check=False, cwd="/",
+            timeout=PATIENCE_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        msg = f"the {what} of the lab cannot be set: no end within {PATIENCE_S:.0f} s"
+        raise LabError(msg) from None
     if done.returncode != 0:
         words = " / ".join(dict.fromkeys(done.stderr.strip().splitlines()))
         msg = f"the {what} of the lab cannot be set: {words[-800:] or done.returncode}"

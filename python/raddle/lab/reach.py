@@ -4,7 +4,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from raddle.lab.namespaces import Holder, in_network
 from raddle.lab.topology import Topology
@@ -24,12 +24,13 @@ def unreachable(
     hope: Callable[[], bool],
     *,
     hosts: bool = True,
+    idle: Collection[str] = (),
 ) -> list[tuple[str, str]]:
     """Pairs (host, address) without an answer after `patience_s`, or when there is no more hope.
 
     Every host asks its TORs, the first one all switches; with `hosts` also the `MOST_ASKED` hosts
     after it. An answer proves both directions. In larger labs these are not all pairs, but they
-    cross every link.
+    cross every link. Nobody asks by way of switches that are `idle`.
     """
     sockets: dict[int, tuple[str, socket.socket]] = {}
     waiting: dict[tuple[int, str], None] = {}
@@ -42,7 +43,8 @@ def unreachable(
             targets += [
                 switch.address
                 for switch in topology.switches
-                if index == 0 or any(port.interface == host.name for port in switch.ports)
+                if (index == 0 or any(port.interface == host.name for port in switch.ports))
+                and not any(name in idle for name in topology.way(host, switch))
             ]
             waiting.update(dict.fromkeys((endpoint.fileno(), target) for target in targets))
         _exchange(sockets, waiting, time.monotonic() + patience_s, hope)

@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,36 @@ from raddle.files import write_json
 from raddle.lab.namespaces import Holder
 from raddle.lab.topology import Backend, LabSpec
 
-__all__ = ["BASE", "State", "names"]
+__all__ = ["BASE", "Running", "State", "names"]
 
 BASE = Path("/run/raddle/lab")
 PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What the switches of a lab run."""
+
+    backend: Backend
+    processes: dict[str, Holder]
+    """The `raddle-switch` of each switch; none for a bridge of the kernel."""
+
+    changing_to: Backend | None = None
+    """The back-end that somebody is putting in its place, or was when they were killed."""
+
+    def settled_on(self, backend: Backend) -> bool:
+        """Whether they run this one and are not about to change."""
+        return self.backend is backend and self.changing_to is None
+
+    def process(self, switch: str) -> int | None:
+        """Number of the process of a switch; None for a bridge, or if there never was one."""
+        process = self.processes.get(switch)
+        return None if process is None else process.process
+
+    def works(self, switch: str) -> bool:
+        """Whether a switch forwards frames."""
+        process = self.processes.get(switch)
+        return self.backend is Backend.OFF or (process is not None and process.alive())
 
 
 def names() -> set[str]:
@@ -89,17 +116,25 @@ class State:
         rates = tuple(spec.pop("rates"))
         return LabSpec(**spec, rates=rates), holders, float(document["since"])
 
-    def write_backend(self, backend: Backend, switches: dict[str, Holder]) -> None:
-        """Note the back-end and the processes of its switches."""
-        processes = {name: [h.process, h.started] for name, h in switches.items()}
-        document = {"schema": 1, "backend": backend.value, "processes": processes}
+    def write_running(self, running: Running) -> None:
+        """Note what the switches run."""
+        processes = {name: [h.process, h.started] for name, h in running.processes.items()}
+        document = {
+            "schema": 1,
+            "backend": running.backend.value,
+            "processes": processes,
+            "changing_to": None if running.changing_to is None else running.changing_to.value,
+        }
         write_json(self.folder / "backend.json", document)
 
-    def read_backend(self) -> tuple[Backend, dict[str, Holder]]:
-        """The back-end and the processes of its switches, as far as they are noted."""
-        document = self._json("backend.json") or {"backend": "off", "processes": {}}
-        switches = {n: Holder(n, p, s) for n, (p, s) in document["processes"].items()}
-        return Backend(document["backend"]), switches
+    def read_running(self) -> Running:
+        """What the switches run, as far as it is noted."""
+        document = self._json("backend.json")
+        if document is None:
+            return Running(Backend.OFF, {})
+        processes = {n: Holder(n, p, s) for n, (p, s) in document["processes"].items()}
+        to = document.get("changing_to")
+        return Running(Backend(document["backend"]), processes, None if to is None else Backend(to))
 
     @contextmanager
     def changing(self, doing: str) -> Iterator[None]:
@@ -112,6 +147,12 @@ class State:
                 )
                 raise LabError(msg)
             yield
+
+    @contextmanager
+    def unless_changing(self) -> Iterator[bool]:
+        """The same if nobody is at work on it; else false, at once."""
+        with self._locked(self.folder, fcntl.LOCK_EX, 0.0) as got:
+            yield got
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -127,7 +168,7 @@ class State:
         """No program runs inside while the block runs."""
         with self._locked(self.switches, fcntl.LOCK_EX, 0.0) as got:
             if not got:
-                backend, _ = self.read_backend()
+                backend = self.read_running().backend
                 msg = (
                     f"a program runs in lab `{self.folder.name}` with --offload {backend}: the "
                     f"switches cannot change to {wanted} now\n"

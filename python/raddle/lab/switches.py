@@ -10,47 +10,53 @@ from pathlib import Path
 from raddle.errors import LabError
 from raddle.lab import network
 from raddle.lab.cgroups import Groups
-from raddle.lab.namespaces import Holder, entering, start_detached, started_at
+from raddle.lab.namespaces import Holder, entering, start_detached
+from raddle.lab.processes import started_at
 from raddle.lab.state import State
 from raddle.lab.tools import switch_program
 from raddle.lab.topology import Backend, Switch, Topology
 
-__all__ = ["change", "log_tail", "start", "status_socket", "stop"]
+__all__ = ["clear", "fill", "log_end", "log_tail", "start", "status_socket", "stop"]
 
 METRICS_PORT = 9310
 QUIET_END_S = 0.5
 """How long a `raddle-switch` may take to end by itself before it is killed."""
 
+KILLED_END_S = 10.0
+"""How long it may take all told. The kernel takes XDP off a port in some ten milliseconds."""
 
-def change(
+
+def clear(state: State, groups: Groups, topology: Topology, holders: Mapping[str, Holder]) -> None:
+    """Take out of all switches whatever is in them; links and hosts stay as they are."""
+    stop(state.read_running().processes.values())
+    groups.end("switches")  # also what an interrupted change has started
+    network.remove_bridges(topology.switches, holders)
+
+
+def fill(
     state: State, groups: Groups, topology: Topology, holders: Mapping[str, Holder], to: Backend
-) -> None:
-    """Put the back-end `to` into all switches, in place; links and hosts stay as they are."""
-    before, running = state.read_backend()
-    if before is Backend.OFF and (state.folder / "backend.json").exists():
-        network.remove_bridges(topology.switches, holders)
-    stop(running.values())
+) -> dict[str, Holder]:
+    """Put a back-end into all switches, which are empty; gives its processes."""
     if to is Backend.OFF:
         network.build_bridges(topology.switches, holders)
-        state.write_backend(to, {})
-        return
-    started: dict[str, Holder] = {}
-    try:
-        for switch in topology.switches:
-            started[switch.name] = start(state, groups, switch, holders[switch.name], to)
-    finally:
-        state.write_backend(to, started)
+        return {}
+    return {
+        switch.name: start(state, groups, switch, holders[switch.name], to)
+        for switch in topology.switches
+    }
 
 
 def start(state: State, groups: Groups, switch: Switch, holder: Holder, backend: Backend) -> Holder:
     """Start the `raddle-switch` of one switch."""
     file = state.switches / f"{switch.name}.toml"
+    logged = log_end(state, switch.name)
     file.write_text(_config(state, switch, backend))
     command = entering(holder.process, [switch_program(), "--config", file], None)
     process = start_detached(groups.files("switches"), command, state.logs / f"{switch.name}.log")
     started = started_at(process)
     if started is None:
-        msg = f"raddle-switch of {switch.name} ended at once{log_tail(state, switch.name)}"
+        tail = log_tail(state, switch.name, logged)
+        msg = f"raddle-switch of {switch.name} ended at once{tail}"
         raise LabError(msg)
     return Holder(switch.name, process, started)
 
@@ -65,19 +71,32 @@ def stop(switches: Iterable[Holder], *, at_once: bool = False) -> None:
                 os.kill(switch.process, order)
         if not at_once:
             time.sleep(0.02)  # two signals of one number that wait together are one
-    deadline = time.monotonic() + QUIET_END_S
+    begun = time.monotonic()
     while alive := [s for s in alive if s.alive()]:
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begun
+        if waited > QUIET_END_S:
             for switch in alive:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(switch.process, signal.SIGKILL)
+        if waited > KILLED_END_S:
+            numbers = ", ".join(f"{s.process} ({s.node})" for s in alive[:8])
+            msg = f"these raddle-switch cannot be killed: {numbers} (waiting in the kernel?)"
+            raise LabError(msg)
         time.sleep(0.002)
 
 
-def log_tail(state: State, name: str, lines: int = 6) -> str:
-    """The last lines that a switch logged, to follow a message; empty if there are none."""
+def log_end(state: State, name: str) -> int:
+    """How many bytes a switch has logged so far."""
     try:
-        text = (state.logs / f"{name}.log").read_text(errors="replace")
+        return (state.logs / f"{name}.log").stat().st_size
+    except OSError:
+        return 0
+
+
+def log_tail(state: State, name: str, since: int = 0, lines: int = 6) -> str:
+    """The last lines that a switch logged after `since` bytes, to follow a message."""
+    try:
+        text = (state.logs / f"{name}.log").read_bytes()[since:].decode(errors="replace")
     except OSError:
         return ""
     return "".join(f"\n  {line}" for line in text.splitlines()[-lines:])

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from raddle.errors import LabError
+from raddle.text import many
 
 __all__ = ["Backend", "Host", "LabSpec", "Link", "Mode", "Switch", "Topology", "parse_rate"]
 
@@ -19,6 +20,9 @@ UNSHAPED_BPS = 10**10
 
 TOR, SPINE = 1, 2
 """Tiers of switches."""
+
+SPINE_NAME = "spine1"
+"""The SPINE of rail 0."""
 
 
 class Backend(StrEnum):
@@ -77,7 +81,7 @@ class LabSpec:
                 raise LabError(msg)
         if self.rates and len(self.rates) != self.rails:
             msg = (
-                f"{len(self.rates)} rates for {self.rails} rails\n"
+                f"{many(len(self.rates), 'rate')} for {many(self.rails, 'rail')}\n"
                 "  hint: --rates takes one rate per rail, as in --rails 2 --rates 400Mbps,100Mbps"
             )
             raise LabError(msg)
@@ -176,7 +180,7 @@ class Topology:
         switches: list[Switch] = []
         links: list[Link] = []
         for rail in range(spec.rails):
-            spine = plane("spine1", rail)
+            spine = plane(SPINE_NAME, rail)
             for t in range(tors):
                 tor = plane(f"tor{t + 1}", rail)
                 below = hosts[t * spec.hosts_per_tor : (t + 1) * spec.hosts_per_tor]
@@ -223,6 +227,12 @@ class Topology:
         known = ", ".join(s.name for s in self.switches)
         msg = f"there is no switch `{name}` in lab `{self.spec.name}`: it has {known}"
         raise LabError(msg)
+
+    def way(self, host: Host, switch: Switch) -> tuple[str, ...]:
+        """Names of the switches between a host and a switch, which is the last of them."""
+        tor, spine = plane(host.tor, switch.rail), plane(SPINE_NAME, switch.rail)
+        before = () if switch.name == tor else (tor,) if switch.name == spine else (tor, spine)
+        return (*before, switch.name)
 
     def hosts_file(self) -> str:
         """/etc/hosts of every node: h3 is its address on rail 0, h3-e1 the one on rail 1."""

@@ -5,9 +5,9 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,13 +16,17 @@ from raddle.lab import cgroups, network, switches
 from raddle.lab.cgroups import Groups
 from raddle.lab.namespaces import Holder, entering, joining, start_holders
 from raddle.lab.reach import unreachable
-from raddle.lab.state import State, names
+from raddle.lab.state import Running, State, names
 from raddle.lab.tools import NEEDED, check_machine, program_path, switch_program
 from raddle.lab.topology import Backend, LabSpec, Topology, check_name
 
 __all__ = ["Lab"]
 
 READY_S = 10.0
+READY_PER_SWITCH_S = 2.0
+"""How long it may take until all answer: the kernel checks the XDP program of each switch, a third
+of a second of one core."""
+
 SECRET_BYTES = 32
 
 AGENT = """\
@@ -96,8 +100,11 @@ class Lab:
             raise
 
     @classmethod
-    def find(cls, name: str) -> Self:
-        """Open a lab that is up."""
+    def find(cls, name: str, *, say: Callable[[str], None] = _quiet) -> Self:
+        """Open a lab that is up.
+
+        If a change of its back-end was cut off, what ran before runs again, and `say` is told.
+        """
         check_machine()
         check_name(name)
         lab = cls._open(name)
@@ -109,6 +116,7 @@ class Lab:
                 else f"there is no lab `{name}`\n  hint: `raddle lab up` makes one"
             )
             raise LabError(msg)
+        lab._mend(say)
         return lab
 
     @classmethod
@@ -134,19 +142,33 @@ class Lab:
         return True
 
     @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.topology.spec.name
+
+    @property
     def backend(self) -> Backend:
         """What its switches run."""
-        return self.state.read_backend()[0]
+        return self.state.read_running().backend
 
-    def use(self, backend: Backend) -> None:
-        """Give all switches another back-end, in place, and return when they answer."""
-        if backend is self.backend:
+    def use(self, backend: Backend, *, tell: Callable[[str], None] = _quiet) -> None:
+        """Give all switches another back-end, in place, and return when they answer.
+
+        Raises
+        ------
+        LabError
+            A program runs inside, or the switches do not answer; then what ran before runs again.
+        """
+        if self.state.read_running().settled_on(backend):
             return
         if backend is not Backend.OFF:
             switch_program()
-        with self.state.alone(backend), self.state.changing(f"change to {backend}"):
-            switches.change(self.state, self.groups, self.topology, self.holders, backend)
-            self._await_answers(hosts=False)
+        with self.state.changing(f"change to {backend}"):
+            before = self.state.read_running()
+            if before.settled_on(backend):
+                return  # somebody else was faster
+            with self.state.alone(backend):
+                self._change(before, backend, tell)
 
     def command(self, node: str, words: list[str], part: str = "exec") -> list[str]:
         """`words` as a command that runs on a host or switch, in the folder where the user is."""
@@ -178,31 +200,39 @@ class Lab:
     def end_switch(self, name: str, *, at_once: bool = False) -> None:
         """End the `raddle-switch` of a switch, or kill it without a word (`at_once`)."""
         with self.state.changing(f"end {name}"):
-            switches.stop([self._switch_process(name)], at_once=at_once)
+            process = self._switch_process(name)
+            switches.stop([] if process is None else [process], at_once=at_once)
 
     def start_switch(self, name: str) -> None:
         """Start the `raddle-switch` of a switch that was ended."""
         with self.state.changing(f"start {name}"):
             process = self._switch_process(name)
-            if process.alive():
+            if process is not None and process.alive():
                 return
-            backend, running = self.state.read_backend()
-            switch = self.topology.switch(name)
-            running[name] = switches.start(
-                self.state, self.groups, switch, self.holders[name], backend
-            )
-            self.state.write_backend(backend, running)
-            self._await_answers(hosts=False)
+            running = self.state.read_running()
+            logged = {name: switches.log_end(self.state, name)}
+            running.processes[name] = switches.start(
+                self.state, self.groups, self.topology.switch(name), self.holders[name],
+                running.backend,
+            )  # fmt: skip
+            self.state.write_running(running)
+            started = {name: running.processes[name]}
+            self._await_answers(started, logged, hosts=False, idle=self.idle_switches())
+
+    def idle_switches(self) -> list[str]:
+        """Names of the switches that forward nothing, because their `raddle-switch` has ended."""
+        running = self.state.read_running()
+        return [s.name for s in self.topology.switches if not running.works(s.name)]
 
     def status(self) -> dict[str, Any]:
         """Everything about the lab, as JSON."""
-        backend, running = self.state.read_backend()
+        running = self.state.read_running()
         spec = self.topology.spec
-        bridge = backend is Backend.OFF
         ours = {*self.groups.processes("nodes"), *self.groups.processes("switches")}
         return {
             "name": spec.name,
-            "offload": backend.value,
+            "offload": running.backend.value,
+            "changing_to": None if running.changing_to is None else running.changing_to.value,
             "sockets": spec.sockets,
             "hosts_per_tor": spec.hosts_per_tor,
             "rates_bps": list(spec.rates) or None,
@@ -226,8 +256,8 @@ class Lab:
                     "rail": switch.rail,
                     "ports": [port.interface for port in switch.ports],
                     "holder": self.holders[switch.name].process,
-                    "process": None if bridge else running[switch.name].process,
-                    "works": bridge or running[switch.name].alive(),
+                    "process": running.process(switch.name),
+                    "works": running.works(switch.name),
                     "log": str(self.state.logs / f"{switch.name}.log"),
                     "status_socket": str(switches.status_socket(self.state, switch.name)),
                 }
@@ -270,45 +300,107 @@ class Lab:
         tell(f"{len(topology.links)} links")
         network.build_links(topology, holders)
         tell("switches")
-        switches.change(state, groups, topology, holders, backend)
+        state.write_running(Running(Backend.OFF, {}, changing_to=backend))
         lab = cls(topology, holders, time.time(), state, groups)
-        tell("waiting until all answer")
-        lab._await_answers(hosts=True)
+        lab._put(backend, tell, hosts=True)
         state.write(spec, holders)
         return lab
 
-    def _await_answers(self, *, hosts: bool) -> None:
-        _, running = self.state.read_backend()
+    def _change(self, before: Running, to: Backend, tell: Callable[[str], None]) -> None:
+        """Change what the switches run; if that fails, or is interrupted, change it back."""
+        self.state.write_running(replace(before, changing_to=to))
+        tell(f"the switches change from {before.backend} to {to}")
+        try:
+            self._put(to, tell)
+        except LabError as failure:
+            self._put_back(before.backend, tell, f"{failure}\n  ")
+            msg = f"{failure}\n  lab `{self.name}` runs {before.backend} again"
+            raise LabError(msg) from failure
+        except BaseException:
+            self._put_back(before.backend, tell)
+            raise
+
+    def _put_back(self, backend: Backend, tell: Callable[[str], None], failure: str = "") -> None:
+        tell(f"the switches change back to {backend}")
+        try:
+            self._put(backend, tell)
+        except LabError as again:
+            msg = (
+                f"{failure}{backend} cannot be put back: {again}\n  hint: `raddle lab up --name "
+                f"{self.name} --replace` builds the lab anew"
+            )
+            raise LabError(msg) from again
+
+    def _put(self, to: Backend, tell: Callable[[str], None], *, hosts: bool = False) -> None:
+        """Put a back-end into all switches, whatever is there, and wait until they answer."""
+        place = (self.state, self.groups, self.topology, self.holders)
+        switches.clear(*place)
+        logged = {s.name: switches.log_end(self.state, s.name) for s in self.topology.switches}
+        processes = switches.fill(*place, to)
+        tell("waiting until all answer")
+        self._await_answers(processes, logged, hosts=hosts)
+        self.state.write_running(Running(to, processes))
+
+    def _mend(self, say: Callable[[str], None]) -> None:
+        """Put back what ran before a change whose raddle was killed."""
+        if self.state.read_running().changing_to is None:
+            return
+        with self.state.unless_changing() as ours:
+            cut_off = self.state.read_running()
+            if not ours or cut_off.changing_to is None:
+                return
+            self._put_back(cut_off.backend, _quiet)
+        say(
+            f"lab `{self.name}`: a change from {cut_off.backend} to "
+            f"{cut_off.changing_to} was cut off; {cut_off.backend} runs again"
+        )
+
+    def _await_answers(
+        self,
+        processes: Mapping[str, Holder],
+        logged: Mapping[str, int],
+        *,
+        hosts: bool,
+        idle: Collection[str] = (),
+    ) -> None:
+        """Wait until all switches answer but those that are `idle`, and `hosts` each other.
+
+        `processes` are the `raddle-switch` just started, `logged` what each had logged before.
+        """
         dead: list[str] = []
 
         def hope() -> bool:
-            dead[:] = [name for name, process in running.items() if not process.alive()]
+            dead[:] = [name for name, process in processes.items() if not process.alive()]
             return not dead
 
-        missing = unreachable(self.topology, self.holders, READY_S, hope, hosts=hosts)
+        def tail(name: str) -> str:
+            return switches.log_tail(self.state, name, logged.get(name, 0))
+
+        patience_s = READY_S + READY_PER_SWITCH_S * len(processes)
+        missing = unreachable(self.topology, self.holders, patience_s, hope, hosts=hosts, idle=idle)
         if not missing:
             return
         if dead:
-            msg = f"raddle-switch of {dead[0]} ended:{switches.log_tail(self.state, dead[0])}"
+            msg = f"raddle-switch of {dead[0]} ended:{tail(dead[0]) or ' it logged nothing'}"
             raise LabError(msg)
         by_address = {s.address: s.name for s in self.topology.switches}
         silent = sorted({by_address[target] for _, target in missing if target in by_address})
         pairs = ", ".join(f"{host} to {by_address.get(t, t)}" for host, t in missing[:4])
-        logs = {name: switches.log_tail(self.state, name) for name in silent[:2]}
-        tails = "".join(f"\nlog of {name}:{tail}" for name, tail in logs.items() if tail)
+        logs = {name: tail(name) for name in silent[:2]}
+        tails = "".join(f"\nlog of {name}:{text}" for name, text in logs.items() if text)
         msg = (
-            f"{len(missing)} ways of lab `{self.topology.spec.name}` do not work after "
-            f"{READY_S:.0f} s: {pairs}{tails}"
+            f"{len(missing)} ways of lab `{self.name}` do not work after "
+            f"{patience_s:.0f} s: {pairs}{tails}"
         )
         raise LabError(msg)
 
-    def _switch_process(self, name: str) -> Holder:
+    def _switch_process(self, name: str) -> Holder | None:
         self.topology.switch(name)
-        backend, running = self.state.read_backend()
-        if backend is Backend.OFF:
+        running = self.state.read_running()
+        if running.backend is Backend.OFF:
             msg = f"{name} is a bridge of the kernel (--offload off): it has no process"
             raise LabError(msg)
-        return running[name]
+        return running.processes.get(name)
 
 
 def _remove(state: State, groups: Groups) -> None:
