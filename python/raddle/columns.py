@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["codes", "floats", "groups", "integers", "select", "take"]
+__all__ = ["codes", "floats", "groups", "integers", "runs_of", "select", "take"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -46,6 +46,16 @@ def groups(table: pa.Table, name: str) -> Iterator[tuple[str, Mask]]:
     indices, values = codes(table, name)
     for code in sorted(range(len(values)), key=values.__getitem__):
         yield values[code], indices == code
+
+
+def runs_of(table: pa.Table) -> set[tuple[str, int]]:
+    """Scheme and seed of the runs that have rows."""
+    seeds = integers(table, "seed")
+    return {
+        (scheme, seed)
+        for scheme, mask in groups(table, "scheme")
+        for seed in np.unique(seeds[mask]).tolist()
+    }
 
 
 def take(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:

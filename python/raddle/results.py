@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from raddle.columns import runs_of
 from raddle.errors import ResultsError
 
 __all__ = ["TABLES", "Results", "load"]
@@ -129,18 +130,28 @@ class Results:
         return bool(self.manifest.get("complete", False))
 
     @cached_property
-    def schemes(self) -> tuple[str, ...]:
-        """Schemes that have results, in the experiment's order."""
-        present = [str(s) for s in self.flows["scheme"].unique().to_pylist()]
+    def runs(self) -> tuple[tuple[str, int], ...]:
+        """Scheme and seed of every run under load that is done, also of one that had no flows."""
+        done = {
+            (str(run["scheme"]), int(run["seed"]))
+            for run in self.manifest.get("runs", [])
+            if run.get("done") and run.get("variant") == "loaded"
+        }
+        done |= runs_of(self.flows)
         order = list(self.manifest.get("schemes", []))
         return tuple(
-            sorted(present, key=lambda s: (order.index(s) if s in order else len(order), s))
+            sorted(done, key=lambda r: (order.index(r[0]) if r[0] in order else len(order), *r))
         )
+
+    @cached_property
+    def schemes(self) -> tuple[str, ...]:
+        """Schemes that have results, in the experiment's order."""
+        return tuple(dict.fromkeys(scheme for scheme, _ in self.runs))
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
         """Seeds that have results, ascending."""
-        return tuple(sorted(int(s or 0) for s in self.flows["seed"].unique().to_pylist()))
+        return tuple(sorted({seed for _, seed in self.runs}))
 
     @cached_property
     def isolated(self) -> "Results | None":

@@ -24,6 +24,7 @@ does not end alone has no ratio; it is left out and counted in `Part.unpaired`.
 import math
 import statistics
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, assert_never
@@ -44,11 +45,16 @@ __all__ = [
     "Weights",
     "class_order",
     "combine",
+    "finished_pairs",
+    "is_tested",
     "monotone",
     "role_of",
     "score",
+    "tested_flows",
 ]
 
+Key = tuple[int, int, int, int]
+"""What names a tested flow of one role: source, destination, bytes, and its place among those."""
 Reading = Literal["per-flow", "ratio-of-means"]
 VarianceMode = Literal["pvar", "var", "std", "none"]
 PS_PER_US = 1e6
@@ -182,6 +188,11 @@ class Score:
         return any(part.unfinished for part in self.parts.values())
 
 
+def is_tested(class_name: str) -> bool:
+    """Whether flows of the class are judged; those of other classes are there to disturb."""
+    return class_name.lower().startswith(("t_", "t-", "tested"))
+
+
 def role_of(class_name: str) -> Role | None:
     """The tested role of a flow class, None for background and unknown classes.
 
@@ -192,9 +203,9 @@ def role_of(class_name: str) -> Role | None:
     >>> role_of("T_long"), role_of("tested-allreduce"), role_of("B_incast"), role_of("long")
     (<Role.LONG: 'long'>, <Role.ALLREDUCE: 'allreduce'>, None, None)
     """
-    name = class_name.lower()
-    if not name.startswith(("t_", "t-", "tested")):
+    if not is_tested(class_name):
         return None
+    name = class_name.lower()
     for role in (Role.ALLREDUCE, Role.SHORT, Role.LONG):
         if role.value in name.replace("all-reduce", "allreduce"):
             return role
@@ -206,8 +217,7 @@ def class_order(class_name: str) -> tuple[int, str]:
     role = role_of(class_name)
     if role is not None:
         return list(Role).index(role), class_name
-    tested = class_name.lower().startswith(("t_", "t-", "tested"))
-    return (len(Role) if tested else len(Role) + 1), class_name
+    return (len(Role) if is_tested(class_name) else len(Role) + 1), class_name
 
 
 def variance_term(ratios: tuple[float, float, float], mode: VarianceMode = "pvar") -> float:
@@ -269,6 +279,7 @@ def score(
     mode: VarianceMode = "pvar",
     weights: Mapping[str, Weights] = CONFIGURATIONS,
     p: float = 2.0,
+    only: Mapping[Role, AbstractSet[Key]] | None = None,
 ) -> Score | None:
     """Score one run (one scheme, one seed) from its flows under load and alone.
 
@@ -279,6 +290,8 @@ def score(
     end_ps
         End of the loaded run, ps: where an unfinished flow counts to. The latest end of any flow
         if not given.
+    only
+        The pairs to score, as `finished_pairs` names them; all if not given.
 
     Returns
     -------
@@ -288,7 +301,7 @@ def score(
     end = float(end_ps) if end_ps is not None else _last_end_ps(loaded)
     parts: dict[Role, Part] = {}
     for role in Role:
-        part = _part(role, loaded, alone, end, reading)
+        part = _part(role, loaded, alone, end, reading, None if only is None else only[role])
         if part is None:
             return None
         parts[role] = part
@@ -307,6 +320,18 @@ def score(
     )
 
 
+def finished_pairs(loaded: pa.Table, alone: pa.Table) -> dict[Role, set[Key]]:
+    """The tested flows that finished both under load and alone."""
+    return {
+        role: _Tested.of(loaded, role).finished & _Tested.of(alone, role).finished for role in Role
+    }
+
+
+def tested_flows(loaded: pa.Table) -> dict[Role, set[Key]]:
+    """The tested flows of a run."""
+    return {role: set(_Tested.of(loaded, role).keys) for role in Role}
+
+
 def _weighted(ratios: tuple[float, float, float], weights: Weights) -> float:
     long, short, allreduce = ratios
     return weights.long * long + weights.short * short + weights.allreduce * allreduce
@@ -323,7 +348,7 @@ def _last_end_ps(flows: pa.Table) -> float:
 class _Tested:
     """The tested flows of one role, ordered so that twins stand at the same place."""
 
-    keys: list[tuple[int, int, int, int]]
+    keys: list[Key]
     size_bytes: Floats
     start_ps: Floats
     fct_ps: Floats
@@ -340,7 +365,7 @@ class _Tested:
         src, dst, size, start = src[order], dst[order], size[order], start[order]
         # Twins are the k-th flows of equal source, destination and size: ports and, in closed
         # loops, start times may differ between the two runs.
-        keys: list[tuple[int, int, int, int]] = []
+        keys: list[Key] = []
         seen: dict[tuple[int, int, int], int] = {}
         for s, d, z in zip(src.tolist(), dst.tolist(), size.tolist(), strict=True):
             rank = seen.get((s, d, z), 0)
@@ -350,12 +375,23 @@ class _Tested:
             keys, size.astype(np.float64), start.astype(np.float64), floats(part, "fct_ps")[order]
         )
 
+    @property
+    def finished(self) -> set[Key]:
+        """Those that ended."""
+        ended = ~np.isnan(self.fct_ps)
+        return {key for key, done in zip(self.keys, ended.tolist(), strict=True) if done}
+
 
 def _part(
-    role: Role, loaded: pa.Table, alone: pa.Table, end_ps: float, reading: Reading
+    role: Role,
+    loaded: pa.Table,
+    alone: pa.Table,
+    end_ps: float,
+    reading: Reading,
+    only: AbstractSet[Key] | None,
 ) -> Part | None:
     under, idle = _Tested.of(loaded, role), _Tested.of(alone, role)
-    position = {key: i for i, key in enumerate(idle.keys)}
+    position = {key: i for i, key in enumerate(idle.keys) if only is None or key in only}
     pairs = [(i, position[key]) for i, key in enumerate(under.keys) if key in position]
     if not pairs:
         return None

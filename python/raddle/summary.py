@@ -1,8 +1,9 @@
 """`summary.json`: the figures of every scheme, as `raddle run --json` prints them.
 
 Each figure is the mean over seeds of the figure of one seed; with two seeds or more `ci95` beside
-it holds the half width of its 95 % interval (Student t). Schema 1; null where a figure does not
-exist. See `python/raddle/summary.py` for the layout and docs/results.md for the words.
+it holds the half width of its 95 % interval (Student t), and `per_seed` has the figures of each
+seed. `verdict` says who leads, and over which flows. Schema 1; null where a figure does not exist.
+docs/results.md has the words.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ from raddle.stats import (
     slowdown_by_size,
     spread,
 )
+from raddle.verdict import judge
 
 __all__ = ["SUMMARY_SCHEMA", "end_of_run_ps", "score_runs", "summarise"]
 
@@ -60,12 +62,13 @@ def summarise(
     """
     rules = rules or scoring.Rules.from_json(results.manifest.get("score"))
     finished_runs = list(stats)
+    scores = {scheme: score_runs(results, scheme, rules) for scheme in results.schemes}
     schemes: Json = {}
     for scheme in results.schemes:
         runs = [r for s, _, _, r in finished_runs if s == scheme]
         loaded = [r for s, _, v, r in finished_runs if s == scheme and v == "loaded"]
         schemes[scheme] = {
-            **_scheme(results, scheme, rules),
+            **_scheme(results, scheme, scores[scheme], rules),
             **_multicast(results, scheme, loaded),
             "packet_hops": sum(r.packet_hops for r in runs),
             "simulated_ps": max((r.simulated_ps for r in loaded), default=None),
@@ -75,7 +78,15 @@ def summarise(
                 for row in parameters.get(scheme, [])
             },
         }
-    return {"schema": SUMMARY_SCHEMA, "name": name, "complete": complete, "schemes": schemes}
+    impacts = {scheme: row["impact"] for scheme, row in schemes.items()}
+    verdict = judge(results, scores, rules, complete=complete, impacts=impacts)
+    return {
+        "schema": SUMMARY_SCHEMA,
+        "name": name,
+        "complete": complete,
+        "verdict": verdict.as_json(),
+        "schemes": schemes,
+    }
 
 
 def end_of_run_ps(results: Results, scheme: str, seed: int) -> int:
@@ -113,9 +124,11 @@ def score_runs(results: Results, scheme: str, rules: scoring.Rules) -> dict[int,
     return scores
 
 
-def _scheme(results: Results, scheme: str, rules: scoring.Rules) -> Json:
+def _scheme(
+    results: Results, scheme: str, scores: Mapping[int, scoring.Score], rules: scoring.Rules
+) -> Json:
     rows = select(results.flows, scheme=scheme)
-    seeds = sorted(set(integers(rows, "seed").tolist()))
+    seeds = [seed for name, seed in results.runs if name == scheme]
     per_seed = [_one_run(results, scheme, seed) for seed in seeds]
     figures = _over_seeds(per_seed)
     return {
@@ -123,12 +136,23 @@ def _scheme(results: Results, scheme: str, rules: scoring.Rules) -> Json:
         "flows": sum(r["flows"] for r in per_seed),
         "finished": sum(r["finished"] for r in per_seed),
         **{key: figures[key] for key in figures if key not in ("flows", "finished")},
-        "p99_slowdown_per_seed": {
-            str(seed): run["slowdown"]["p99"] for seed, run in zip(seeds, per_seed, strict=True)
+        "per_seed": {
+            str(seed): {**run, "score": _score_of_seed(scores.get(seed))}
+            for seed, run in zip(seeds, per_seed, strict=True)
         },
         "slowdown_by_size": _bins(rows),
-        "score": _score(score_runs(results, scheme, rules), rules),
+        "score": _score(scores, rules),
         "impact": _impact(results, scheme),
+    }
+
+
+def _score_of_seed(score: scoring.Score | None) -> Json | None:
+    if score is None:
+        return None
+    return {
+        "s": dict(score.totals),
+        "parts": {role.value: part.ratio for role, part in score.parts.items()},
+        "w": score.variance_term,
     }
 
 
@@ -260,7 +284,6 @@ def _score(scores: Mapping[int, scoring.Score], rules: scoring.Rules) -> Json | 
             c: figure(lambda s, c=c: s.monotone[c])  # type: ignore[misc]
             for c in runs[0].monotone
         },
-        "per_seed": {str(seed): dict(s.totals) for seed, s in scores.items()},
     }
 
 
@@ -280,5 +303,6 @@ def _impact(results: Results, scheme: str) -> Json | None:
             "mean": under.mean / idle.mean,
             "p99": (under.p99 or 0.0) / idle.p99,
             "n": under.n,
+            "unfinished": under.unfinished + idle.unfinished,
         }
     return impact or None

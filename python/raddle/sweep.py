@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from raddle.errors import ExperimentError
+from raddle.figures import FIGURES, HIGHER_IS_BETTER, of_finished, per_seed
 from raddle.files import write_json
 from raddle.plan import Plan
+from raddle.rule import leaders
 from raddle.runner import Outcome, RunState, execute_all, plan_text
-from raddle.verdict import verdict_of
 
 __all__ = [
-    "FIGURES",
     "Point",
     "Setting",
     "overlays",
@@ -34,21 +34,6 @@ __all__ = [
 SWEEP_SCHEMA = 1
 MOST_POINTS = 1000
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-
-FIGURES: Mapping[str, str] = {
-    "s": "score S, at the weights that decide",
-    "s_long": "S_L, bandwidth of tested long flows alone over under load",
-    "s_short": "S_S, delay of tested short flows under load over alone",
-    "s_allreduce": "S_A, delay of tested Allreduce flows under load over alone",
-    "slowdown_p50": "median slowdown of all flows",
-    "slowdown_p99": "p99 slowdown of all flows",
-    "goodput_gbps": "payload of finished flows over the time they took, Gb/s",
-    "long_flow_rate_gbps": "mean rate of flows of 1 MB and more, Gb/s",
-    "pause_us": "PFC pause time of all ports together, µs",
-    "max_port_queue_bytes": "longest queue of a port, bytes",
-    "drops": "dropped packets",
-}
-"""The figures of a scheme at a point, as `sweep.json` names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +160,15 @@ def sweep_json(points: Sequence[Point], outcomes: Sequence[Outcome]) -> dict[str
     rows = []
     for point, outcome in zip(points, outcomes, strict=True):
         schemes = outcome.summary.get("schemes", {})
-        verdict = verdict_of(outcome.summary) if schemes else None
+        verdict = outcome.summary.get("verdict") or {}
         rows.append(
             {
                 "set": dict(point.set),
                 "folder": point.name,
                 "complete": outcome.complete,
-                "best": None if verdict is None else verdict.best,
+                "best": verdict.get("best"),
+                "verdict": {k: verdict.get(k) for k in ("headline", "compared", "comparison")},
+                "leaders": _leaders(schemes, verdict),
                 "schemes": {name: _figures(row) for name, row in schemes.items()},
             }
         )
@@ -195,6 +182,25 @@ def sweep_json(points: Sequence[Point], outcomes: Sequence[Outcome]) -> dict[str
         "figures": dict(FIGURES),
         "points": rows,
     }
+
+
+def _leaders(
+    schemes: Mapping[str, Mapping[str, Any]], verdict: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """By figure, the scheme that leads at a point, or those that tie; none where none is named."""
+    decides = (verdict.get("comparison") or {}).get("figure")
+    found = {name: per_seed(row) for name, row in schemes.items()}
+    unfinished = any(row["finished"] < row["flows"] for row in schemes.values())
+    table: dict[str, list[str]] = {}
+    for key in FIGURES:
+        if key == decides:
+            table[key] = list(verdict["leaders"])
+            continue
+        values = {name: own[key] for name, own in found.items() if own.get(key)}
+        comparable = len(values) > 1 and not (unfinished and of_finished(key))
+        lower = key not in HIGHER_IS_BETTER
+        table[key] = list(leaders(values, lower_is_better=lower)) if comparable else []
+    return table
 
 
 def _figures(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,15 +7,19 @@ __all__ = [
     "count",
     "duration_s",
     "elapsed_s",
+    "every",
     "first_few",
     "fixed",
     "join_words",
     "many",
     "memory",
+    "plural",
     "significant",
     "size",
     "span_us",
+    "spelled",
     "suggest",
+    "verb",
 ]
 
 
@@ -60,8 +64,53 @@ def count(value: float) -> str:
 
 
 def many(number: int, what: str) -> str:
-    """A number of things: "1 host", "4 hosts"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    """A number of things: "1 host", "4 hosts", "0 switches", "2 entries".
+
+    Examples
+    --------
+    >>> many(1, "host"), many(1200, "switch"), many(0, "entry"), many(2, "tested flow")
+    ('1 host', '1,200 switches', '0 entries', '2 tested flows')
+    """
+    return f"{number:,} {what if number == 1 else plural(what)}"
+
+
+def plural(what: str) -> str:
+    """The plural of a thing's name, of which the last word changes.
+
+    Examples
+    --------
+    >>> plural("switch"), plural("entry"), plural("key"), plural("bus")
+    ('switches', 'entries', 'keys', 'buses')
+    """
+    if what.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{what}es"
+    if what.endswith("y") and what[-2:-1] not in tuple("aeiou"):
+        return f"{what[:-1]}ies"
+    return f"{what}s"
+
+
+def verb(number: int, singular: str, of_many: str) -> str:
+    """The form of a verb that goes with a number of things: "1 run was", "2 runs were"."""
+    return singular if number == 1 else of_many
+
+
+def spelled(number: int) -> str:
+    """A small number as a word."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    return words[number] if 0 <= number < len(words) else f"{number:,}"
+
+
+def every(number: int, what: str) -> str:
+    """All of so many things.
+
+    Examples
+    --------
+    >>> every(2, "scheme"), every(3, "scheme"), every(12, "scheme")
+    ('both schemes', 'all three schemes', 'all 12 schemes')
+    """
+    if number == 1:
+        return f"the only {what}"
+    return f"both {plural(what)}" if number == 2 else f"all {spelled(number)} {plural(what)}"
 
 
 def size(value_bytes: float) -> str:

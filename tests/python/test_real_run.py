@@ -34,7 +34,7 @@ def test_the_experiment_of_init_runs_as_it_is(tmp_path: Path) -> None:
     text = (tmp_path / "my.toml").read_text()
     (tmp_path / "my.toml").write_text(text.replace("hosts_per_leaf = 8", "hosts_per_leaf = 4"))
     done = raddle("run", "my.toml", "--out", "out", folder=tmp_path)
-    assert re.search(r"(serves this fabric best|are level): S = \d", done.stdout)
+    assert re.search(r"(serves this fabric best|share the lead|tie): S = \d", done.stdout)
     assert (tmp_path / "out" / "report.html").stat().st_size < 15e6
     # As it is, without the patience for all of it.
     assert len(plan_text(text, tmp_path / "my.toml").runs) == 12
@@ -68,6 +68,59 @@ def test_the_summary_holds_every_figure(quick: Path) -> None:
         assert row["impact"]["tested-short"]["mean"] > 0.9
         assert 0 < row["jain_long_flows"] <= 1
     assert summary["schemes"]["hpcc"]["parameters"]["target_utilisation"]["value"] == "0.95"
+
+
+CUT = """\
+schema = 1
+[fabric]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 4
+[traffic]
+generator = "permutation"
+size = "1MB"
+[simulation]
+schemes = ["none", "hpcc"]
+"""
+DOWN = '[[simulation.faults]]\nlink = [0, 8]\ndown = "0us"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "unfinished", "words"),
+    [
+        (CUT + 'end = "20us"\n', 8, "only 0 finished under both schemes, so none is named best"),
+        (CUT + DOWN, 2, "Over the 6 flows that finished under both schemes, PFC only serves"),
+        (QUICK + 'end = "500us"\n', 7, "had not started when the runs ended"),
+    ],
+)
+def test_unfinished_flows_come_first_in_the_verdict(
+    tmp_path: Path, text: str, unfinished: int, words: str
+) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    done = raddle("run", "a.toml", "--out", "out", folder=tmp_path)
+    said = done.stdout.splitlines()
+    assert said[-2].startswith(f"Unfinished flows: {unfinished} under each of the two schemes.")
+    assert words in said[-2]
+    assert said[-1].startswith("Compared: of ")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    verdict = summary["verdict"]
+    assert (verdict["headline"], verdict["compared"]) == (said[-2], said[-1])
+    assert (verdict["best"] is None) == ("Over the 6" not in words)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.index("Unfinished flows: ") < page.index("Compared: of ")
+
+
+def test_a_run_without_flows_says_so(tmp_path: Path) -> None:
+    (tmp_path / "none.csv").write_text("start_us,src,dst,size_bytes\n")
+    head, _, rest = CUT.partition("[traffic]")
+    simulation = rest.partition("[simulation]")[2]
+    text = f'{head}[traffic]\nfile = "none.csv"\n[simulation]{simulation}'
+    (tmp_path / "a.toml").write_text(text)
+    done = raddle("run", "a.toml", "--out", "out", folder=tmp_path)
+    assert "These runs have no flows" in done.stdout
+    assert re.search(r"hpcc +0/0 ", done.stdout)
+    assert "These runs have no flows" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_the_score_table_decides_and_needs_no_new_simulation(tmp_path: Path) -> None:

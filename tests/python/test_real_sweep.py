@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from raddle.report.page import charts_of
-from raddle.report.sweep import headline
 from raddle.sweep import parse_setting, plan_points
+from raddle.verdict import sweep_headline
 from real import QUICK, interrupt, parquet_of, raddle, raddle_json
 
 
@@ -118,12 +118,37 @@ def test_folder_names_are_safe_and_distinct(experiment: Path) -> None:
 
 
 def test_the_headline_says_where_each_scheme_leads() -> None:
-    def point(value: str, best: str) -> dict[str, object]:
-        return {"set": {"simulation.buffer": value}, "best": best}
+    def point(value: str, *leaders: str) -> dict[str, object]:
+        return {
+            "set": {"simulation.buffer": value}, "schemes": {"hpcc": {}, "dctcp": {}, "none": {}},
+            "verdict": {"comparison": {"figure": "s", "unfinished": {"none": 1}}},
+            "leaders": {"s": list(leaders)},
+        }  # fmt: skip
 
-    assert headline({"points": [point("4MiB", "hpcc"), point("8MiB", "hpcc")]}) == (
-        "HPCC leads at all 2 points."
-    )
-    assert headline({"points": [point("4MiB", "hpcc"), point("8MiB", "dctcp")]}) == (
+    def headline(*points: dict[str, object]) -> str:
+        return sweep_headline({"points": points})
+
+    assert headline(point("4MiB", "hpcc"), point("8MiB", "hpcc")) == "HPCC leads at all 2 points."
+    assert headline(point("4MiB", "hpcc"), point("8MiB", "dctcp")) == (
         "HPCC leads at 4MiB; DCTCP leads at 8MiB."
     )
+    assert headline(point("4MiB", "hpcc", "dctcp"), point("8MiB")) == (
+        "HPCC and DCTCP share the lead at 4MiB; no scheme is named best at 8MiB (unfinished flows)."
+    )
+    one = {**point("4MiB", "hpcc"), "schemes": {"hpcc": {}}}
+    assert headline(one) == "All points have one scheme, HPCC: there is nothing to compare."
+    assert headline({**one, "schemes": {}}).startswith("No point has finished yet")
+
+
+def test_a_point_whose_flows_do_not_end_names_no_scheme(experiment: Path) -> None:
+    folder = experiment.parent
+    done = raddle(
+        "sweep", experiment, "--set", "simulation.end=500us,1s", "--out", "out", folder=folder
+    )
+    assert "No scheme is named best at 500us (unfinished flows)" in done.stdout
+    table = json.loads((folder / "out" / "sweep.json").read_text())
+    assert [bool(p["leaders"]["s"] or p["leaders"]["slowdown_p99"]) for p in table["points"]] == [
+        False, True,
+    ]  # fmt: skip
+    page = (folder / "out" / "sweep.html").read_text()
+    assert "No scheme is named best at 500us" in page

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,7 @@ from raddle.plan import RunStats
 from raddle.report import write_report
 from raddle.report.page import charts_of
 from raddle.results import load
-from raddle.score import CONFIGURATIONS
 from raddle.summary import summarise
-from raddle.verdict import verdict_of
 from synthetic import PAPER, write_results
 
 SECTIONS = [
@@ -102,62 +99,6 @@ def test_only_flows_are_enough_for_a_report(tmp_path: Path, plain: Path) -> None
 
 def test_the_report_is_the_same_each_time(one_seed: Path, page: str) -> None:
     assert write_report(one_seed).read_text(encoding="utf-8") == page
-
-
-def entry(mean: float, *, seeds: dict[str, float] | None = None, low: bool = False) -> Any:
-    figure = {"mean": mean, "ci95": None if seeds is None else 0.1}
-    return {
-        "flows": 10,
-        "finished": 10,
-        "score": {
-            "s": dict.fromkeys("123", figure),
-            "monotone": dict.fromkeys("123", figure),
-            "primary": "1",
-            "weights": {name: asdict(w) for name, w in CONFIGURATIONS.items()},
-            "parts": {
-                role: {"loaded": figure, "ratio": figure} for role in ("long", "short", "allreduce")
-            },
-            "lower_bound": low,
-            "per_seed": {s: dict.fromkeys("123", v) for s, v in (seeds or {"1": mean}).items()},
-        },
-    }
-
-
-def test_a_lead_within_chance_is_called_a_tie() -> None:
-    verdict = verdict_of(
-        {
-            "schemes": {
-                "hpcc": entry(2.0, seeds={"1": 1.9, "2": 2.1}),
-                "pint": entry(2.1, seeds={"1": 2.2, "2": 2.0}),
-            }
-        }
-    )
-    assert verdict.headline.startswith("HPCC and PINT share the lead")
-    assert any("includes zero" in line for line in verdict.details)
-
-
-def test_a_lead_over_all_seeds_is_called_one() -> None:
-    verdict = verdict_of(
-        {
-            "schemes": {
-                "pint": entry(3.0, seeds={"1": 2.9, "2": 3.1}),
-                "hpcc": entry(2.0, seeds={"1": 1.9, "2": 2.1}),
-            }
-        }
-    )
-    assert verdict.best == "hpcc"
-    assert "33 % less than PINT" in verdict.headline
-    assert any("The lead holds over 2 seeds" in line for line in verdict.details)
-
-
-def test_lower_bounds_are_marked() -> None:
-    verdict = verdict_of({"schemes": {"none": entry(4.0, low=True), "hpcc": entry(2.0)}})
-    assert "≥ 4.00" in verdict.headline
-    assert any("lower bounds" in line for line in verdict.details)
-
-
-def test_nothing_done_yet_is_not_judged() -> None:
-    assert verdict_of({"schemes": {}}).best is None
 
 
 @pytest.fixture(scope="module")

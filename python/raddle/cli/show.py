@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from raddle.cli.talk import print_table, say
+from raddle.figures import SCORE_WORDS
 from raddle.plan import Plan
 from raddle.runner import Outcome, estimate_total
 from raddle.sweep import Point
@@ -77,9 +78,29 @@ def show_summary(summary: Mapping[str, Any]) -> None:
         header += ["S_L", "S_S", "S_A", "W", "S"]
     header += ["slowdown p50", "p99", "goodput Gb/s", "paused"]
     print_table(header, rows)
+    if rows:
+        _show_words(summary, scored=verdict.scored)
     for name, row in summary.get("schemes", {}).items():
         _show_missed(name, row.get("multicast") or {})
     print(f"\n{verdict.headline}")
+    if verdict.compared:
+        print(verdict.compared)
+
+
+def _show_words(summary: Mapping[str, Any], *, scored: bool) -> None:
+    """What the columns are, below the table."""
+    rows = summary["schemes"].values()
+    words = list(SCORE_WORDS) if scored else []
+    if any((row.get("score") or {}).get("lower_bound") for row in rows):
+        words.append(("≥", "tested flows did not finish; they count to the end of the run"))
+    lost = any(row["finished"] < row["flows"] for row in rows)
+    of = "flows that finished" if lost else "all flows"
+    words.append(("slowdown", f"completion time over that on an idle fabric, of {of}"))
+    width = max(len(symbol) for symbol, _ in words)
+    print()
+    for symbol, meaning in words:
+        print(f"{symbol.ljust(width)}  {meaning}")
+    print("docs/results.md says more of each")
 
 
 def _show_missed(scheme: str, multicast: Mapping[str, Any]) -> None:
@@ -132,14 +153,18 @@ def show_sweep_plan(points: Sequence[Point], jobs: int | None) -> None:
 
 
 def show_sweep(table: Mapping[str, Any]) -> None:
-    """A row per point and scheme."""
+    """A row per point and scheme, then what is compared and who leads where."""
+    from raddle.verdict import sweep_headline
+
     keys = list(table["keys"])
     scored = any("s" in row for p in table["points"] for row in p["schemes"].values())
     rows = []
     for point in table["points"]:
+        decides = (point["verdict"]["comparison"] or {}).get("figure")
+        first = point["leaders"].get(decides, [])
         for name, row in point["schemes"].items():
             mark = "≥" if row["lower_bound"] else ""
-            cells = [*point["set"].values(), name]
+            cells = [*point["set"].values(), name, f"{row['finished']:,}/{row['flows']:,}"]
             if scored:
                 cells.append(f"{mark}{fixed(row.get('s'))}")
             cells += [
@@ -147,11 +172,19 @@ def show_sweep(table: Mapping[str, Any]) -> None:
                 fixed(row["long_flow_rate_gbps"], 1),
                 span_us(row["pause_us"] or 0),
                 _or_dash(row["max_port_queue_bytes"], size),
-                "best" if name == point["best"] else "",
+                "" if name not in first else "best" if len(first) == 1 else "tie",
             ]
             rows.append(cells)
-    header = [*keys, "scheme", *(["S"] if scored else []), "slowdown p99", "long Gb/s", "paused"]
-    print_table([*header, "longest queue", ""], rows, left=len(keys) + 1)
+    header = [*keys, "scheme", "flows", *(["S"] if scored else []), "slowdown p99", "long Gb/s"]
+    print_table([*header, "paused", "longest queue", ""], rows, left=len(keys) + 1)
+    if not rows:
+        return
+    print(f"\n{sweep_headline(table)}")
+    compared = {p["verdict"]["compared"] for p in table["points"]} - {"", None}
+    if len(compared) == 1:
+        print(compared.pop())
+    elif compared:
+        print("sweep.json says of each point which flows were compared")
 
 
 def say_sweep(outcomes: Sequence[Outcome], folder: Path, *, report: bool) -> None:

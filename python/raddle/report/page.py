@@ -67,7 +67,11 @@ def render(results: Results) -> str:
 
 def _content(results: Results) -> dict[str, Any]:
     manifest = results.manifest
-    summary = results.summary or summarise(results, name=results.name, complete=True, parameters={})
+    summary = results.summary
+    if "verdict" not in summary:  # there is none, or an older raddle wrote it
+        complete = bool(results.manifest.get("complete", True))
+        made = summarise(results, name=results.name, complete=complete, parameters={})
+        summary = {**made, **summary}
     schemes: Json = summary["schemes"]
     seeds = results.seeds
     words = Words.of(seeds)
@@ -161,10 +165,8 @@ def _score_rows(schemes: Json, verdict: Verdict) -> list[dict[str, Any]]:
     rows = []
     scored = {n: r["score"] for n, r in schemes.items() if r.get("score")}
     weightings = list(next(iter(scored.values()))["weights"]) if scored else []
-    best = {
-        c: min(scored, key=lambda n, c=c: scored[n]["s"][c]["mean"])  # type: ignore[misc]
-        for c in weightings
-    }
+    best = {c: _marked((verdict.leaders_at or {}).get(c, ()), scored) for c in weightings}
+    winners = _marked(verdict.leaders, scored)
     for index, (name, score) in enumerate(scored.items()):
         parts = score["parts"]
         mark = "≥ " if score["lower_bound"] else ""
@@ -172,19 +174,24 @@ def _score_rows(schemes: Json, verdict: Verdict) -> list[dict[str, Any]]:
             {
                 "label": label_of(name),
                 "colour": colour_of(name, index),
-                "best": name == verdict.best,
+                "best": name in winners,
                 "loaded": [_number(parts[r]["loaded"]) for r in UNITS],
                 "alone": [_number(parts[r]["alone"]) for r in UNITS],
                 "ratios": [_plain(parts[r]["ratio"]) for r in UNITS],
                 "w": _plain(score["w"]),
                 "totals": [
-                    {"text": Markup(mark) + _plain(score["s"][c]), "best": best[c] == name}
+                    {"text": Markup(mark) + _plain(score["s"][c]), "best": name in best[c]}
                     for c in weightings
                 ],
                 "monotone": Markup(mark) + _plain(score["monotone"][score["primary"]]),
             }
         )
     return rows
+
+
+def _marked(leaders: Sequence[str], all_: Json) -> Sequence[str]:
+    """Who is marked as leading: nobody where all tie."""
+    return leaders if len(leaders) < len(all_) else ()
 
 
 def _score_meta(schemes: Json) -> dict[str, Any] | None:

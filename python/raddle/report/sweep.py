@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 from raddle.report.chart import Chart, View, colour_of, dash_of, figure
 from raddle.report.html import render_page
 from raddle.score import class_order
-from raddle.text import fixed, join_words, significant, size, span_us
-from raddle.verdict import label_of
+from raddle.text import fixed, join_words, many, significant, size, span_us
+from raddle.verdict import label_of, sweep_headline
 
 __all__ = ["render_sweep"]
 
@@ -31,9 +31,10 @@ def render_sweep(table: Json, *, reports: bool) -> str:
         name=table["name"],
         keys=table["keys"],
         complete=table["complete"],
-        headline=headline(table),
+        headline=sweep_headline(table),
+        compared=_compared(points),
         facts=[
-            f"{len(points)} points",
+            many(len(points), "point"),
             *(f"{key}: {join_words(values)}" for key, values in table["keys"].items()),
             words,
         ],
@@ -46,25 +47,6 @@ def render_sweep(table: Json, *, reports: bool) -> str:
             for p in points
         ],
     )
-
-
-def headline(table: Json) -> str:
-    """Which scheme leads where."""
-    points = table["points"]
-    leaders = [(p, p["best"]) for p in points if p["best"]]
-    if not leaders:
-        return "No point has finished yet, so there is nothing to judge."
-    names = list(dict.fromkeys(best for _, best in leaders))
-    if len(names) == 1:
-        where = "the only point" if len(points) == 1 else f"all {len(leaders)} points"
-        return f"{label_of(names[0])} leads at {where}."
-    phrases = []
-    for name in names:
-        places = [", ".join(p["set"].values()) for p, best in leaders if best == name]
-        if len(places) > 4:
-            places = [f"{len(places)} of {len(leaders)} points"]
-        phrases.append(f"{label_of(name)} leads at {join_words(places)}")
-    return "; ".join(phrases) + "."
 
 
 def _charts(table: Json, schemes: Sequence[str], words: str, *, scored: bool) -> list[Chart]:
@@ -207,26 +189,35 @@ def _of_class(key: str, name: str) -> Value:
     return lambda row: (row.get(key) or {}).get(name)
 
 
+def _compared(points: Sequence[Json]) -> list[str]:
+    """Which flows were compared: once, if it is the same at all points."""
+    said = {", ".join(p["set"].values()): p["verdict"]["compared"] for p in points}
+    found = list(dict.fromkeys(words for words in said.values() if words))
+    if len(found) < 2:
+        return found
+    return [f"{where}: {words}" for where, words in said.items() if words]
+
+
 def _tables(points: Sequence[Json], schemes: Sequence[str], *, scored: bool) -> list[Json]:
-    """A table per figure: a row per point, a column per scheme, the best marked."""
-    wanted: list[tuple[str, str, Callable[[float], str], bool]] = [
-        *([("s", "Score S", fixed, True)] if scored else []),
-        ("slowdown_p99", "p99 slowdown, ×", fixed, True),
-        ("long_flow_rate_gbps", "Flows ≥ 1 MB, Gb/s each", significant, False),
-        ("pause_us", "Pause time, all ports together", span_us, True),
-        ("max_port_queue_bytes", "Longest queue of a port", size, True),
+    """A table per figure: a row per point, a column per scheme; who leads or ties is marked."""
+    wanted: list[tuple[str, str, Callable[[float], str]]] = [
+        *([("s", "Score S", fixed)] if scored else []),
+        ("slowdown_p99", "p99 slowdown, ×", fixed),
+        ("long_flow_rate_gbps", "Flows ≥ 1 MB, Gb/s each", significant),
+        ("pause_us", "Pause time, all ports together", span_us),
+        ("max_port_queue_bytes", "Longest queue of a port", size),
     ]
     tables: list[Json] = []
-    for key, title, form, low in wanted:
+    for key, title, form in wanted:
         rows = []
         for point in points:
             found = {s: point["schemes"].get(s, {}).get(key) for s in schemes}
-            known = [v for v in found.values() if v is not None]
-            best = (min if low else max)(known) if len(set(known)) > 1 else None
+            first = point["leaders"].get(key, [])
+            best = first if len(first) < len(point["schemes"]) else []
             rows.append(
                 [
-                    {"text": "–" if v is None else form(v), "best": v is not None and v == best}
-                    for v in found.values()
+                    {"text": "–" if v is None else form(v), "best": v is not None and s in best}
+                    for s, v in found.items()
                 ]
             )
         if any(cell["text"] != "–" for row in rows for cell in row):
