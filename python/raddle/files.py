@@ -3,26 +3,51 @@
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from raddle.errors import ResultsError
 
-__all__ = ["claim_folder", "write_json", "write_text"]
+__all__ = ["claim_folder", "replacing", "write_json", "write_text"]
 
 MARKERS = ("manifest.json", ".runs", "summary.json")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 `text` to `path` by rename, so that no reader ever sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield the file to write in place of `path`, whose name it gets when the block ends well.
+
+    After an error nothing is left of it, and `path` is as it was.
+
+    Raises
+    ------
+    ResultsError
+        `path` is a folder.
+    OSError
+        The system refused; the error names `path`.
+    """
+    if path.is_dir():
+        msg = f"{path} is a folder\n  hint: name a file in it"
+        raise ResultsError(msg)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
         temporary.replace(path)
+    except OSError as error:
+        if error.filename in (None, str(temporary)):
+            error.filename, error.filename2 = str(path), None
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 `text` to `path` by rename, so that no reader ever sees half of it."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> bool:  # noqa: ANN401 - any JSON value
@@ -60,7 +85,8 @@ def claim_folder(out: Path) -> Iterator[None]:
         )
         raise ResultsError(msg)
     (out / ".runs").mkdir(parents=True, exist_ok=True)
-    with (out / ".runs" / "lock").open("w") as lock:
+    file = out / ".runs" / "lock"
+    with file.open("a") as lock:
         try:
             import fcntl
 
@@ -70,4 +96,14 @@ def claim_folder(out: Path) -> Iterator[None]:
         except OSError as error:
             msg = f"another raddle is writing {out}: wait for it, or choose another --out"
             raise ResultsError(msg) from error
+        try:
+            os.ftruncate(lock.fileno(), 0)
+            os.write(lock.fileno(), f"process {os.getpid()}\n".encode())
+        except OSError as error:
+            with suppress(OSError):
+                file.unlink()
+                file.parent.rmdir()
+                out.rmdir()
+            error.filename = str(out)
+            raise
         yield

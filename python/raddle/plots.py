@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from raddle.columns import codes, integers
 from raddle.errors import ResultsError
+from raddle.files import replacing
 
 __all__ = ["check_ending", "draw_fabric", "draw_traffic", "save"]
 
@@ -32,8 +33,11 @@ def save(figure: Figure, file: Path) -> None:
     # Fixed ids and no date: the same figure is the same file.
     with mpl.rc_context({"svg.hashsalt": "raddle", "svg.fonttype": "none"}):
         when = {"Date": None} if file.suffix.lower() == ".svg" else {}
-        file.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(file, dpi=200, metadata=when or None, bbox_inches="tight")
+        kind = file.suffix.lower().removeprefix(".")
+        with replacing(file) as temporary:
+            figure.savefig(
+                temporary, format=kind, dpi=200, metadata=when or None, bbox_inches="tight"
+            )
 
 
 def check_ending(file: Path) -> None:

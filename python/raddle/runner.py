@@ -19,7 +19,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raddle.errors import ExperimentError, RaddleError, RunCancelled, RunFailed
+from raddle.errors import (
+    ExperimentError,
+    RaddleError,
+    ResultsError,
+    RunCancelled,
+    RunFailed,
+)
 from raddle.files import claim_folder, write_json, write_text
 from raddle.plan import Plan, PlannedRun, RunStats
 
@@ -260,8 +266,18 @@ def _collect(
         return failure
     if isinstance(error, RaddleError):
         return error
-    msg = f"run {state.run.name} stopped: {error}"
-    wrapped = RunFailed(msg)
+    wrapped: RaddleError
+    if isinstance(error, OSError):
+        name = f"{error.filename}: " if error.filename else ""
+        msg = (
+            f"{name}{error.strerror or error}\n"
+            f"  hint: run {state.run.name} stopped there; what has finished is kept, and the same "
+            "command goes on from it"
+        )
+        wrapped = ResultsError(msg)
+    else:
+        msg = f"run {state.run.name} stopped: {error}"
+        wrapped = RunFailed(msg)
     wrapped.__cause__ = error
     return wrapped
 

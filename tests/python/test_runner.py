@@ -125,7 +125,7 @@ def test_a_failing_run_keeps_the_finished_ones_and_says_which_it_was(
 
     core.on_run = fail
     out = tmp_path / "out"
-    with pytest.raises(raddle.RunFailed, match=r"hpcc-seed1-loaded stopped: disk full"):
+    with pytest.raises(ResultsError, match=r"disk full\n.*hpcc-seed1-loaded stopped there"):
         execute(plan_file(experiment), out, jobs=1)
     assert json.loads((out / "manifest.json").read_text())["complete"] is False
 

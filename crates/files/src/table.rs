@@ -233,7 +233,7 @@ fn properties() -> WriterProperties {
 }
 
 /// The system's own error where there is one.
-fn write_error(path: &Path, error: parquet::errors::ParquetError) -> DiskError {
+pub(crate) fn write_error(path: &Path, error: parquet::errors::ParquetError) -> DiskError {
     let source = match error {
         parquet::errors::ParquetError::External(inner) => {
             match inner.downcast::<std::io::Error>() {

@@ -36,7 +36,10 @@ use parquet::{
 use raddle_trace::{Trace, TraceError};
 use thiserror::Error;
 
-use crate::disk::{DiskError, replace_file};
+use crate::{
+    disk::{DiskError, replace_file},
+    table::write_error,
+};
 use columns::{Columns, schema};
 
 pub use assemble::assemble_folder;
@@ -108,9 +111,7 @@ pub fn write_file(trace: &Trace, path: &Path) -> Result<(), TraceFileError> {
     replace_file(path, |open| {
         let file = File::create(open).map_err(DiskError::at("write", open))?;
         let written = write(trace, BufWriter::new(file));
-        written.map_err(|error| {
-            TraceFileError::Disk(DiskError::at("write", path)(std::io::Error::other(error)))
-        })
+        written.map_err(|error| TraceFileError::Disk(write_error(path, error)))
     })
 }
 

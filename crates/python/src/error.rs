@@ -74,6 +74,7 @@ pub(crate) fn raise(py: Python<'_>, failure: Failure) -> PyErr {
 
 /// An `OSError` of the right kind (`PermissionError`, ...): Python chooses it by the number.
 fn system(error: &std::io::Error, path: String) -> PyErr {
+    let path = final_name(&path);
     match error.raw_os_error() {
         Some(number) => {
             let text = error.to_string();
@@ -86,6 +87,19 @@ fn system(error: &std::io::Error, path: String) -> PyErr {
         }
         None => PyOSError::new_err(format!("{path}: {error}")),
     }
+}
+
+/// A path as its reader knows it: what is being written is called `.NAME.PROCESS.tmp` until it is whole.
+fn final_name(path: &str) -> String {
+    let finished = |part: &str| {
+        let open = part.strip_prefix('.')?.strip_suffix(".tmp")?;
+        let (name, process) = open.rsplit_once('.')?;
+        (process.parse::<u32>().is_ok()).then(|| name.to_owned())
+    };
+    let parts = path
+        .split('/')
+        .map(|part| finished(part).unwrap_or_else(|| part.to_owned()));
+    parts.collect::<Vec<_>>().join("/")
 }
 
 /// An exception of `raddle.errors`.

@@ -3,6 +3,7 @@
 Exit codes: 0 done; 1 the answer is no; 2 bad usage or input; 70 a bug of ours; 130 interrupted.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -35,6 +36,7 @@ __all__ = [
     "print_table",
     "progress_wanted",
     "say",
+    "system_words",
     "terminate_like_interrupt",
 ]
 
@@ -138,16 +140,13 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except RaddleError as error:
             _fail(str(error), EXIT_USAGE, as_json=as_json)
         except BrokenPipeError:
-            # The reader (head, less) has what it wanted; keep Python from complaining at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
+            raise typer.Exit(0) from None  # the reader (head, less) has what it wanted
         except KeyboardInterrupt:
             _fail("interrupted", EXIT_INTERRUPTED, as_json=as_json)
         except ImportError as error:
             _fail(_import_words(error), EXIT_BUG, as_json=as_json)
         except OSError as error:
-            name = f"{error.filename}: " if error.filename else ""
-            _fail(f"{name}{error.strerror or error}", EXIT_USAGE, as_json=as_json)
+            _fail(system_words(error), EXIT_USAGE, as_json=as_json)
         except Exception as error:
             if type(error).__module__.startswith("typer"):
                 raise  # usage errors and exits are typer's to show
@@ -164,9 +163,22 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
+def system_words(error: OSError) -> str:
+    """What the system refused, and on which file.
+
+    Examples
+    --------
+    >>> system_words(OSError(28, "No space left on device", "out/flows.parquet"))
+    'out/flows.parquet: No space left on device'
+    """
+    name = f"{error.filename}: " if error.filename else ""
+    return f"{name}{error.strerror or error}"
+
+
 def _fail(message: str, code: int, *, as_json: bool) -> NoReturn:
     if as_json:
-        print_json({"error": {"message": message, "exit_code": code}})
+        with contextlib.suppress(OSError):  # standard output is what failed
+            print_json({"error": {"message": message, "exit_code": code}})
     prefix = "" if message.startswith("error") or message == "interrupted" else "error: "
     if prefix and sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         prefix = "\033[1;31merror:\033[0m "

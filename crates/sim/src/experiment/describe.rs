@@ -11,6 +11,7 @@ use raddle_fabric::{
     CnTnMap, Fabric, FabricError, FabricSource, ImportFormat, ImportOptions, Imported, NodeKind,
     Place, import, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_ibsim, write_toml,
 };
+use raddle_files::replace_file;
 use raddle_units::{Bytes, NodeId, Time};
 use raddle_workload::{
     FlowFormat, FlowList, LoadBase, Message, ReadOptions, TrafficError, Workload, describe,
@@ -412,29 +413,22 @@ pub fn write_traffic(
         inner: flows.workload,
         popped: 0,
     };
-    let name = out
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let open = out.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-    let written = write_flows(&mut counted, &open, format)
-        .and_then(|()| std::fs::rename(&open, out).map_err(ResultsError::disk("rename to", out)));
-    if written.is_err() {
-        // The first error is the one to tell.
-        let _ = std::fs::remove_file(&open);
-    }
-    // Whoever reads the message knows the file by its own name.
-    written
-        .map(|()| counted.popped)
-        .map_err(|error| match error {
-            ResultsError::Disk { action, source, .. } => ResultsError::disk(action, out)(source),
-            other => other,
-        })
+    replace_file(out, |open| write_flows(&mut counted, open, out, format))?;
+    Ok(counted.popped)
 }
 
-fn write_flows(flows: &mut Counted, path: &Path, format: FlowFormat) -> Result<(), ResultsError> {
-    let file = File::create(path).map_err(ResultsError::disk("write", path))?;
-    let mut out = BufWriter::new(file);
+/// Writes to `path`, which is to become `target`.
+fn write_flows(
+    flows: &mut Counted,
+    path: &Path,
+    target: &Path,
+    format: FlowFormat,
+) -> Result<(), ResultsError> {
+    let file = File::create(path).map_err(ResultsError::disk("write", target))?;
+    let mut out = BufWriter::new(Watched {
+        file,
+        refused: None,
+    });
     let written = match format {
         FlowFormat::HpccNs3 => {
             // The number of flows comes first in this format.
@@ -446,11 +440,33 @@ fn write_flows(flows: &mut Counted, path: &Path, format: FlowFormat) -> Result<(
     };
     let wrong =
         |error: &TrafficError| ExperimentError::plain(Problem::Traffic(clip(&error.to_string())));
+    let flushed = out.flush();
+    if let Some(error) = out.get_mut().refused.take() {
+        return Err(ResultsError::disk("write", target)(error));
+    }
     written.map_err(|error| wrong(&error))?;
     if let Some(fault) = flows.fault() {
         return Err(wrong(fault).into());
     }
-    out.flush().map_err(ResultsError::disk("write", path))
+    flushed.map_err(ResultsError::disk("write", target))
+}
+
+/// A file that keeps what the system refused: writers of formats tell it in words of their own.
+struct Watched {
+    file: File,
+    refused: Option<std::io::Error>,
+}
+
+impl Write for Watched {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes).inspect_err(|error| {
+            self.refused = error.raw_os_error().map(std::io::Error::from_raw_os_error);
+        })
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// A workload that counts what is taken from it.

@@ -7,7 +7,7 @@ use std::{
 
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use raddle_fabric::{Fabric, NodeKind};
-use raddle_files::{Cell, TableWriter};
+use raddle_files::{Cell, TableWriter, replace_file};
 use raddle_units::{LinkId, NodeId};
 
 use super::{
@@ -84,21 +84,12 @@ fn replace(
     fill: impl FnOnce(&mut TableWriter) -> Result<(), ResultsError>,
 ) -> Result<(), ResultsError> {
     remove_leftovers(folder, &format!(".{}.", table.file()))?;
-    let open = folder.join(format!(".{}.{}.tmp", table.file(), std::process::id()));
-    let created = TableWriter::create(open.clone(), table.schema());
-    let written = created.map_err(ResultsError::from).and_then(|mut writer| {
+    replace_file(&folder.join(table.file()), |open| {
+        let mut writer = TableWriter::create(open.to_owned(), table.schema())?;
         fill(&mut writer)?;
-        Ok(writer.finish()?)
-    });
-    let target = folder.join(table.file());
-    let renamed = written.and_then(|open| {
-        fs::rename(open, &target).map_err(ResultsError::disk("rename to", &target))
-    });
-    if renamed.is_err() {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&open);
-    }
-    renamed
+        writer.finish()?;
+        Ok(())
+    })
 }
 
 fn remove(file: &Path) -> Result<(), ResultsError> {
