@@ -45,7 +45,7 @@ def cut_and_restore(
 
     The server looks at every byte and the order; both sides count. Goodput counts from the cut on.
     """
-    words = ["--rails", names(rails), "--size", "1MiB", "--time", "1s", "--bytes", total]
+    words = ["--rails", names(rails), "--size", "1MiB", "--bytes", total]
     diary = Diary(bench.start_perf(*words, "--check", *INTERVAL, "--count", "1"))
     cuts: list[tuple[float, float]] = []
     time.sleep(UP_S)

@@ -69,6 +69,7 @@ class RailsLab:
     def one_way(self, interfaces: str, size: str) -> Times:
         """Latency of messages over some rails."""
         words = ["--rails", interfaces, "--size", size, "--time", "1ms", "--warm-up", "0s"]
+        words += ["--latency-size", size]
         found = report(self.start_perf(*words, "--count", f"{SMALL_MESSAGES}"))
         return {LATENCY: found["latency_us"]}
 

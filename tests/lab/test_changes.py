@@ -88,7 +88,6 @@ def test_mpirun_changes_switches_that_run_xdp() -> None:
         for offload in ("xdp", "sockets"):
             done = process("mpirun", "--name", name, "--offload", offload, "--", "hostname")
             assert sorted(done.stdout.split()) == ["h1", "h2", "h3", "h4"]
-            assert done.stderr == ""
 
 
 @pytest.fixture(scope="module")

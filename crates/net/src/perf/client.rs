@@ -1,9 +1,10 @@
 //! The client: agrees with the server on rails and measures.
 
 use std::{
-    io::BufReader,
+    io,
     net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use raddle_net::{
@@ -18,15 +19,18 @@ use raddle_wire::rails::MAX_RAILS;
 
 use crate::{
     Failure, PORT,
-    control::{self, Answer, PolicyName, Request, SplitName, Summary, VERSION},
-    goodput::{Load, Stream, Told},
-    job_key, measure,
-    report::Report,
+    control::{self, Answer, Lines, PATIENCE, PolicyName, Request, SplitName, Summary, VERSION},
+    goodput::{Load, Stream},
+    job_key,
+    measure::{self, Echo},
+    report::{GoodputPart, Report, Travel},
+    screen::Screen,
     server::hold,
 };
 
-/// How long the server may take over a line.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a server may take to listen, and how often to look.
+const STARTING: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// A measurement as it was asked for.
 pub(crate) struct Run {
@@ -39,40 +43,49 @@ pub(crate) struct Run {
     pub split: SplitName,
     pub scheme: String,
     pub load: Load,
-    /// Messages whose latency is measured.
-    pub count: usize,
+    /// How latency is measured.
+    pub echo: Echo,
     pub secret: Option<SiteSecret>,
     pub spin: Span,
     /// Time without an answer on any rail after which it is an error.
     pub give_up: Span,
-    /// Takes what is told meanwhile.
-    pub tell: fn(&Told),
 }
 
 impl Run {
-    /// Measures goodput, then latency.
+    /// Measures goodput, then latency, and prints each when it is there.
     ///
     /// # Errors
     /// What is wrong with the command line, the peer, or the connection.
-    pub(crate) fn measure(&self) -> Result<Report, Failure> {
+    pub(crate) fn measure(&self, screen: &mut Screen) -> Result<Report, Failure> {
         let interfaces = self.interfaces()?;
+        screen.begin(&format!("looking for {}", self.peer));
         let stream = self.connect()?;
-        let mut lines = BufReader::new(&stream);
+        let mut lines = Lines::new(&stream, PATIENCE);
         let (mut node, used) = self.open(&stream, &mut lines, &interfaces)?;
-        let messages = Stream::new(&mut node, self.load, self.tell);
-        let goodput = messages.run(self.spin).map_err(Failure::system)?;
-        let latency = measure::latency(&mut node, self.load.bytes, self.count, self.spin);
-        let latency = latency.map_err(Failure::system)?;
+        let mut messages = Stream::new(&mut node, self.load);
+        let goodput = messages.measure(self.spin, screen);
+        let goodput = GoodputPart::new(self, &used, &goodput?);
+        screen.print(&goodput)?;
+        let sent = messages.finish(self.spin, screen)?;
+        let latency = measure::latency(&mut node, self.echo, screen)?;
+        let sent = sent + latency.messages;
+        let latency = (&latency).into();
+        screen.print(&latency)?;
         stream.shutdown(Shutdown::Write).map_err(Failure::system)?;
-        let summary: Summary = control::read(&mut lines).map_err(|error| self.blame(&error))?;
-        let sent = goodput.messages + latency.messages;
+        let summary: Summary = lines.answer().map_err(|error| self.blame(&error))?;
         if summary.messages != sent {
             let got = summary.messages;
             return Err(Failure::system(format!(
                 "{sent} messages were sent and {got} came: please report this"
             )));
         }
-        Ok(Report::new(&node, self, &used, goodput, latency))
+        let travel = Travel::new(&node, sent);
+        screen.print(&travel)?;
+        Ok(Report {
+            goodput,
+            latency,
+            travel,
+        })
     }
 
     /// The interfaces that were named, or all that may do.
@@ -111,8 +124,7 @@ impl Run {
         let address = addresses
             .find(SocketAddr::is_ipv4)
             .ok_or_else(|| unknown("no IPv4 address".to_owned()))?;
-        let opened = TcpStream::connect_timeout(&address, PATIENCE).and_then(|stream| {
-            stream.set_read_timeout(Some(PATIENCE))?;
+        let opened = connect_while_it_starts(&address).and_then(|stream| {
             stream.set_write_timeout(Some(PATIENCE))?;
             stream.set_nodelay(true)?;
             Ok(stream)
@@ -129,7 +141,7 @@ impl Run {
     fn open(
         &self,
         mut stream: &TcpStream,
-        lines: &mut BufReader<&TcpStream>,
+        lines: &mut Lines<'_>,
         interfaces: &[Interface],
     ) -> Result<(Node, Vec<Interface>), Failure> {
         if interfaces.len() > MAX_RAILS {
@@ -153,12 +165,12 @@ impl Run {
             policy: self.policy,
             split: self.split,
             scheme: self.scheme.clone(),
-            size: Bytes(self.load.bytes),
+            size: Bytes(self.load.bytes.max(self.echo.bytes)),
             check: self.load.check,
         };
         request.check().map_err(Failure::input)?;
         control::write(&mut stream, &request).map_err(|error| self.blame(&error))?;
-        let answer: Answer = control::read(lines).map_err(|error| self.blame(&error))?;
+        let answer: Answer = lines.answer().map_err(|error| self.blame(&error))?;
         answer.check(&request).map_err(|error| self.blame(&error))?;
         let used = self.used(interfaces, &answer)?;
         let key = job_key(self.secret.as_ref(), request.job);
@@ -194,5 +206,20 @@ impl Run {
     /// An error that the server said or that its lines have.
     fn blame(&self, error: &control::LineError) -> Failure {
         Failure::system(format!("{}: {error}", self.peer))
+    }
+}
+
+/// Connects, also to a server that is started at the same time.
+fn connect_while_it_starts(address: &SocketAddr) -> io::Result<TcpStream> {
+    let end = Instant::now() + STARTING;
+    loop {
+        match TcpStream::connect_timeout(address, PATIENCE) {
+            Err(error)
+                if error.kind() == io::ErrorKind::ConnectionRefused && Instant::now() < end =>
+            {
+                thread::sleep(AGAIN);
+            }
+            outcome => return outcome,
+        }
     }
 }

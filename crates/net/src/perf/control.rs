@@ -4,8 +4,9 @@
 //! the control connection, the server says in a [`Summary`] what came. Each of the server's lines may be a [`Refusal`] instead.
 
 use std::{
-    io::{self, BufRead, Read},
-    net::SocketAddrV4,
+    io::{self, BufRead, BufReader, Read},
+    net::{SocketAddrV4, TcpStream},
+    time::{Duration, Instant},
 };
 
 use clap::ValueEnum;
@@ -23,6 +24,8 @@ use thiserror::Error;
 pub(crate) const VERSION: u32 = 2;
 /// The longest message that is measured.
 pub(crate) const LONGEST: Bytes = Bytes(256 << 20);
+/// How long a line of the other side may take to its end.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of a line at most.
 const LINE: u64 = 16 << 10;
 /// IPv4's and UDP's headers.
@@ -113,6 +116,8 @@ pub(crate) enum LineError {
     Ended,
     #[error("a control line of more than {LINE} bytes")]
     Long,
+    #[error("no whole control line came in time")]
+    Late,
     #[error(
         "the control line is not understood ({0}); is raddle-perf at both ends, of one version?"
     )]
@@ -123,9 +128,9 @@ pub(crate) enum LineError {
         "the client speaks version {found} of the control lines, the server {VERSION}; install the same raddle-perf"
     )]
     Version { found: u32 },
-    #[error("{count} rails where 1 to 8 are possible")]
+    #[error("{count} rails where 1 to {MAX_RAILS} are possible")]
     Rails { count: usize },
-    #[error("{rates} rates for {rails} rails")]
+    #[error("{} for {}", many(*rates, "rate"), many(*rails, "rail"))]
     Rates { rates: usize, rails: usize },
     #[error("messages of {size} where 1 B to {LONGEST} are possible")]
     Size { size: Bytes },
@@ -133,10 +138,74 @@ pub(crate) enum LineError {
     Mtu { rail: usize, mtu: u32 },
 }
 
+/// The lines of the other side.
+#[derive(Debug)]
+pub(crate) struct Lines<'a> {
+    reader: BufReader<Until<'a>>,
+    patience: Duration,
+}
+
+/// Reads from a connection until a time, however slowly the bytes come.
+#[derive(Debug)]
+struct Until<'a> {
+    stream: &'a TcpStream,
+    end: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(bytes)
+    }
+}
+
+impl<'a> Lines<'a> {
+    /// Those that come on a connection, each within `patience` from when it is asked for.
+    pub(crate) fn new(stream: &'a TcpStream, patience: Duration) -> Self {
+        let end = Instant::now();
+        let reader = BufReader::new(Until { stream, end });
+        Self { reader, patience }
+    }
+
+    /// The client's line, checked.
+    ///
+    /// # Errors
+    /// When the line, or what it says, is wrong.
+    pub(crate) fn request(&mut self) -> Result<Request, LineError> {
+        Request::read(self.next())
+    }
+
+    /// The server's next line.
+    ///
+    /// # Errors
+    /// What it refused, or what is wrong with the line.
+    pub(crate) fn answer<T: DeserializeOwned>(&mut self) -> Result<T, LineError> {
+        read(self.next())
+    }
+
+    fn next(&mut self) -> &mut BufReader<Until<'a>> {
+        self.reader.get_mut().end = Instant::now() + self.patience;
+        &mut self.reader
+    }
+}
+
+/// A number of things: "1 rail", "2 rails".
+pub(crate) fn many(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A line of the other side, without its end.
 fn line(from: &mut impl BufRead) -> Result<String, LineError> {
     let mut text = Vec::new();
-    from.take(LINE).read_until(b'\n', &mut text)?;
+    let read = from.take(LINE).read_until(b'\n', &mut text);
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => LineError::Late,
+        _ => error.into(),
+    })?;
     match text.pop() {
         Some(b'\n') => Ok(String::from_utf8_lossy(&text).into_owned()),
         Some(_) if text.len() as u64 + 1 == LINE => Err(LineError::Long),
@@ -151,11 +220,8 @@ pub(crate) fn write<T: Serialize>(to: &mut impl io::Write, value: &T) -> Result<
     Ok(to.write_all(&text)?)
 }
 
-/// The server's next line.
-///
-/// # Errors
-/// What it refused, or what is wrong with the line.
-pub(crate) fn read<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<T, LineError> {
+/// A line of the server's.
+fn read<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<T, LineError> {
     let text = line(from)?;
     if let Ok(Refusal { error }) = serde_json::from_str(&text) {
         return Err(LineError::Refused(error));
@@ -164,11 +230,7 @@ pub(crate) fn read<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<T, Li
 }
 
 impl Request {
-    /// The client's line, checked.
-    ///
-    /// # Errors
-    /// When the line, or what it says, is wrong.
-    pub(crate) fn read(from: &mut impl BufRead) -> Result<Self, LineError> {
+    fn read(from: &mut impl BufRead) -> Result<Self, LineError> {
         /// What every version says.
         #[derive(Deserialize)]
         struct Any {
@@ -280,6 +342,12 @@ fn check_mtus<'a>(ends: impl Iterator<Item = Option<&'a End>>) -> Result<(), Lin
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::Write as _,
+        net::{Ipv4Addr, TcpListener},
+        thread,
+    };
+
     use super::*;
 
     fn end(port: u16, mtu: u32) -> End {
@@ -325,7 +393,7 @@ mod tests {
         assert!(with(&|wrong| wrong.version = 1).contains("version 1"));
         assert!(with(&|wrong| wrong.rails.clear()).contains("0 rails"));
         assert!(with(&|wrong| wrong.rails = vec![end(1, 1500); 9]).contains("9 rails"));
-        assert!(with(&|wrong| wrong.rates.truncate(1)).contains("1 rates for 2 rails"));
+        assert!(with(&|wrong| wrong.rates.truncate(1)).contains("1 rate for 2 rails"));
         assert!(with(&|wrong| wrong.rails[1].mtu = 199).contains("rail 1 has an MTU of 199"));
         assert!(with(&|wrong| wrong.size = Bytes(0)).contains("messages of 0"));
         assert!(with(&|wrong| wrong.size = Bytes(1 << 40)).contains("are possible"));
@@ -334,6 +402,25 @@ mod tests {
         assert!(said("GET / HTTP/1.1\n").contains("not understood"));
         assert!(said("{\"version\": 2}\n").contains("not understood"));
         assert!(said(&"x".repeat(1 << 20)).contains("more than"));
+    }
+
+    #[test]
+    fn a_line_that_comes_byte_by_byte_ends_in_time() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let (begun, patience) = (Instant::now(), Duration::from_millis(200));
+        let dripping = thread::spawn(move || {
+            while begun.elapsed() < 100 * patience && (&slow).write_all(b"x").is_ok() {
+                thread::sleep(patience / 20);
+            }
+        });
+        let read = Lines::new(&stream, patience).request();
+        let took = begun.elapsed();
+        drop(stream);
+        dripping.join().unwrap();
+        assert!(matches!(read, Err(LineError::Late)), "{read:?}");
+        assert!(patience <= took && took < 50 * patience, "{took:?}");
     }
 
     #[test]

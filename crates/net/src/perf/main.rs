@@ -1,6 +1,5 @@
 //! `raddle-perf`: goodput and latency of messages over rails between two hosts.
 #![expect(
-    clippy::print_stdout,
     clippy::print_stderr,
     reason = "this is where a command talks to its user"
 )]
@@ -11,9 +10,16 @@ mod control;
 mod goodput;
 mod measure;
 mod report;
+mod screen;
 mod server;
+mod waiting;
 
-use std::{process::ExitCode, sync::atomic::AtomicUsize};
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+    sync::{atomic::AtomicUsize, mpsc},
+    thread,
+};
 
 use clap::{Args, Parser, Subcommand};
 use raddle_net::secret;
@@ -23,21 +29,29 @@ use raddle_wire::native::JobKey;
 
 use client::Run;
 use control::{LONGEST, PolicyName, SplitName};
-use goodput::{Load, Told};
+use goodput::Load;
+use measure::{Echo, MeasureError};
+use screen::Screen;
 use server::Server;
+use waiting::Waiting;
 
 /// The server's TCP port.
 const PORT: u16 = 7650;
 /// Memory of messages on their way at most.
 const MOST_MEMORY: u64 = 4 << 30;
+/// How long goodput is measured if nothing else is said.
+const TIME: Span = Span::from_ms(5_000);
+/// Lines of the server that wait to be read.
+const LINES: usize = 1024;
 
 const EXAMPLES: &str = "\
 Examples:
   raddle-perf serve                                         on one host
   raddle-perf run --peer h2                                 on the other: over all networks that both are in
   raddle-perf run --peer h2 --rails e0,e1 --size 4MiB       over two
-  raddle-perf run --peer h2 --rails e0 --size 8B --json     over one, with a last line of JSON
+  raddle-perf run --peer h2 --rails e0 --json               over one, with a last line of JSON
   raddle-perf run --peer h2 --bytes 10GB --check            10 GB, every byte of them looked at
+  raddle-perf run --peer h2 --latency-size 64KiB            latency of longer messages
 
 Exit status: 0 measured, 1 an error of the system, the peer or the connection, 2 a wrong command line.
 How it works: docs/rails.md.";
@@ -95,24 +109,30 @@ struct RunArgs {
     /// Congestion control of each rail
     #[arg(long, default_value = "swift")]
     scheme: String,
-    /// Bytes of a message
+    /// Bytes of a message while goodput is measured
     #[arg(long, default_value = "1MiB")]
     size: Bytes,
-    /// How long to measure goodput
-    #[arg(long, default_value = "5s")]
-    time: Span,
-    /// Measure on until so many bytes have arrived
-    #[arg(long, default_value = "0B")]
-    bytes: Bytes,
+    /// How long to measure goodput [default: 5s, or without limit with --bytes]
+    #[arg(long)]
+    time: Option<Span>,
+    /// Measure until so many bytes have arrived, or --time is over
+    #[arg(long)]
+    bytes: Option<Bytes>,
     /// How long to send before
     #[arg(long, default_value = "500ms")]
     warm_up: Span,
     /// Messages on their way at once while goodput is measured
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     window: u16,
-    /// Messages sent back and forth to measure latency
+    /// Bytes of a message while latency is measured
+    #[arg(long, default_value = "8B")]
+    latency_size: Bytes,
+    /// Messages sent back and forth to measure latency, as far as --latency-time lets them
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     count: u32,
+    /// How long to measure latency at most, but for the message that is on its way
+    #[arg(long, default_value = "5s")]
+    latency_time: Span,
     /// Let the server look at every byte of every message
     #[arg(long)]
     check: bool,
@@ -146,6 +166,12 @@ struct Failure {
 }
 
 impl Failure {
+    /// An end before the end that is no failure.
+    const QUIET: Self = Self {
+        text: String::new(),
+        status: 0,
+    };
+
     fn system(error: impl std::fmt::Display) -> Self {
         Self {
             text: error.to_string(),
@@ -153,10 +179,28 @@ impl Failure {
         }
     }
 
+    fn output(error: &io::Error) -> Self {
+        let text = match error.kind() {
+            // A reader that has gone (head, less) has what it wanted.
+            io::ErrorKind::BrokenPipe => return Self::QUIET,
+            _ => format!("standard output: {error}"),
+        };
+        Self::system(text)
+    }
+
     fn input(error: impl std::fmt::Display) -> Self {
         Self {
             text: error.to_string(),
             status: 2,
+        }
+    }
+}
+
+impl From<MeasureError> for Failure {
+    fn from(error: MeasureError) -> Self {
+        match error {
+            MeasureError::Output(error) => Self::output(&error),
+            other => Self::system(other),
         }
     }
 }
@@ -178,13 +222,20 @@ fn job_key(secret: Option<&SiteSecret>, job: u32) -> JobKey {
 impl RunArgs {
     fn check(&self) -> Result<(), Failure> {
         let (size, longest) = (self.size, LONGEST);
-        if !(1..=longest.0).contains(&size.0) {
-            let text = format!("--size {size}: 1B to {longest} are possible");
-            return Err(Failure::input(text));
+        for (name, size) in [("size", size), ("latency-size", self.latency_size)] {
+            if !(1..=longest.0).contains(&size.0) {
+                let text = format!("--{name} {size}: 1B to {longest} are possible");
+                return Err(Failure::input(text));
+            }
         }
-        if self.time == Span::ZERO {
+        if self.time == Some(Span::ZERO) {
             return Err(Failure::input(
                 "--time 0s measures nothing: take 1s or more",
+            ));
+        }
+        if self.bytes == Some(Bytes(0)) {
+            return Err(Failure::input(
+                "--bytes 0B measures nothing: take 1MB or more",
             ));
         }
         if size.0 * u64::from(self.window) > MOST_MEMORY {
@@ -212,35 +263,37 @@ impl RunArgs {
                 window: usize::from(self.window),
                 source_port: self.source_port,
                 warm_up: self.warm_up,
-                time: self.time,
-                least: self.bytes.0,
+                time: self.time.or_else(|| self.bytes.is_none().then_some(TIME)),
+                total: self.bytes.map(|bytes| bytes.0),
                 check: self.check,
                 interval: self.interval,
             },
             give_up: self.give_up,
-            tell: print_told,
-            count: self.count as usize,
+            echo: Echo {
+                bytes: self.latency_size.0,
+                count: self.count as usize,
+                time: self.latency_time,
+                spin: self.common.spin,
+            },
         };
-        let report = run.measure()?;
-        println!("{report}");
+        let mut screen = Screen::new();
+        let report = run.measure(&mut screen)?;
         if self.json {
             let text = serde_json::to_string(&report).map_err(Failure::system)?;
-            println!("{text}");
+            screen.print(text)?;
         }
         Ok(())
     }
 }
 
-fn print_told(told: &Told) {
-    // It is made of numbers and fixed words.
-    println!("{}", serde_json::to_string(told).unwrap_or_default());
-}
-
 fn serve(port: u16, common: &Common) -> Result<(), Failure> {
+    let (lines, to_print) = mpsc::sync_channel(LINES);
     let server = Server {
         secret: common.secret()?,
         spin: common.spin,
         clients: AtomicUsize::new(0),
+        waiting: Waiting::default(),
+        lines,
     };
     let listener = server::listen(port).map_err(|error| {
         Failure::system(format!(
@@ -248,9 +301,13 @@ fn serve(port: u16, common: &Common) -> Result<(), Failure> {
         ))
     })?;
     eprintln!("listening on TCP port {port}");
-    server
-        .run(&listener, |line| eprintln!("{line}"))
-        .map_err(Failure::system)
+    thread::spawn(move || {
+        for line in to_print {
+            // Measuring goes on though nobody reads.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    });
+    server.run(&listener)
 }
 
 fn main() -> ExitCode {
@@ -261,7 +318,9 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {}", failure.text);
+            if failure.status != 0 {
+                eprintln!("error: {}", failure.text);
+            }
             ExitCode::from(failure.status)
         }
     }

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use raddle_net::{interfaces::Interface, rails::Node};
-use raddle_units::BitRate;
+use raddle_units::Bytes;
 use serde::Serialize;
 
 use crate::{
     client::Run,
     control::{PolicyName, SplitName},
-    goodput::Goodput,
+    goodput::{Goodput, mbit_per_s},
     measure::Latency,
 };
 
@@ -26,19 +26,34 @@ struct RailPart {
     rtt_us: f64,
 }
 
-/// What a run found.
+/// What a run found about goodput.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct GoodputPart {
     policy: PolicyName,
     split: SplitName,
     /// Bytes of a message.
     size: u64,
     seconds: f64,
     goodput_bps: u64,
-    /// Half a round trip: the median, what 99 % do not exceed, and the least.
+    rails: Vec<RailPart>,
+}
+
+/// What it found about latency: half a round trip.
+#[derive(Debug, Serialize)]
+pub(crate) struct LatencyPart {
+    /// Bytes of a message.
+    latency_size: u64,
+    /// Messages measured.
+    latency_messages: u64,
+    /// The median, what 99 % do not exceed, and the least.
     latency_us: f64,
     latency_p99_us: f64,
     latency_least_us: f64,
+}
+
+/// How the messages travelled.
+#[derive(Debug, Serialize)]
+pub(crate) struct Travel {
     /// Messages sent, with warm-up; all came.
     messages: u64,
     segments: u64,
@@ -48,19 +63,22 @@ pub(crate) struct Report {
     refused_packets: u64,
     /// Whether this host's programs knew how busy the others kept the rails.
     knows_neighbours: bool,
-    rails: Vec<RailPart>,
 }
 
-impl Report {
-    /// Puts together what was measured on `interfaces`, one for each rail.
-    pub(crate) fn new(
-        node: &Node,
-        run: &Run,
-        interfaces: &[Interface],
-        goodput: Goodput,
-        latency: Latency,
-    ) -> Self {
-        let counters = node.connection().counters();
+/// What a run found.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    #[serde(flatten)]
+    pub goodput: GoodputPart,
+    #[serde(flatten)]
+    pub latency: LatencyPart,
+    #[serde(flatten)]
+    pub travel: Travel,
+}
+
+impl GoodputPart {
+    /// What was measured on `interfaces`, one for each rail.
+    pub(crate) fn new(run: &Run, interfaces: &[Interface], goodput: &Goodput) -> Self {
         let bps = |bytes: u64| (bytes as f64 * 8.0 / goodput.seconds) as u64;
         let rails = interfaces.iter().zip(&goodput.rails);
         Self {
@@ -69,14 +87,6 @@ impl Report {
             size: run.load.bytes,
             seconds: goodput.seconds,
             goodput_bps: bps(goodput.measured * run.load.bytes),
-            latency_us: latency.median_us,
-            latency_p99_us: latency.p99_us,
-            latency_least_us: latency.least_us,
-            messages: goodput.messages + latency.messages,
-            segments: counters.segments,
-            retransmissions: counters.resent,
-            refused_packets: node.refused(),
-            knows_neighbours: node.knows_neighbours(),
             rails: rails
                 .map(|(interface, share)| RailPart {
                     interface: interface.name.clone(),
@@ -90,23 +100,39 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl From<&Latency> for LatencyPart {
+    fn from(latency: &Latency) -> Self {
+        Self {
+            latency_size: latency.size,
+            latency_messages: latency.measured,
+            latency_us: latency.median_us,
+            latency_p99_us: latency.p99_us,
+            latency_least_us: latency.least_us,
+        }
+    }
+}
+
+impl Travel {
+    /// All that a node has sent; `messages` came.
+    pub(crate) fn new(node: &Node, messages: u64) -> Self {
+        let counters = node.connection().counters();
+        Self {
+            messages,
+            segments: counters.segments,
+            retransmissions: counters.resent,
+            refused_packets: node.refused(),
+            knows_neighbours: node.knows_neighbours(),
+        }
+    }
+}
+
+impl fmt::Display for GoodputPart {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rate, size) = (mbit_per_s(self.goodput_bps), Bytes(self.size));
         writeln!(
             out,
-            "messages of {} B, {} sent, all came; {} of {} segments sent again",
-            self.size, self.messages, self.retransmissions, self.segments
-        )?;
-        writeln!(
-            out,
-            "goodput {} in {:.2} s",
-            BitRate(self.goodput_bps),
+            "goodput {rate} in {:.2} s, messages of {size}",
             self.seconds
-        )?;
-        writeln!(
-            out,
-            "latency {:.1} us (median), {:.1} us (99 %), {:.1} us (least)",
-            self.latency_us, self.latency_p99_us, self.latency_least_us
         )?;
         write!(
             out,
@@ -125,5 +151,29 @@ impl fmt::Display for Report {
             )?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for LatencyPart {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "latency {:.1} us (median), {:.1} us (99 %), {:.1} us (least), {} messages of {}",
+            self.latency_us,
+            self.latency_p99_us,
+            self.latency_least_us,
+            self.latency_messages,
+            Bytes(self.latency_size)
+        )
+    }
+}
+
+impl fmt::Display for Travel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{} messages sent, all came; {} of {} segments sent again",
+            self.messages, self.retransmissions, self.segments
+        )
     }
 }

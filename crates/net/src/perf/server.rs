@@ -1,11 +1,12 @@
 //! The server: a thread per client.
 
 use std::{
-    io::{self, BufReader, Read},
-    net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket},
+    io::{self, Read},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc::SyncSender,
     },
     thread,
     time::Duration,
@@ -21,15 +22,18 @@ use raddle_units::Span;
 use thiserror::Error;
 
 use crate::{
-    control::{Answer, End, LineError, Refusal, Request, Summary, write},
+    control::{Answer, End, LineError, Lines, PATIENCE, Refusal, Request, Summary, many, write},
     job_key,
-    measure::{self, MeasureError},
+    measure::{self, MeasureError, Service},
+    waiting::{PLACES, Waiting},
 };
 
-/// How long a client may take over its first line, and over reading one.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Clients at once.
 const MOST_CLIENTS: usize = 16;
+/// How long a client may keep its place and send nothing.
+const IDLE: Span = Span::from_ms(30_000);
+/// How long to wait when the system has no more descriptors or threads.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What all clients share.
 pub(crate) struct Server {
@@ -39,6 +43,19 @@ pub(crate) struct Server {
     pub spin: Span,
     /// Clients that are being served.
     pub clients: AtomicUsize,
+    /// Connections whose request has not come.
+    pub waiting: Waiting,
+    /// Takes lines for who runs the server. Nobody waits until they are read.
+    pub lines: SyncSender<String>,
+}
+
+/// A client's place, which is free when this is dropped.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 #[derive(Debug, Error)]
@@ -49,6 +66,10 @@ enum ServeError {
     Socket(#[from] io::Error),
     #[error("the server already measures with {MOST_CLIENTS} clients; try again later")]
     Busy,
+    #[error(
+        "no request came before newer connections needed its place; the server has {PLACES} of them"
+    )]
+    GaveWay,
     #[error("one side has --secret-file and the other has not; both need the same")]
     Secret,
     #[error("the system has no randomness: {0}")]
@@ -60,44 +81,70 @@ enum ServeError {
 }
 
 impl Server {
-    /// Serves all clients that come. `say` takes lines for who runs the server.
-    ///
-    /// # Errors
-    /// When the system gives no more connections.
-    pub(crate) fn run(self, listener: &TcpListener, say: fn(String)) -> io::Result<()> {
+    /// Serves all clients that come.
+    pub(crate) fn run(self, listener: &TcpListener) -> ! {
         let server = Arc::new(self);
         loop {
-            let (stream, from) = match listener.accept() {
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-                accepted => accepted?,
-            };
-            let server = Arc::clone(&server);
-            thread::Builder::new().spawn(move || {
-                let others = server.clients.fetch_add(1, Ordering::AcqRel);
-                let outcome = server.client(&stream, others);
-                server.clients.fetch_sub(1, Ordering::AcqRel);
-                match outcome {
-                    Ok(messages) => say(format!("{from}: {messages} messages")),
-                    Err(error) => {
-                        let text = error.to_string();
-                        say(format!("{from}: {text}"));
-                        // It may be gone.
-                        let _ = write(&mut &stream, &Refusal { error: text });
-                    }
-                }
-            })?;
+            let outcome = listener.accept().and_then(|(stream, from)| {
+                let (server, stream) = (Arc::clone(&server), Arc::new(stream));
+                thread::Builder::new().spawn(move || server.connection(&stream, from))
+            });
+            if let Err(error) = outcome
+                && error.kind() != io::ErrorKind::ConnectionAborted
+            {
+                // The system has no room for another one: an idle one may have.
+                server.say(format!("a connection cannot be taken: {error}"));
+                server.waiting.make_room();
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    fn say(&self, line: String) {
+        // Lines that nobody reads are left out.
+        let _ = self.lines.try_send(line);
+    }
+
+    /// A connection from its begin to its end.
+    fn connection(&self, stream: &Arc<TcpStream>, from: SocketAddr) {
+        match self.client(stream, from) {
+            Ok(messages) => self.say(format!("{from}: {messages} messages")),
+            Err(error) => {
+                let text = error.to_string();
+                self.say(format!("{from}: {text}"));
+                // It may be gone.
+                let _ = write(&mut &**stream, &Refusal { error: text });
+            }
+        }
+    }
+
+    /// A client's request, for which it holds a place only as long as nobody else needs that.
+    fn request(&self, stream: &Arc<TcpStream>, from: IpAddr) -> Result<Request, ServeError> {
+        self.waiting.enter(from, stream);
+        let request = Lines::new(stream, PATIENCE).request();
+        if !self.waiting.leave(stream) && request.is_err() {
+            return Err(ServeError::GaveWay);
+        }
+        Ok(request?)
+    }
+
+    /// A place among the clients that are served.
+    fn place(&self) -> Result<Place<'_>, ServeError> {
+        let others = self.clients.fetch_add(1, Ordering::AcqRel);
+        let place = Place(&self.clients);
+        if others < MOST_CLIENTS {
+            Ok(place)
+        } else {
+            Err(ServeError::Busy)
         }
     }
 
     /// A client from its request to its summary; gives the messages that came.
-    fn client(&self, stream: &TcpStream, others: usize) -> Result<u64, ServeError> {
+    fn client(&self, stream: &Arc<TcpStream>, from: SocketAddr) -> Result<u64, ServeError> {
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let request = Request::read(&mut BufReader::new(stream))?;
-        if others >= MOST_CLIENTS {
-            return Err(ServeError::Busy);
-        }
+        let request = self.request(stream, from.ip())?;
+        let _place = self.place()?;
         if request.secret != self.secret.is_some() {
             return Err(ServeError::Secret);
         }
@@ -108,16 +155,18 @@ impl Server {
         let (answer, held) = answer(&request, &interfaces)?;
         if held.is_empty() {
             // The client sees that there is nothing to measure with, and says so.
-            write(&mut &*stream, &answer)?;
+            write(&mut &**stream, &answer)?;
             return Ok(0);
         }
         let key = job_key(self.secret.as_ref(), request.job);
         let (config, rails) = request.connection(&answer, 1, key, epoch()?);
         drop(held);
         let mut node = Node::open(config, &rails)?;
-        write(&mut &*stream, &answer)?;
+        write(&mut &**stream, &answer)?;
+        let count = many(rails.len(), "rail");
+        self.say(format!("{from}: measures over {count}"));
         let messages = self.measure(&mut node, &request, stream)?;
-        write(&mut &*stream, &Summary { messages })?;
+        write(&mut &**stream, &Summary { messages })?;
         Ok(messages)
     }
 
@@ -136,7 +185,13 @@ impl Server {
                 let _ = (&mut &*stream).read(&mut [0]);
                 ended.store(true, Ordering::Release);
             });
-            let outcome = measure::serve(node, request.size.0, request.check, self.spin, &ended);
+            let service = Service {
+                longest: request.size.0,
+                check: request.check,
+                spin: self.spin,
+                idle: IDLE,
+            };
+            let outcome = measure::serve(node, service, &ended);
             if outcome.is_err() {
                 // Wakes the reader, which would wait for a client that may be gone.
                 let _ = stream.shutdown(std::net::Shutdown::Read);
