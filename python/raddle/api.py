@@ -17,6 +17,7 @@ def run(
     *,
     jobs: int | None = None,
     report: bool = False,
+    replace: bool = False,
 ) -> Results:
     """Simulate an experiment and return its results.
 
@@ -31,11 +32,15 @@ def run(
         Runs at the same time; the number of cores if not given.
     report
         Write `report.html` as well.
+    replace
+        Delete the results of another experiment that lie in `out`.
 
     Raises
     ------
     ExperimentError
         The experiment is not valid; the message names the place and the cure.
+    ResultsError
+        `out` holds results of another experiment, and `replace` is not set.
     KeyboardInterrupt
         Ctrl-C: finished runs are kept in `out`, and the same call resumes.
 
@@ -52,7 +57,7 @@ def run(
     else:
         plan = plan_file(Path(experiment))
     try:
-        outcome = execute(plan, folder, jobs=jobs)
+        outcome = execute(plan, folder, jobs=jobs, replace=replace)
     except RunCancelled as error:
         raise KeyboardInterrupt from error
     if outcome.interrupted:

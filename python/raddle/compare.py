@@ -1,23 +1,52 @@
-"""Two results folders side by side."""
+"""Two results folders side by side: what their experiments differ in, and which figures differ."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from raddle.results import load
+from raddle.faults import refuse_changed
+from raddle.figures import label_of_figure, of_finished, per_seed
+from raddle.results import Results, load
+from raddle.rule import PerSeed, difference
+from raddle.stats import mean_interval
+from raddle.summary import summary_of
+from raddle.unlike import Unlike, unlike_folders
+from raddle.verdict import verdict_of
 
-__all__ = ["Difference", "compare_folders"]
+__all__ = ["Comparison", "Row", "Unfinished", "compare_folders"]
+
+Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """One figure of one scheme in both folders; None where a folder does not have it."""
+class Row:
+    """One figure of one scheme in both folders, of each seed; empty where there is none.
+
+    `comparable` is false where the figure is of flows that finished and some did not.
+    """
 
     scheme: str
     figure: str
-    a: float | None
-    b: float | None
+    in_a: PerSeed
+    in_b: PerSeed
+    comparable: bool
+
+    @property
+    def a(self) -> float | None:
+        """The mean in A."""
+        return mean_interval(self.in_a.values()).mean if self.in_a else None
+
+    @property
+    def b(self) -> float | None:
+        """The mean in B."""
+        return mean_interval(self.in_b.values()).mean if self.in_b else None
+
+    @property
+    def same(self) -> bool:
+        """Whether it is the same for every seed."""
+        return self.in_a == self.in_b
 
     @property
     def change_percent(self) -> float | None:
@@ -28,52 +57,140 @@ class Difference:
             return 0.0
         return None if self.a == 0 else (self.b / self.a - 1) * 100
 
+    @property
+    def tie(self) -> bool | None:
+        """Whether the rule of comparisons calls it a tie; None if it cannot be compared."""
+        if not self.in_a or not self.in_b or not self.comparable:
+            return None
+        return difference(self.in_a, self.in_b).tie
+
     def exceeds(self, tolerance_percent: float) -> bool:
         """Whether the two differ by more than that; a missing figure always does."""
+        if self.same:
+            return False
         change = self.change_percent
         return change is None or abs(change) > tolerance_percent
 
-    def as_json(self) -> Mapping[str, Any]:
+    def as_json(self) -> Json:
         """The row as JSON."""
         return {
             "scheme": self.scheme,
             "figure": self.figure,
+            "label": label_of_figure(self.figure),
             "a": self.a,
             "b": self.b,
             "change_percent": self.change_percent,
+            "same": self.same,
+            "tie": self.tie,
+            "comparable": self.comparable,
         }
 
 
-def compare_folders(a: Path, b: Path) -> list[Difference]:
-    """Every figure that at least one of the folders has, by scheme."""
-    left, right = (load(p).summary.get("schemes", {}) for p in (a, b))
-    rows: list[Difference] = []
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Flows of a scheme that did not finish, of how many, in both folders."""
+
+    scheme: str
+    a: int
+    of_a: int
+    b: int
+    of_b: int
+
+    def as_json(self) -> Json:
+        """It as JSON."""
+        return {
+            "scheme": self.scheme, "a": self.a, "flows_a": self.of_a,
+            "b": self.b, "flows_b": self.of_b,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two folders; figures are means over `seeds`, those that both have, where there are any."""
+
+    a: Results
+    b: Results
+    unlike: tuple[Unlike, ...]
+    seeds: tuple[int, ...]
+    schemes: tuple[str, ...]
+    unfinished: tuple[Unfinished, ...]
+    rows: tuple[Row, ...]
+    leaders: tuple[tuple[str, ...], tuple[str, ...]]
+
+    @cached_property
+    def differing(self) -> tuple[Row, ...]:
+        """Rows that are in both folders and not the same."""
+        return tuple(r for r in self.rows if not r.same and r.in_a and r.in_b)
+
+    @cached_property
+    def same(self) -> int:
+        """Rows that are the same in both folders."""
+        return sum(r.same for r in self.rows)
+
+    def only_in(self, side: str) -> dict[tuple[str, ...], list[str]]:
+        """Figures that one folder alone has of schemes that both have, and of which schemes."""
+        found: dict[str, list[str]] = {}
+        for row in self.rows:
+            here, there = (row.in_a, row.in_b) if side == "A" else (row.in_b, row.in_a)
+            if here and not there and row.scheme in self.schemes:
+                found.setdefault(row.scheme, []).append(row.figure)
+        together: dict[tuple[str, ...], list[str]] = {}
+        for scheme, figures in found.items():
+            together.setdefault(tuple(figures), []).append(scheme)
+        return together
+
+
+def compare_folders(a: Path, b: Path) -> Comparison:
+    """Set every figure that at least one of the folders has side by side, by scheme.
+
+    Raises
+    ------
+    ResultsError
+        One of them is not a results folder, or a file cannot be read.
+    """
+    first, second = load(a), load(b)
+    for one in (first, second):
+        if not one.summary:
+            refuse_changed(one)  # the figures will be computed from the tables
+    summaries = [summary_of(one) for one in (first, second)]
+    left, right = (one["schemes"] for one in summaries)
+    seeds = tuple(sorted(set(first.seeds) & set(second.seeds)))
+    rows: list[Row] = []
+    unfinished: list[Unfinished] = []
     for scheme in dict.fromkeys([*left, *right]):
-        first = dict(_figures(left.get(scheme, {})))
-        second = dict(_figures(right.get(scheme, {})))
-        rows += [
-            Difference(scheme, figure, first.get(figure), second.get(figure))
-            for figure in dict.fromkeys([*first, *second])
-        ]
-    return rows
+        lost = _unfinished(scheme, left.get(scheme, {}), right.get(scheme, {}), seeds)
+        if lost.a or lost.b:
+            unfinished.append(lost)
+        in_a, in_b = (per_seed(side.get(scheme, {})) for side in (left, right))
+        for figure in dict.fromkeys([*in_a, *in_b]):
+            whole = not (of_finished(figure) and (lost.a or lost.b))
+            mine, other = in_a.get(figure, {}), in_b.get(figure, {})
+            rows.append(Row(scheme, figure, *_shared(mine, other), comparable=whole))
+    return Comparison(
+        a=first,
+        b=second,
+        unlike=tuple(unlike_folders(first, second)),
+        seeds=seeds,
+        schemes=tuple(s for s in left if s in right),
+        unfinished=tuple(unfinished),
+        rows=tuple(rows),
+        leaders=(verdict_of(summaries[0]).leaders, verdict_of(summaries[1]).leaders),
+    )
 
 
-def _figures(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    score = row.get("score")
-    if score:
-        for name, value in score["s"].items():
-            yield f"S, weights {name}", value["mean"]
-        for role, part in score["parts"].items():
-            yield f"S part {role}", part["ratio"]["mean"]
-    for name, spread in (row.get("fct_us") or {}).items():
-        for key in ("p50", "p95", "p99"):
-            if spread.get(key) is not None:
-                yield f"FCT {name} {key}, µs", spread[key]
-    for key, label in (
-        ("goodput_gbps", "goodput, Gb/s"),
-        ("long_flow_rate_gbps", "long flows, Gb/s"),
-        ("pause_us", "pause time, µs"),
-        ("max_port_queue_bytes", "longest queue, B"),
-    ):
-        if row.get(key) is not None:
-            yield label, row[key]
+def _shared(a: PerSeed, b: PerSeed) -> tuple[PerSeed, PerSeed]:
+    """Both over the seeds that both have; as they are if there are none."""
+    shared = [seed for seed in a if seed in b]
+    if not shared:
+        return a, b
+    return {s: a[s] for s in shared}, {s: b[s] for s in shared}
+
+
+def _unfinished(scheme: str, a: Json, b: Json, seeds: tuple[int, ...]) -> Unfinished:
+    counts = []
+    for row in (a, b):
+        runs = row.get("per_seed") or {}
+        kept = [run for seed, run in runs.items() if not seeds or int(seed) in seeds]
+        flows = sum(run["flows"] for run in kept)
+        counts += [flows - sum(run["finished"] for run in kept), flows]
+    return Unfinished(scheme, *counts)

@@ -14,7 +14,6 @@ __all__ = [
     "HIGHER_IS_BETTER",
     "SCORE_WORDS",
     "label_of_figure",
-    "means",
     "of_finished",
     "per_seed",
 ]
@@ -80,26 +79,16 @@ def of_finished(name: str) -> bool:
     return not name.startswith(("pause_us", "max_port_queue_bytes", "drops"))
 
 
-def means(row: Json) -> dict[str, float]:
-    """Every figure of a scheme's row in `summary.json`: its mean over the seeds."""
-    score = row.get("score")
-    found: dict[str, float | None] = {}
-    if score:
-        found |= {f"s.{weights}": one["mean"] for weights, one in score["s"].items()}
-        found |= {f"s_{role}": part["ratio"]["mean"] for role, part in score["parts"].items()}
-    return _known(found | _of_flows(row))
-
-
 def per_seed(row: Json) -> dict[str, PerSeed]:
     """Every figure of a scheme's row in `summary.json`, of each seed that has it."""
     found: dict[str, dict[str, float]] = {}
     for seed, run in (row.get("per_seed") or {}).items():
         score = run.get("score")
-        own = _of_flows(run)
+        own: dict[str, float | None] = {}
         if score:
             own |= {f"s.{weights}": value for weights, value in score["s"].items()}
             own |= {f"s_{role}": value for role, value in score["parts"].items()}
-        for name, value in _known(own).items():
+        for name, value in _known(own | _of_flows(run)).items():
             found.setdefault(name, {})[seed] = value
     return dict(found)
 

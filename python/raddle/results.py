@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from raddle.columns import runs_of
 from raddle.errors import ResultsError
+from raddle.faults import AGAIN
 
 __all__ = ["TABLES", "Results", "load"]
 
@@ -218,14 +219,21 @@ class Results:
         file = self.path / f"{name}.parquet"
         if not file.is_file():
             if required:
-                msg = f"{self.path} has no {file.name}\n  hint: run the experiment again"
+                msg = f"{self.path} has no {file.name}\n  hint: {AGAIN}"
                 raise ResultsError(msg)
             return TABLES[name].empty_table()
-        try:
-            return _read(file)
-        except pa.ArrowException as error:
-            msg = f"{file} is not a readable Parquet file: {error}"
-            raise ResultsError(msg) from error
+        table = _read(file)
+        _check_columns(table, name, file)
+        if name not in ("flows", "nodes", "links"):
+            strange = runs_of(table) - set(self.runs)
+            if strange:
+                scheme, seed = min(strange)
+                msg = (
+                    f"{file} has rows of {scheme}, seed {seed}, of which there is no run here: it "
+                    f"is of another experiment\n  hint: {AGAIN}"
+                )
+                raise ResultsError(msg)
+        return table
 
     def _json(self, name: str) -> Mapping[str, Any]:
         file = self.path / name
@@ -244,8 +252,35 @@ class Results:
 
 def _read(file: Path) -> pa.Table:
     # Not `pq.read_table`: it loads the dataset layer and with it pandas, 0.25 s at every start.
-    with pq.ParquetFile(file) as opened:
-        return opened.read()
+    try:
+        with pq.ParquetFile(file) as opened:
+            return opened.read()
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        msg = f"{file} is not a readable Parquet file: {reason}\n  hint: {AGAIN}"
+        raise ResultsError(msg) from error
+
+
+def _check_columns(table: pa.Table, name: str, file: Path) -> None:
+    """Refuse a table that lacks a column of the table `name` or has it of another type."""
+    for field in TABLES[name]:
+        if field.name not in table.column_names:
+            has = ", ".join(table.column_names[:8])
+            problem = f"has no column `{field.name}` (it has {has})"
+        elif _plain(table.schema.field(field.name).type) != field.type:
+            found = table.schema.field(field.name).type
+            problem = f"has `{field.name}` of type {found}, not {field.type}"
+        else:
+            continue
+        msg = f"{file} {problem}: it is not the table `{name}` of these results\n  hint: {AGAIN}"
+        raise ResultsError(msg)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type of the values, however they are stored."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.string() if pa.types.is_large_string(kind) else kind
 
 
 def load(path: str | Path) -> Results:

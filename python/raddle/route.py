@@ -70,10 +70,7 @@ def execute(text: str, path: Path, out: Path, *, watch: Watch | None = None) -> 
     from raddle import __version__, _core
 
     progress = _core.RouteProgress()
-    with claim_folder(out):
-        if (out / "flows.parquet").exists():
-            msg = f"{out} holds results of a simulation\n  hint: name another folder with --out"
-            raise ResultsError(msg)
+    with claim_folder(out, "route"):
         answer = _in_thread(
             lambda: _core.route(text, str(path), str(out), progress), progress, watch
         )

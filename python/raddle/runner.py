@@ -3,7 +3,8 @@
 Independent runs share the machine as threads (the core releases the GIL). A run that is done lies
 in ``OUT/.runs/NAME/`` with its stamp, the hash of everything that decides its outcome; a later
 call with the same stamp takes it as it is. So an interrupted command resumes when it is called
-again, and adding a seed or a scheme simulates only what is new.
+again, and adding a seed or a scheme simulates only what is new. Runs of another experiment are
+never mixed with or deleted unless the caller says so.
 """
 
 import json
@@ -26,7 +27,9 @@ from raddle.errors import (
     RunCancelled,
     RunFailed,
 )
+from raddle.faults import digests
 from raddle.files import claim_folder, write_json, write_text
+from raddle.parts import finished_run, refuse_others, remove_others
 from raddle.plan import Plan, PlannedRun, RunStats
 
 if TYPE_CHECKING:
@@ -127,6 +130,7 @@ def execute(
     *,
     jobs: int | None = None,
     watch: Callable[[Sequence[RunState]], None] | None = None,
+    replace: bool = False,
 ) -> Outcome:
     """Simulate what is missing and leave the results folder `out` in order.
 
@@ -136,6 +140,8 @@ def execute(
         Runs at the same time; the number of cores if not given.
     watch
         Called about ten times a second with the state of every run.
+    replace
+        Delete the results of another experiment that lie in `out`.
 
     Returns
     -------
@@ -145,10 +151,12 @@ def execute(
 
     Raises
     ------
+    ResultsError
+        `out` holds results of another experiment, which may not be replaced.
     RaddleError
         A run failed. Finished runs are kept, and the others of the plan were cancelled.
     """
-    return execute_all([(plan, out)], jobs=jobs, watch=watch)[0]
+    return execute_all([(plan, out)], jobs=jobs, watch=watch, replace=replace)[0]
 
 
 def execute_all(
@@ -156,6 +164,7 @@ def execute_all(
     *,
     jobs: int | None = None,
     watch: Callable[[Sequence[RunState]], None] | None = None,
+    replace: bool = False,
 ) -> list[Outcome]:
     """`execute` for several plans at once: their runs share the cores."""
     if jobs is not None and jobs < 1:
@@ -165,7 +174,9 @@ def execute_all(
     outcomes = []
     with ExitStack() as claims:
         for _, out in points:
-            claims.enter_context(claim_folder(out))
+            claims.enter_context(claim_folder(out, "run"))
+        for plan, out in points:
+            (remove_others if replace else refuse_others)(plan, out)
         parts = [[_state(plan, out, run) for run in plan.runs] for plan, out in points]
         states = [state for part in parts for state in part]
         waiting = [s for s in states if s.stats is None]
@@ -182,13 +193,9 @@ def execute_all(
 
 
 def _state(plan: Plan, out: Path, run: PlannedRun) -> RunState:
-    file = out / ".runs" / run.name / "stats.json"
     fresh = RunState(run, plan, out)
-    try:
-        stats = RunStats.from_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError):
-        return fresh  # absent or damaged: simulate it
-    if stats.stamp == run.stamp:
+    stats = finished_run(out, run.name)
+    if stats is not None and stats.stamp == run.stamp:
         fresh.stats, fresh.reused = stats, True
     return fresh
 
@@ -292,7 +299,8 @@ def _finish(plan: Plan, out: Path, states: Sequence[RunState]) -> Mapping[str, A
     write_text(out / "experiment.toml", plan.experiment)
     _core.merge(plan.text, str(out))
     parameters = {name: [asdict(p) for p in rows] for name, rows in plan.parameters.items()}
-    write_json(out / "manifest.json", _manifest(plan, states, parameters, complete=complete))
+    manifest = _manifest(plan, states, parameters, complete=complete)
+    write_json(out / "manifest.json", {**manifest, "files": digests(out)})
     done = [
         (s.run.scheme, s.run.seed, s.run.variant, s.stats) for s in states if s.stats is not None
     ]

@@ -30,7 +30,7 @@ from raddle.stats import (
 )
 from raddle.verdict import judge
 
-__all__ = ["SUMMARY_SCHEMA", "end_of_run_ps", "score_runs", "summarise"]
+__all__ = ["SUMMARY_SCHEMA", "end_of_run_ps", "score_runs", "summarise", "summary_of"]
 
 SUMMARY_SCHEMA = 1
 COUNTS = ("n", "unfinished")
@@ -87,6 +87,18 @@ def summarise(
         "verdict": verdict.as_json(),
         "schemes": schemes,
     }
+
+
+def summary_of(results: Results) -> Json:
+    """The summary of a folder; what it lacks, of an older raddle say, is computed from tables."""
+    summary = results.summary
+    schemes = summary.get("schemes") or {}
+    if "verdict" in summary and all("per_seed" in row for row in schemes.values()):
+        return dict(summary)
+    complete = bool(results.manifest.get("complete", True))
+    made = summarise(results, name=results.name, complete=complete, parameters={})
+    rows = {name: {**row, **schemes.get(name, {})} for name, row in made["schemes"].items()}
+    return {**made, **summary, "schemes": rows}
 
 
 def end_of_run_ps(results: Results, scheme: str, seed: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 from raddle.errors import ExperimentError
 from raddle.figures import FIGURES, HIGHER_IS_BETTER, of_finished, per_seed
-from raddle.files import write_json
+from raddle.files import kind_of, write_json
 from raddle.plan import Plan
 from raddle.rule import leaders
 from raddle.runner import Outcome, RunState, execute_all, plan_text
@@ -133,8 +133,11 @@ def run_sweep(
     *,
     jobs: int | None = None,
     watch: Callable[[Sequence[RunState]], None] | None = None,
+    replace: bool = False,
 ) -> tuple[list[Outcome], dict[str, Any]]:
     """Simulate what is missing of all points, and write `out`/sweep.json.
+
+    With `replace`, results of other experiments in the points' folders are deleted.
 
     Returns
     -------
@@ -145,10 +148,13 @@ def run_sweep(
     if out.exists() and not out.is_dir():
         msg = f"{out} is a file; give --out a folder"
         raise ExperimentError(msg)
-    if (out / "flows.parquet").exists():
-        msg = f"{out} holds the results of a single run\n  hint: give --out another folder"
+    held = kind_of(out)
+    if held not in (None, "sweep", "other"):  # points of a sweep that was killed are other files
+        msg = f"{out} holds results of `raddle {held}`\n  hint: name another folder with --out"
         raise ExperimentError(msg)
-    outcomes = execute_all([(p.plan, out / p.name) for p in points], jobs=jobs, watch=watch)
+    outcomes = execute_all(
+        [(p.plan, out / p.name) for p in points], jobs=jobs, watch=watch, replace=replace
+    )
     table = sweep_json(points, outcomes)
     if write_json(out / "sweep.json", table):
         (out / "sweep.html").unlink(missing_ok=True)

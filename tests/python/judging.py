@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,8 @@ def write(
         "traffic": {"flows": planned},
         "runs": [
             {"name": f"{s}-seed{n}-loaded", "scheme": s, "seed": n, "variant": "loaded",
-             "done": True, "stamp": "", "flows": 0, "finished": 0, "simulated_ps": 0,
-             "packet_hops": 0, "wall_s": 0.0}
+             "done": True, "stamp": sha256(experiment.encode()).hexdigest(), "flows": 0,
+             "finished": 0, "simulated_ps": 0, "packet_hops": 0, "wall_s": 0.0}
             for s, n in runs
         ],
     }  # fmt: skip

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import tomli_w
 from typer.testing import CliRunner, Result
 
 from raddle.cli.app import app
@@ -39,6 +40,42 @@ def test_run_with_json_prints_the_summary_and_nothing_else(
     assert json.loads(result.stdout) == json.loads((out / "summary.json").read_text())
     assert result.stderr == ""
     assert not (out / "report.html").exists()
+
+
+def test_results_of_another_experiment_stay_unless_replace_is_given(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    words = ("run", experiment, "--out", tmp_path / "out", "--no-report")
+    assert invoke(*words).exit_code == 0
+    experiment.write_text(experiment.read_text() + '[fabric]\nkind = "dumbbell"\n')
+    refused = invoke(*words)
+    assert refused.exit_code == 2
+    assert "fabric.kind  absent there, dumbbell here" in refused.stderr
+    assert "--replace" in refused.stderr
+    assert invoke(*words, "--replace").exit_code == 0
+    assert invoke(*words).exit_code == 0
+
+
+def test_points_of_another_sweep_stay_unless_replace_is_given(
+    core: SyntheticCore, experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = experiment.read_text()
+    plain_core = core.validate
+
+    def without_include(text: str, path: str) -> str:
+        raw = tomllib.loads(text)
+        base = tomllib.loads(experiment.read_text())
+        merged = tomli_w.dumps({**base, "name": raw.get("name", base["name"])})
+        return plain_core(merged, path)
+
+    monkeypatch.setattr(core, "validate", without_include)
+    words = ("sweep", experiment, "--set", "name=a,b", "--out", tmp_path / "out", "--no-report")
+    assert invoke(*words).exit_code == 0
+    experiment.write_text(text + '[fabric]\nkind = "dumbbell"\n')
+    refused = invoke(*words)
+    assert refused.exit_code == 2
+    assert "name=a holds results of another experiment" in refused.stderr
+    assert invoke(*words, "--replace").exit_code == 0
 
 
 def test_dry_run_estimates_and_writes_nothing(

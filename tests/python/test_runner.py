@@ -61,15 +61,119 @@ def test_a_second_call_simulates_only_what_is_missing_or_damaged(
     assert sum(s.reused for s in outcome.states) == 7
 
 
-def test_a_changed_experiment_is_simulated_again(
+def files_of(out: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(out)): f.read_bytes() for f in out.rglob("*") if f.is_file()}
+
+
+def test_results_of_another_experiment_are_replaced_only_on_request(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    execute(plan_file(experiment), out)
+    (out / "notes.txt").write_text("mine")
+    before = files_of(out)
+    core.simulated.clear()
+    experiment.write_text(experiment.read_text() + '[fabric]\nkind = "dumbbell"\n')
+    with pytest.raises(ResultsError) as refused:
+        execute(plan_file(experiment), out)
+    assert str(refused.value).splitlines() == [
+        f"{out} holds results of another experiment",
+        "  fabric.kind  absent there, dumbbell here",
+        "  hint: name another folder with --out, or delete those results with --replace",
+    ]
+    assert files_of(out) == before
+    assert core.simulated == []
+    execute(plan_file(experiment), out, replace=True)
+    assert len(core.simulated) == 8
+    assert (out / "notes.txt").read_text() == "mine"
+    core.simulated.clear()
+    execute(plan_file(experiment), out)  # it is the same one now
+    assert core.simulated == []
+
+
+def test_another_experiment_is_refused_even_if_no_run_has_the_same_name(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    execute(plan_file(experiment), out)
+    text = experiment.read_text() + '[fabric]\nkind = "dumbbell"\n'
+    experiment.write_text(text.replace('["none", "hpcc"]', '["swift"]'))
+    with pytest.raises(ResultsError, match=r"fabric\.kind"):
+        execute(plan_file(experiment), out)
+    execute(plan_file(experiment), out, replace=True)
+    parts = {entry.name.partition("-")[0] for entry in (out / ".runs").iterdir()}
+    assert parts == {"lock", "swift"}
+
+
+def test_results_of_another_version_are_replaced_only_on_request(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    execute(plan_file(experiment), out)
+    for file in out.glob(".runs/*/stats.json"):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"stamp": "older"}))
+    manifest = json.loads((out / "manifest.json").read_text())
+    with pytest.raises(ResultsError, match="contents of a file that it reads"):
+        execute(plan_file(experiment), out)
+    manifest["versions"]["raddle"] = "0.0.1"
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ResultsError, match=r"raddle +0\.0\.1 there, "):
+        execute(plan_file(experiment), out)
+
+
+def test_more_seeds_and_schemes_and_other_weights_are_the_same_experiment(
     core: SyntheticCore, experiment: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     execute(plan_file(experiment), out)
     core.simulated.clear()
-    experiment.write_text(experiment.read_text() + '[fabric]\nkind = "dumbbell"\n')
+    text = experiment.read_text()
+    experiment.write_text(text.replace("[1, 2]", "[1, 2, 3]").replace('["none"', '["pint", "none"'))
     execute(plan_file(experiment), out)
-    assert len(core.simulated) == 8
+    assert len(core.simulated) == 10
+    core.simulated.clear()
+    experiment.write_text(text.replace("[1, 2]", "[2]"))
+    execute(plan_file(experiment), out)
+    assert core.simulated == []
+    assert raddle.load(out).seeds == (2,)
+    experiment.write_text(text)
+    execute(plan_file(experiment), out)
+    assert core.simulated == []  # what was not asked for was not deleted
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"manifest.json": '{"kind": "route"}'}, "holds results of `raddle route`"),
+        ({"summary.json": '{"schedules": {}}'}, "holds results of `raddle replay`"),
+        ({"sweep.json": "{}"}, "holds results of `raddle sweep`"),
+        ({"manifest.json": '{"name": "a web page"}'}, "holds other files and no raddle results"),
+        ({"summary.json": "[]"}, "holds other files and no raddle results"),
+    ],
+)
+def test_a_folder_of_another_command_is_not_touched(
+    core: SyntheticCore, experiment: Path, tmp_path: Path, files: dict[str, str], words: str
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for name, text in files.items():
+        (out / name).write_text(text)
+    for replace in (False, True):
+        with pytest.raises(ResultsError, match=words):
+            execute(plan_file(experiment), out, replace=replace)
+    assert {p.name: p.read_text() for p in out.iterdir()} == files
+
+
+def test_a_folder_of_runs_is_not_taken_by_another_command(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    execute(plan_file(experiment), tmp_path / "out")
+    for kind in ("route", "replay"):
+        with (
+            pytest.raises(ResultsError, match="holds results of `raddle run`"),
+            claim_folder(tmp_path / "out", kind),
+        ):
+            pass
 
 
 def test_an_interrupt_keeps_finished_runs_and_the_same_call_resumes(
@@ -108,7 +212,7 @@ def test_an_earlier_experiment_leaves_nothing_behind(
     (out / "report.html").write_text("of the first experiment")
     text = experiment.read_text().replace("hpc-mix", "poisson").replace("[1, 2]", "[5]")
     experiment.write_text(text)
-    execute(plan_file(experiment), out)
+    execute(plan_file(experiment), out, replace=True)
     assert not (out / "report.html").exists()
     results = raddle.load(out)
     assert results.seeds == (5,)
@@ -142,9 +246,9 @@ def test_a_folder_with_other_files_is_not_touched(
 
 def test_two_writers_do_not_share_a_folder(tmp_path: Path) -> None:
     with (
-        claim_folder(tmp_path / "out"),
+        claim_folder(tmp_path / "out", "run"),
         pytest.raises(ResultsError, match="another raddle"),
-        claim_folder(tmp_path / "out"),
+        claim_folder(tmp_path / "out", "run"),
     ):
         pass
 

@@ -28,6 +28,7 @@ from raddle.cli.talk import (
     terminate_like_interrupt,
 )
 from raddle.errors import ExperimentError
+from raddle.text import many, verb
 
 __all__ = ["app"]
 
@@ -42,6 +43,10 @@ Jobs = Annotated[
         help="Runs at the same time.",
         show_default="cores",
     ),
+]
+Replace = Annotated[
+    bool,
+    typer.Option("--replace", help="Delete results of another experiment that the folder holds."),
 ]
 
 app = typer.Typer(
@@ -147,7 +152,7 @@ def root(
     epilog=examples(
         "raddle run experiments/congestion-small.toml",
         "raddle run my.toml --out out/first --jobs 4",
-        "raddle run my.toml --json --no-report | jq .schemes.hpcc.score.s",
+        "raddle run my.toml --json --no-report | jq .verdict.leaders",
         "Ctrl-C keeps finished runs; the same command resumes.",
     )
 )
@@ -162,6 +167,7 @@ def run(
         bool, typer.Option("--dry-run", help="Check it and estimate time and memory only.")
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
+    replace: Replace = False,
     jobs: Jobs = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -187,14 +193,13 @@ def run(
             show_plan(plan, jobs)
         return
     terminate_like_interrupt()
-    watch = None
     if progress_wanted(quiet=quiet or as_json):
         from raddle.cli.progress import RunProgress
 
         with RunProgress() as bars:
-            outcome = runner.execute(plan, folder, jobs=jobs, watch=bars.show)
+            outcome = runner.execute(plan, folder, jobs=jobs, watch=bars.show, replace=replace)
     else:
-        outcome = runner.execute(plan, folder, jobs=jobs, watch=watch)
+        outcome = runner.execute(plan, folder, jobs=jobs, replace=replace)
     if not no_report and outcome.summary.get("schemes"):
         from raddle.report import write_report
 
@@ -248,6 +253,7 @@ def sweep(
     reports: Annotated[
         bool, typer.Option("--reports", help="Also write a report.html for every point.")
     ] = False,
+    replace: Replace = False,
     jobs: Jobs = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -278,9 +284,9 @@ def sweep(
         from raddle.cli.progress import RunProgress
 
         with RunProgress() as bars:
-            outcomes, table = run_sweep(points, folder, jobs=jobs, watch=bars.show)
+            outcomes, table = run_sweep(points, folder, jobs=jobs, watch=bars.show, replace=replace)
     else:
-        outcomes, table = run_sweep(points, folder, jobs=jobs)
+        outcomes, table = run_sweep(points, folder, jobs=jobs, replace=replace)
     begun = any(p["schemes"] for p in table["points"])
     if reports and begun:
         from raddle.report import write_report
@@ -311,11 +317,17 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Make report.html of a results folder again."""
+    from raddle.faults import faults_of
     from raddle.report import write_report
+    from raddle.results import load
 
     file = write_report(folder)
+    faults = faults_of(load(folder))
+    for fault in faults:
+        say(f"warning: {folder}/{fault.words}")
     if as_json:
-        print_json({"report": str(file), "bytes": file.stat().st_size})
+        described = [fault.as_json() for fault in faults]
+        print_json({"report": str(file), "bytes": file.stat().st_size, "faults": described})
     else:
         print(file)
 
@@ -336,38 +348,23 @@ def compare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two results folders, scheme by scheme: scores, completion times, pauses."""
+    """Compare two results folders: what their experiments differ in, then each figure that does."""
+    from raddle.cli.show_compare import comparison_json, show_comparison
     from raddle.cli.talk import answer_no
     from raddle.compare import compare_folders
-    from raddle.text import significant
 
-    rows = compare_folders(a, b)
-    over = [r for r in rows if tolerance is not None and r.exceeds(tolerance)]
+    found = compare_folders(a, b)
     if as_json:
-        print_json(
-            {
-                "a": str(a),
-                "b": str(b),
-                "tolerance_percent": tolerance,
-                "agree": not over,
-                "figures": [r.as_json() for r in rows],
-            }
-        )
+        print_json(comparison_json(found, tolerance))
     else:
-        shown = [
-            (
-                r.scheme,
-                r.figure,
-                "–" if r.a is None else significant(r.a, 4),
-                "–" if r.b is None else significant(r.b, 4),
-                "–" if r.change_percent is None else f"{r.change_percent:+.1f} %",
-                "!" if r in over else "",
-            )
-            for r in rows
-        ]
-        print_table(("scheme", "figure", "A", "B", "B against A", ""), shown, left=2)
+        show_comparison(found, tolerance)
+    over = [r for r in found.rows if tolerance is not None and r.exceeds(tolerance)]
     if over:
-        say(f"{len(over)} of {len(rows)} figures differ by more than {tolerance:g} %")
+        figures = many(len(found.rows), "figure")
+        say(
+            f"{len(over):,} of {figures} {verb(len(over), 'differs', 'differ')} by more than "
+            f"{tolerance:g} %"
+        )
         answer_no()
 
 

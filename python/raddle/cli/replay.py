@@ -97,7 +97,7 @@ def replay(
         replay_trace, trace, schedule or SCHEDULES, settings,
         jobs=jobs, traces=out if traces else None,
     )  # fmt: skip
-    with claim_folder(out):
+    with claim_folder(out, "replay"):
         if progress_wanted(quiet=quiet):
             from raddle.cli.progress import CountBar
 

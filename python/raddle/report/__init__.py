@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from raddle.faults import refuse_changed
 from raddle.files import write_text
 from raddle.results import load
 
@@ -13,14 +14,18 @@ __all__ = ["write_report", "write_route_report", "write_sweep"]
 def write_report(folder: str | Path) -> Path:
     """Write `folder`/report.html and return its path.
 
+    What is left out because a file is missing stands in the page; `raddle.faults` tells it, too.
+
     Raises
     ------
     ResultsError
-        `folder` is not a results folder, or one of its files cannot be read.
+        `folder` is not a results folder, or one of its files cannot be read or is not as the run
+        wrote it.
     """
     from raddle.report.page import render
 
     results = load(folder)
+    refuse_changed(results)
     file = results.path / "report.html"
     write_text(file, render(results))
     return file

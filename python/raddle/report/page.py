@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from raddle.columns import integers, select
+from raddle.faults import faults_of
 from raddle.pauses import PauseNode, pause_edges, pause_tree
 from raddle.report.chart import colour_of
 from raddle.report.fabric_map import BusyLink, busiest_links, fabric_chart
@@ -22,7 +23,7 @@ from raddle.report.spreads import (
 )
 from raddle.results import Results
 from raddle.score import OWN, Weights, class_order
-from raddle.summary import summarise
+from raddle.summary import summary_of
 from raddle.text import count, first_few, fixed, join_words, significant, size, span_us
 from raddle.verdict import Verdict, label_of, verdict_of
 
@@ -67,11 +68,7 @@ def render(results: Results) -> str:
 
 def _content(results: Results) -> dict[str, Any]:
     manifest = results.manifest
-    summary = results.summary
-    if "verdict" not in summary:  # there is none, or an older raddle wrote it
-        complete = bool(results.manifest.get("complete", True))
-        made = summarise(results, name=results.name, complete=complete, parameters={})
-        summary = {**made, **summary}
+    summary = summary_of(results)
     schemes: Json = summary["schemes"]
     seeds = results.seeds
     words = Words.of(seeds)
@@ -94,6 +91,7 @@ def _content(results: Results) -> dict[str, Any]:
         "complete": summary.get("complete", True),
         "runs_done": sum(bool(r.get("done")) for r in manifest.get("runs", [])),
         "runs_all": len(manifest.get("runs", [])),
+        "faults": [fault.words for fault in faults_of(results)],
         "verdict": verdict,
         "no_score": None if verdict.scored else _why_no_score(results),
         "score_rows": _score_rows(schemes, verdict),
@@ -148,6 +146,9 @@ def _simulated(results: Results, schemes: Json) -> dict[str, float]:
 
 
 def _why_no_score(results: Results) -> str:
+    variants = {run["variant"] for run in results.manifest.get("runs", []) if run.get("done")}
+    if results.isolated is None and "isolated" in variants:
+        return "The score needs the tested flows alone (isolated/), which these results have lost."
     if results.isolated is None:
         return (
             "The score compares tested flows under load with the same flows alone. This traffic "

@@ -1,0 +1,116 @@
+"""Runs that are done, as they lie in a results folder: taken as they are, refused, or deleted."""
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raddle.errors import ResultsError
+from raddle.plan import Plan, RunStats
+
+if TYPE_CHECKING:
+    from raddle.unlike import Unlike
+
+__all__ = ["finished_run", "refuse_others", "remove_others"]
+
+TABLES = ("flows", "pauses", "ports", "throughput", "flow_throughput", "queues")
+"""Tables that every run leaves."""
+FILES = ("summary.json", "manifest.json", "report.html", "experiment.toml")
+MAGIC = b"PAR1"
+NEUTRAL = ("score.", "simulation.isolated")
+"""Keys that decide which runs there are and how they are judged, not how one ends."""
+PLACES = ("fabric.file", "traffic.file", "traffic.classes", "simulation.ecn_marks")
+"""Keys that say where a file lies; what it holds is in the stamp."""
+
+
+def finished_run(out: Path, name: str) -> RunStats | None:
+    """What the run `name` says of itself; None if it is not done or a table of it is not whole."""
+    folder = out / ".runs" / name
+    try:
+        stats = RunStats.from_json((folder / "stats.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return stats if all(_whole(folder / f"{table}.parquet") for table in TABLES) else None
+
+
+def refuse_others(plan: Plan, out: Path) -> None:
+    """Refuse a folder with runs of another experiment.
+
+    Raises
+    ------
+    ResultsError
+        It has some; the message says what differs.
+    """
+    unlike = _unlike(plan, out)
+    if not unlike:
+        return
+    from raddle.unlike import list_unlike
+
+    msg = (
+        f"{out} holds results of another experiment\n{list_unlike(unlike, 'there', 'here')}\n"
+        "  hint: name another folder with --out, or delete those results with --replace"
+    )
+    raise ResultsError(msg)
+
+
+def remove_others(plan: Plan, out: Path) -> None:
+    """Delete what another experiment left in `out`.
+
+    Runs that are as planned stay, and so do files that are not ours.
+    """
+    if not _unlike(plan, out):
+        return
+    planned, there = {run.name: run.stamp for run in plan.runs}, _stamps(out)
+    for folder in [entry for entry in (out / ".runs").iterdir() if entry.is_dir()]:
+        if planned.get(folder.name, "") != there.get(folder.name):
+            shutil.rmtree(folder)
+    for folder in (out, out / "isolated"):
+        for file in (*folder.glob("*.parquet"), *(folder / name for name in FILES)):
+            file.unlink(missing_ok=True)
+
+
+def _unlike(plan: Plan, out: Path) -> list["Unlike"]:
+    """What the experiment whose runs lie in `out` differs in from `plan`; empty if in nothing."""
+    there, here = _stamps(out), {run.name: run.stamp for run in plan.runs}
+    shared = set(there) & set(here)
+    if not there or (shared and all(there[name] == here[name] for name in shared)):
+        return []
+    from raddle import __version__
+    from raddle.unlike import Unlike, read_experiment, unlike_experiments
+
+    old = read_experiment(out)
+    found = [] if old is None else unlike_experiments(old, tomllib.loads(plan.experiment))
+    found = [one for one in found if not one.what.startswith(NEUTRAL)]
+    keys = [one for one in found if one.what not in PLACES]
+    if keys or not shared:
+        return keys
+    if (version := _version(out)) not in (None, __version__):
+        return [Unlike("raddle", version, __version__)]
+    return found or [Unlike("contents of a file that it reads", "as they were", "changed")]
+
+
+def _version(out: Path) -> str | None:
+    """The raddle that wrote `out`, where its manifest says so."""
+    try:
+        manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+        return str(manifest["versions"]["raddle"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _stamps(out: Path) -> dict[str, str]:
+    """The stamp of each run that is done."""
+    names = [file.parent.name for file in sorted(out.glob(".runs/*/stats.json"))]
+    done = {name: finished_run(out, name) for name in names}
+    return {name: stats.stamp for name, stats in done.items() if stats is not None}
+
+
+def _whole(table: Path) -> bool:
+    """Whether a Parquet file is there to its end."""
+    try:
+        with table.open("rb") as file:
+            file.seek(-len(MAGIC), 2)
+            return file.read() == MAGIC
+    except OSError:
+        return False
