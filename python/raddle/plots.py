@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from raddle.columns import codes, integers
 from raddle.errors import ResultsError
 from raddle.files import replacing
+from raddle.text import many
 
 __all__ = ["check_ending", "draw_fabric", "draw_traffic", "save"]
 
@@ -80,7 +81,7 @@ def draw_traffic(panels: Sequence[tuple[str, pa.Table]], *, seed: int) -> Figure
                 linewidths=0,
                 label=f"{names[code]} ({int((which == code).sum()):,})",
             )
-        axis.set_title(f"{title}: {flows.num_rows:,} flows", fontsize=10)
+        axis.set_title(f"{title}: {many(flows.num_rows, 'flow')}", fontsize=10)
         axis.set_xlabel("source host")
         axis.set_aspect("equal")
         axis.legend(
@@ -115,11 +116,11 @@ def draw_fabric(
         xs, ys = zip(*(position[m] for m in members), strict=True)
         marker, colour = ("o", "#0072B2") if level == 0 else ("s", "#D55E00")
         axis.scatter(xs, ys, s=max(4.0, 60 - len(members) / 4), marker=marker, color=colour)
-        name = "hosts" if level == 0 else f"level {level}"
-        axis.text(-0.01, float(level), f"{len(members):,} {name}", ha="right", va="center")
+        name = many(len(members), "host") if level == 0 else f"{len(members):,} level {level}"
+        axis.text(-0.01, float(level), name, ha="right", va="center")
     axis.set_xlim(-0.12, 1.01)
     axis.set_axis_off()
-    axis.set_title(f"{title}: {len(position):,} nodes, {len(segments):,} links")
+    axis.set_title(f"{title}: {many(len(position), 'node')}, {many(len(segments), 'link')}")
     return figure
 
 

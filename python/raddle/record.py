@@ -16,6 +16,7 @@ from typing import Any
 
 from raddle.errors import RaddleError, TraceError
 from raddle.lab.tools import mpi_library
+from raddle.text import verb
 
 __all__ = ["SUFFIX", "Launcher", "Recorded", "assembled", "record", "with_recorder"]
 
@@ -123,7 +124,8 @@ def assembled(
         if status != 0:
             shutil.rmtree(folder)
             return Recorded(status, None)
-        msg = f"{error}\n  hint: the {len(files)} recordings are kept in {folder}"
+        kept = verb(len(files), "the recording is", "the recordings are")
+        msg = f"{error}\n  hint: {kept} kept in {folder}"
         raise TraceError(msg) from error
     shutil.rmtree(folder)
     return Recorded(status, trace)

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from raddle.errors import TraceError
 from raddle.stats import Interval, mean_interval
-from raddle.text import suggest
+from raddle.text import many, suggest
 from raddle.trace import SUFFIX
 
 if TYPE_CHECKING:
@@ -257,7 +257,8 @@ def draw_gains(summary: dict[str, Any]) -> Figure:
     axis.set_xticks(range(len(rows)), list(rows))
     axis.set_ylabel("time saved in %")
     axis.set_title(
-        f"{Path(summary['trace']).name.removesuffix('.trace.parquet')}, {summary['seeds']} seeds",
+        f"{Path(summary['trace']).name.removesuffix('.trace.parquet')}, "
+        f"{many(summary['seeds'], 'seed')}",
         fontsize=9,
     )
     return figure

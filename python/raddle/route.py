@@ -12,7 +12,7 @@ from typing import Any
 
 from raddle.errors import ExperimentError, ResultsError
 from raddle.files import claim_folder, write_json
-from raddle.text import join_words
+from raddle.text import join_words, many, verb
 
 __all__ = ["check_file", "execute", "headline", "load_drawn", "load_summary", "points_of"]
 
@@ -96,13 +96,14 @@ def headline(summary: Mapping[str, Any]) -> str:
     least = min(row["max_efi"] for row in routed.values())
     best = [name for name, row in routed.items() if row["max_efi"] == least]
     words = (
-        f"{join_words(best)} put{'s' if len(best) == 1 else ''} at most {least:,} groups on a link"
+        f"{join_words(best)} {verb(len(best), 'puts', 'put')} at most {many(least, 'group')} on a "
+        "link"
     )
     apart = [name for name, row in routed.items() if row["merges"] == 0]
     if len(apart) == len(routed):
         return f"{words}; no engine merges groups."
     if apart:
-        return f"{words}; {join_words(apart)} merge{'s' if len(apart) == 1 else ''} nothing."
+        return f"{words}; {join_words(apart)} {verb(len(apart), 'merges', 'merge')} nothing."
     fewest = min(routed, key=lambda name: routed[name]["merges"])
     return f"{words}; fewest merges: {fewest} ({routed[fewest]['merges']:,})."
 

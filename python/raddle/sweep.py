@@ -20,6 +20,7 @@ from raddle.files import kind_of, write_json
 from raddle.plan import Plan
 from raddle.rule import leaders
 from raddle.runner import Outcome, RunState, execute_all, plan_text
+from raddle.text import many
 
 __all__ = [
     "Point",
@@ -116,7 +117,7 @@ def overlays(
     for setting in settings:
         count *= len(setting.values)
     if count > MOST_POINTS:
-        msg = f"{count:,} points are too many (limit {MOST_POINTS:,}): make several sweeps"
+        msg = f"{many(count, 'point')} are too many (limit {MOST_POINTS:,}): make several sweeps"
         raise ExperimentError(msg)
     base = _read(file)
     included = file.name if beside else str(file.resolve())

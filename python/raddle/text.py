@@ -1,7 +1,8 @@
 """Quantities as people read them: one place, so that tables, report and messages agree."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 __all__ = [
     "count",
@@ -12,6 +13,7 @@ __all__ = [
     "fixed",
     "join_words",
     "many",
+    "map_words",
     "memory",
     "plural",
     "significant",
@@ -21,6 +23,8 @@ __all__ = [
     "suggest",
     "verb",
 ]
+
+MAP_PARTS = ("host", "switch", "link")
 
 
 def fixed(value: float | None, digits: int = 2) -> str:
@@ -72,6 +76,11 @@ def many(number: int, what: str) -> str:
     ('1 host', '1,200 switches', '0 entries', '2 tested flows')
     """
     return f"{number:,} {what if number == 1 else plural(what)}"
+
+
+def map_words(found: Mapping[str, Any]) -> str:
+    """The size of a map: "16 hosts, 1 switch, 16 links"."""
+    return ", ".join(many(found.get(f"{plural(what)}") or 0, what) for what in MAP_PARTS)
 
 
 def plural(what: str) -> str:

@@ -13,7 +13,7 @@ from raddle.results import Results
 from raddle.rule import TIE_PERCENT, PerSeed, difference, leaders, tie_words
 from raddle.score import Role, role_of
 from raddle.stats import mean_interval
-from raddle.text import every, fixed, join_words, many, significant, spelled, verb
+from raddle.text import every, fixed, join_words, many, plural, significant, spelled, verb
 
 __all__ = ["Verdict", "judge", "label_of", "sweep_headline", "verdict_of"]
 
@@ -124,9 +124,9 @@ def sweep_headline(table: Json) -> str:
     phrases = []
     for words, where in _by_leaders(points).items():
         if len(where) == len(points):
-            places = "the only point" if len(points) == 1 else f"all {len(points):,} points"
+            places = "the only point" if len(points) == 1 else f"all {many(len(points), 'point')}"
         elif len(where) > 4:
-            places = f"{len(where):,} of {len(points):,} points"
+            places = f"{len(where):,} of {many(len(points), 'point')}"
         else:
             places = join_words(where)
         phrases.append(words.format(places))
@@ -280,7 +280,7 @@ class _Judge:
         phrases = []
         if lost and len(set(c.unfinished.values())) == 1:
             count = next(iter(lost.values()))
-            each = f"each of the {spelled(len(lost))} schemes" if len(lost) > 1 else "it"
+            each = f"each of the {spelled(len(lost))} {plural('scheme')}" if len(lost) > 1 else "it"
             phrases.append(f"{count:,} under {each}")
         elif lost:
             phrases += [f"{n:,} under {label_of(s)}" for s, n in lost.items()]
@@ -344,7 +344,7 @@ class _Judge:
         else:
             doing = "share the lead" if rest else "tie"
             words = f"{over}{names} {doing}: {what} {equals} {figures}{self._where()}"
-            words += f", a tie over {len(c.seeds)} seeds" if len(c.seeds) > 1 else ""
+            words += f", a tie over {many(len(c.seeds), 'seed')}" if len(c.seeds) > 1 else ""
         if rest:
             last = [s for s in rest if difference(c.values[s], c.values[ranked[-1]]).tie]
             if len(last) == 1:
@@ -395,12 +395,13 @@ class _Judge:
                 f"This is one seed, so there is no interval: differences of up to {TIE_PERCENT:g} "
                 "% count as ties. More seeds in the experiment give intervals."
             ]
+        over = many(gap.seeds, "seed")
         if gap.tie:
             return [
-                f"Over {gap.seeds} seeds {pair} are a tie: the difference in {what}, {gap.words}, "
-                "includes zero."
+                f"Over {over} {pair} are a tie: the difference in {what}, {gap.words}, includes "
+                "zero."
             ]
-        return [f"The lead holds over {gap.seeds} seeds: {what} of {pair} differs by {gap.words}."]
+        return [f"The lead holds over {over}: {what} of {pair} differs by {gap.words}."]
 
     def _by_weights(self, best: Sequence[str]) -> list[str]:
         """Who leads at other weights, by the monotone score, and in absolute figures."""

@@ -9,6 +9,7 @@ import typer
 from raddle.cli.mgid import Layers, compose, lengths_of
 from raddle.cli.options import AsJson, FaultTolerant, GridLengths, GroupFile, Processes
 from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
+from raddle.text import many, verb
 
 __all__ = ["capacity"]
 
@@ -109,17 +110,19 @@ def capacity(
 def _show(found: dict[str, Any]) -> None:
     two = ", two trees per group" if found["fault_tolerant"] else ""
     print(
-        f"{found['colours']:,} colours, m = {found['m']:,}{two}: "
-        f"{found['groups_carried']:,} groups with a tree each, a terminal in at most one"
+        f"{many(found['colours'], 'colour')}, m = {found['m']:,}{two}: "
+        f"{many(found['groups_carried'], 'group')} with a tree each, a terminal in at most one"
     )
     if found["groups"] is None:
         return
     print(
-        f"{found['groups']:,} groups need {found['colours_needed']:,} colours whoever their members"
-        f" are: {'they fit' if found['fits'] else 'they do not fit without sharing trees'}"
+        f"{many(found['groups'], 'group')} {verb(found['groups'], 'needs', 'need')} "
+        f"{many(found['colours_needed'], 'colour')} whoever their members are: "
+        f"{'they fit' if found['fits'] else 'they do not fit without sharing trees'}"
     )
     if found["fewest_colours"] is not None:
-        print(f"with these members {found['fewest_colours']:,} colours are enough")
+        fewest = found["fewest_colours"]
+        print(f"with these members {many(fewest, 'colour')} {verb(fewest, 'is', 'are')} enough")
     if found["refused"] is not None:
         print(found["refused"])
         return
@@ -134,4 +137,6 @@ def _show(found: dict[str, Any]) -> None:
     )
     if len(found["layers"]) > MOST_ROWS:
         print(f"... and {len(found['layers']) - MOST_ROWS:,} more; --json has all")
-    print(f"\n{found['spare']:,} more groups fit without a further group on the fullest tree")
+    spare = found["spare"]
+    more = f"{many(spare, 'more group')} {verb(spare, 'fits', 'fit')}"
+    print(f"\n{more} without a further group on the fullest tree")

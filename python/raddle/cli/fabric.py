@@ -10,6 +10,7 @@ import typer
 from raddle.cli.options import AsJson
 from raddle.cli.talk import EXIT_NO, examples, guarded, print_json, print_table, say
 from raddle.errors import ExperimentError
+from raddle.text import many, map_words
 
 __all__ = ["app"]
 
@@ -252,10 +253,7 @@ def read(file: Path) -> str:
 
 
 def _describe(found: dict[str, Any]) -> None:
-    print(
-        f"{found.get('name') or 'map'}: {found['hosts']:,} hosts, {found['switches']:,} switches, "
-        f"{found['links']:,} links"
-    )
+    print(f"{found.get('name') or 'map'}: {map_words(found)}")
     levels = [
         (
             "hosts" if row["level"] == 0 else f"level {row['level']}",
@@ -279,8 +277,8 @@ def _describe_tree(found: dict[str, Any]) -> None:
     shape = ", ".join(f"{name} = {tree[name]}" for name in ("m", "q", "p", "k", "w"))
     kinds = {1: "one switch", 2: "two levels", 3: "three levels", 4: "four levels"}
     print(
-        f"fat tree of {kinds[tree['levels']]}: {shape}; {_count(tree['cns'], 'CN')}, "
-        f"{tree['terminals_per_l0']} hosts per L0"
+        f"fat tree of {kinds[tree['levels']]}: {shape}; {many(tree['cns'], 'CN')}, "
+        f"{many(tree['terminals_per_l0'], 'host')} per L0"
     )
     missing = {name: count for name, count in tree["missing"].items() if count}
     words = {
@@ -324,7 +322,3 @@ def _found(headline: str, count: int, first: list[str]) -> None:
         print(f"  {example}")
     if first and count > len(first):
         print(f"  and {count - len(first):,} more")
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")

@@ -431,4 +431,4 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def _processes(count: int) -> str:
-    return "nothing runs" if count == 0 else "1 process" if count == 1 else f"{count} processes"
+    return many(count, "process") if count else "nothing runs"

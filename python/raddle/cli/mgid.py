@@ -11,6 +11,7 @@ import typer
 
 from raddle.cli.options import AsJson, FaultTolerant, GridLengths, GroupFile, Processes
 from raddle.cli.talk import guarded, print_json, print_table, say
+from raddle.text import many, verb
 
 __all__ = ["Layers", "compose", "lengths_of", "mgid"]
 
@@ -74,7 +75,7 @@ def mgid(
     else:
         _show(found, rows)
     if out is not None:
-        say(f"wrote {len(rows):,} rows to {out}")
+        say(f"wrote {many(len(rows), 'row')} to {out}")
 
 
 def compose(
@@ -135,8 +136,8 @@ def _csv(rows: list[dict[str, Any]]) -> str:
 
 def _show(found: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     print(
-        f"{len(rows):,} groups on {found['trees']:,} spanning trees "
-        f"({found['multicast']['colours']:,} colours)"
+        f"{many(len(rows), 'group')} on {many(found['trees'], 'spanning tree')} "
+        f"({many(found['multicast']['colours'], 'colour')})"
     )
     if found["layers"]:
         print()
@@ -170,6 +171,7 @@ def _show(found: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     if found["sharing"] is not None:
         sharing = found["sharing"]
         print(
-            f"\n{sharing['trees_left']:,} trees with fixed roots; {sharing['merges']:,} groups "
-            f"share one, at most {sharing['max_tfi']:,} together"
+            f"\n{many(sharing['trees_left'], 'tree')} with fixed roots; "
+            f"{many(sharing['merges'], 'group')} {verb(sharing['merges'], 'shares', 'share')} one, "
+            f"at most {sharing['max_tfi']:,} together"
         )

@@ -8,6 +8,7 @@ import typer
 
 from raddle.cli.options import AsJson
 from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
+from raddle.text import many
 
 __all__ = ["place"]
 
@@ -59,8 +60,8 @@ def _show(found: dict[str, Any]) -> None:
     for job in waiting:
         print(f"{job['name']}: {job['reason']}")
     print(
-        f"\n{found['placed']:,} of {len(found['jobs']):,} jobs placed; {found['free']:,} of "
-        f"{found['fabric']['hosts']:,} terminals free"
+        f"\n{found['placed']:,} of {many(len(found['jobs']), 'job')} placed; {found['free']:,} of "
+        f"{many(found['fabric']['hosts'], 'terminal')} free"
     )
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from raddle.runner import RunState
-from raddle.text import count, duration_s, span_us
+from raddle.text import count, duration_s, many, span_us
 
 __all__ = ["CountBar", "RouteBar", "RunProgress"]
 
@@ -69,7 +69,7 @@ class RunProgress(_Shown):
             self._all = self._bars.add_task("", total=1.0, talk="")
         self._bars.update(
             self._all,
-            description=f"[bold]{done}/{len(states)} runs",
+            description=f"[bold]{done}/{many(len(states), 'run')}",
             completed=share,
             talk="  ".join(t for t in (rate, left) if t),
         )

@@ -9,7 +9,18 @@ from raddle.figures import SCORE_WORDS
 from raddle.plan import Plan
 from raddle.runner import Outcome, estimate_total
 from raddle.sweep import Point
-from raddle.text import count, duration_s, first_few, fixed, memory, size, span_us
+from raddle.text import (
+    count,
+    duration_s,
+    first_few,
+    fixed,
+    many,
+    map_words,
+    memory,
+    size,
+    span_us,
+    verb,
+)
 
 __all__ = [
     "say_outcome",
@@ -24,12 +35,11 @@ __all__ = [
 def show_plan(plan: Plan, jobs: int | None) -> None:
     """What would run and what it would cost."""
     fabric, traffic = plan.fabric, plan.traffic
-    print(f"{plan.name}: {len(plan.runs)} runs")
+    print(f"{plan.name}: {many(len(plan.runs), 'run')}")
     if fabric:
-        hosts, switches = fabric.get("hosts", 0), fabric.get("switches", 0)
-        print(f"fabric    {hosts:,} hosts, {switches:,} switches, {fabric.get('links', 0):,} links")
+        print(f"fabric    {map_words(fabric)}")
     if traffic.get("flows") is not None:
-        print(f"traffic   {traffic['flows']:,} flows, {size(traffic.get('bytes') or 0)}")
+        print(f"traffic   {many(traffic['flows'], 'flow')}, {size(traffic.get('bytes') or 0)}")
     if plan.compat:
         print(f"semantics compatible with {plan.compat}")
     print()
@@ -110,8 +120,8 @@ def _show_missed(scheme: str, multicast: Mapping[str, Any]) -> None:
         return
     total = missed + multicast["members_reached"]
     print(
-        f"{scheme}: {missed:,} of {total:,} deliveries to group members missed,"
-        f" at host{'s' * (len(hosts) != 1)} {first_few(hosts)}"
+        f"{scheme}: {missed:,} of {many(total, 'delivery')} to group members missed, at "
+        f"{verb(len(hosts), 'host', 'hosts')} {first_few(hosts)}"
     )
 
 
@@ -121,15 +131,15 @@ def say_outcome(outcome: Outcome, *, report: bool) -> None:
     reused = sum(s.reused for s in outcome.states)
     hops = sum(s.stats.packet_hops for s in fresh if s.stats is not None)
     cpu = sum(s.cpu_s for s in fresh)
-    words = f"\n{len(fresh)} run{'s' * (len(fresh) != 1)} in {duration_s(outcome.wall_s)}"
+    words = f"\n{many(len(fresh), 'run')} in {duration_s(outcome.wall_s)}"
     if cpu > 0:
         words += f", {count(hops / cpu)} packet-hops/s per core"
     if reused:
-        words += f"; {reused} {'was' if reused == 1 else 'were'} there already"
+        words += f"; {reused} {verb(reused, 'was', 'were')} there already"
     say(words)
     if outcome.interrupted:
         left = sum(s.stats is None for s in outcome.states)
-        say(f"interrupted with {left} runs to do: the same command resumes")
+        say(f"interrupted with {many(left, 'run')} to do: the same command resumes")
     say(f"results   {outcome.out}")
     if report and outcome.summary.get("schemes"):
         say(f"report    {outcome.out / 'report.html'}")
@@ -192,13 +202,13 @@ def say_sweep(outcomes: Sequence[Outcome], folder: Path, *, report: bool) -> Non
     states = [s for outcome in outcomes for s in outcome.states]
     done = sum(s.stats is not None and not s.reused for s in states)
     reused = sum(s.reused for s in states)
-    words = f"\n{done} run{'s' * (done != 1)} in {duration_s(max(o.wall_s for o in outcomes))}"
+    words = f"\n{many(done, 'run')} in {duration_s(max(o.wall_s for o in outcomes))}"
     if reused:
-        words += f"; {reused} {'was' if reused == 1 else 'were'} there already"
+        words += f"; {reused} {verb(reused, 'was', 'were')} there already"
     say(words)
     if outcomes[0].interrupted:
         left = sum(s.stats is None for s in states)
-        say(f"interrupted with {left} runs to do: the same command resumes")
+        say(f"interrupted with {many(left, 'run')} to do: the same command resumes")
     say(f"points    {folder}/KEY=VALUE/")
     say(f"table     {folder / 'sweep.json'}")
     if report:
@@ -207,7 +217,8 @@ def say_sweep(outcomes: Sequence[Outcome], folder: Path, *, report: bool) -> Non
 
 def _print_total(total: Mapping[str, Any]) -> None:
     print(
-        f"\nabout {_or_dash(total['wall_s'], duration_s)} with {total['jobs']} runs at a time, "
+        f"\nabout {_or_dash(total['wall_s'], duration_s)} with "
+        f"{many(total['jobs'], 'run')} at a time, "
         f"{_or_dash(total['packet_hops'], count)} packet-hops, "
         f"{memory(total['memory_bytes'])} of memory"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from raddle.cli.talk import print_table, say
 from raddle.route import headline
-from raddle.text import elapsed_s, fixed, memory
+from raddle.text import elapsed_s, fixed, many, map_words, memory
 
 __all__ = ["say_results", "show_check", "show_summary"]
 
@@ -65,17 +65,14 @@ def say_results(folder: Path, *, report: bool) -> None:
 
 def _describe(found: Json) -> None:
     fabric, groups, multicast = found["fabric"], found["groups"], found["multicast"]
+    print(f"fabric    {map_words(fabric)}")
+    layers = f" in {many(groups['layers'], 'layer')}" if groups["layers"] > 1 else ""
     print(
-        f"fabric    {fabric['hosts']:,} hosts, {fabric['switches']:,} switches, "
-        f"{fabric['links']:,} links"
-    )
-    layers = f" in {groups['layers']:,} layers" if groups["layers"] > 1 else ""
-    print(
-        f"groups    {groups['count']:,}{layers}, {groups['smallest']:,} to {groups['largest']:,} "
-        "members"
+        f"groups    {groups['count']:,}{layers}, {groups['smallest']:,} to "
+        f"{many(groups['largest'], 'member')}"
     )
     two = ", two trees per group" if multicast["fault_tolerant"] else ""
-    print(f"tables    {multicast['colours']:,} colours, {multicast['table']}{two}")
+    print(f"tables    {many(multicast['colours'], 'colour')}, {multicast['table']}{two}")
 
 
 def _whole(value: int | None) -> str:

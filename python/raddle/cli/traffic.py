@@ -10,7 +10,7 @@ import typer
 
 from raddle.cli.options import AsJson
 from raddle.cli.talk import examples, guarded, print_json, print_table, say
-from raddle.text import size, span_us
+from raddle.text import many, size, span_us
 
 __all__ = ["app"]
 
@@ -80,7 +80,7 @@ def write(
     if as_json:
         print_json({"file": str(out), "format": chosen.value, "flows": count})
     else:
-        say(f"wrote {count:,} flows to {out}")
+        say(f"wrote {many(count, 'flow')} to {out}")
 
 
 @app.command(epilog=examples("raddle traffic describe my.toml --json"))
@@ -97,7 +97,7 @@ def describe(
         return
     first, last = found.get("first_start_ps") or 0, found.get("last_start_ps") or 0
     print(
-        f"{found['flows']:,} flows, {size(found['bytes'])}, "
+        f"{many(found['flows'], 'flow')}, {size(found['bytes'])}, "
         f"starting from {span_us(first / 1e6)} to {span_us(last / 1e6)}\n"
     )
     rows = [

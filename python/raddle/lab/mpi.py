@@ -171,7 +171,7 @@ def parse_hosts(lab: Lab, text: str | None) -> tuple[Host, ...]:
     if text.isdecimal():
         number = int(text)
         if not 1 <= number <= len(hosts):
-            msg = f"{number} hosts: lab `{lab.topology.spec.name}` has {len(hosts)}"
+            msg = f"{many(number, 'host')}: lab `{lab.topology.spec.name}` has {len(hosts)}"
             raise LabError(msg)
         return hosts[:number]
     names = text.split(",")

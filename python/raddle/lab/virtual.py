@@ -19,6 +19,7 @@ from raddle.lab.reach import unreachable
 from raddle.lab.state import Running, State, names
 from raddle.lab.tools import NEEDED, check_machine, program_path, switch_program
 from raddle.lab.topology import Backend, LabSpec, Topology, check_name
+from raddle.text import many, verb
 
 __all__ = ["Lab"]
 
@@ -288,7 +289,10 @@ class Lab:
     ) -> Self:
         topology = Topology(spec)
         groups.make()
-        tell(f"namespaces of {len(topology.hosts)} hosts, {len(topology.switches)} switches")
+        tell(
+            f"namespaces of {many(len(topology.hosts), 'host')}, "
+            f"{many(len(topology.switches), 'switch')}"
+        )
         state.hosts.write_text(topology.hosts_file())
         state.secret.touch(mode=0o600)
         state.secret.write_text(secrets.token_hex(SECRET_BYTES) + "\n")
@@ -297,7 +301,7 @@ class Lab:
         holders = start_holders(topology.nodes, state.folder, groups)
         for node, holder in holders.items():
             (state.nodes / node).write_text(f"{holder.process}\n")
-        tell(f"{len(topology.links)} links")
+        tell(many(len(topology.links), "link"))
         network.build_links(topology, holders)
         tell("switches")
         state.write_running(Running(Backend.OFF, {}, changing_to=backend))
@@ -389,7 +393,8 @@ class Lab:
         logs = {name: tail(name) for name in silent[:2]}
         tails = "".join(f"\nlog of {name}:{text}" for name, text in logs.items() if text)
         msg = (
-            f"{len(missing)} ways of lab `{self.name}` do not work after "
+            f"{many(len(missing), 'way')} of lab `{self.name}` "
+            f"{verb(len(missing), 'does', 'do')} not work after "
             f"{patience_s:.0f} s: {pairs}{tails}"
         )
         raise LabError(msg)

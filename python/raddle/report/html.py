@@ -4,7 +4,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from raddle.text import count, duration_s, fixed, memory, significant, size, span_us
+from raddle.text import count, duration_s, fixed, many, memory, significant, size, span_us
 from raddle.verdict import label_of
 
 __all__ = ["render_page"]
@@ -28,6 +28,7 @@ def render_page(template: str, **content: Any) -> str:  # noqa: ANN401 - what th
             "fixed": fixed,
             "kept": _kept,
             "label": label_of,
+            "many": many,
             "memory": memory,
             "sig": significant,
             "size": size,

@@ -24,7 +24,17 @@ from raddle.report.spreads import (
 from raddle.results import Results
 from raddle.score import OWN, Weights, class_order
 from raddle.summary import summary_of
-from raddle.text import count, first_few, fixed, join_words, significant, size, span_us
+from raddle.text import (
+    count,
+    first_few,
+    fixed,
+    join_words,
+    many,
+    map_words,
+    significant,
+    size,
+    span_us,
+)
 from raddle.verdict import Verdict, label_of, verdict_of
 
 __all__ = ["render"]
@@ -47,7 +57,8 @@ class Words:
         """The words for these seeds."""
         if len(seeds) == 1:
             return cls(f"seed {seeds[0]}", f"seed {seeds[0]}", many=False)
-        return cls(f"mean over {len(seeds)} seeds", f"{len(seeds)} seeds together", many=True)
+        seeds_words = many(len(seeds), "seed")
+        return cls(f"mean over {seeds_words}", f"{seeds_words} together", many=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +131,12 @@ def _facts(results: Results, manifest: Json, seeds: Sequence[int]) -> list[str]:
     facts = []
     fabric = manifest.get("fabric") or {}
     if fabric.get("hosts"):
-        facts.append(
-            f"{fabric['hosts']:,} hosts, {fabric.get('switches', 0):,} switches, "
-            f"{fabric.get('links', 0):,} links"
-        )
+        facts.append(map_words(fabric))
     traffic = manifest.get("traffic") or {}
     if traffic.get("flows"):
-        facts.append(f"{traffic['flows']:,} flows, {size(traffic.get('bytes') or 0)}")
+        facts.append(f"{many(traffic['flows'], 'flow')}, {size(traffic.get('bytes') or 0)}")
     facts.append(join_words(label_of(s) for s in results.schemes))
-    facts.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
+    facts.append(f"seed {seeds[0]}" if len(seeds) == 1 else many(len(seeds), "seed"))
     if manifest.get("compat"):
         facts.append(f"semantics of {manifest['compat']}")
     return facts
@@ -353,9 +361,9 @@ def _tree_line(
         silenced = join_words(str(names.get(c.node, c.node)) for c in node.children[:3])
         neighbours = len(node.children) + node.more
         if neighbours > 3:
-            silenced = f"{neighbours} neighbours"
+            silenced = many(neighbours, "neighbour")
         return TreeLine(name, f"silences {silenced}, {span_us(total)}", 0.0, children, node.more)
-    detail = f"{span_us(node.paused_us)}, {node.pauses:,} pauses"
+    detail = f"{span_us(node.paused_us)}, {many(node.pauses, 'pause')}"
     if node.repeats:
         detail += ", closes a cycle"
     share = node.paused_us / longest_us if longest_us else 0.0

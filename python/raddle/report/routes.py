@@ -20,7 +20,7 @@ from raddle.report.fabric_map import (
 )
 from raddle.report.html import render_page
 from raddle.route import headline, load_drawn, load_summary
-from raddle.text import elapsed_s, fixed, join_words, memory
+from raddle.text import elapsed_s, fixed, join_words, many, map_words, memory
 
 __all__ = ["render_routes"]
 
@@ -69,9 +69,10 @@ def render_routes(folder: Path) -> str:
 def _facts(summary: Json) -> list[str]:
     fabric, groups, multicast = summary["fabric"], summary["groups"], summary["multicast"]
     facts = [
-        f"{fabric['hosts']:,} hosts, {fabric['switches']:,} switches, {fabric['links']:,} links",
-        f"{groups['count']:,} groups of {groups['smallest']:,} to {groups['largest']:,} members",
-        f"{multicast['colours']:,} colours, {multicast['table']} tables",
+        map_words(fabric),
+        f"{many(groups['count'], 'group')} of {groups['smallest']:,} to "
+        f"{many(groups['largest'], 'member')}",
+        f"{many(multicast['colours'], 'colour')}, {multicast['table']} tables",
     ]
     if multicast["fault_tolerant"]:
         facts.append("two trees per group")
@@ -154,15 +155,16 @@ def _trees(folder: Path) -> Chart | None:
     drawing = draw_groups(nodes, links)
     views = [View(name, _tree(drawing, links, tree)) for name, tree in drawn.items()]
     lines = [
-        f"{name}: tree of {_groups(tree)} with {tree['members']:,} members, "
-        f"root {tree['root_name']}, colour {tree['colour']}, {len(tree['links']):,} links"
+        f"{name}: tree of {_groups(tree)} with {many(tree['members'], 'member')}, "
+        f"root {tree['root_name']}, colour {tree['colour']}, {many(len(tree['links']), 'link')}"
         for name, tree in drawn.items()
     ]
     caption = "The tree with the highest TFI of each engine, among those the largest. "
     caption += "; ".join(lines) + ". Blue: root; green: members."
     if len(drawing.x) < nodes.num_rows:
         caption += (
-            f" The {nodes.num_rows:,} nodes are drawn in {len(drawing.x):,} groups; a line stands "
+            f" The {many(nodes.num_rows, 'node')} are drawn in {many(len(drawing.x), 'group')}; a "
+            "line stands "
             "for all links between two of them."
         )
     return Chart("tree", "One tree on the map", views, caption, height=460)
@@ -173,7 +175,7 @@ def _groups(tree: Json) -> str:
     if tree["tfi"] == 1:
         return f"group {names[0]}"
     shown = join_words(names) if tree["tfi"] <= 3 else f"{', '.join(names[:3])}, …"
-    return f"{tree['tfi']:,} groups ({shown})"
+    return f"{many(tree['tfi'], 'group')} ({shown})"
 
 
 def _map_links(folder: Path) -> pa.Table:

@@ -24,7 +24,9 @@ def render_sweep(table: Json, *, reports: bool) -> str:
     schemes = list(dict.fromkeys(name for p in points for name in p["schemes"]))
     scored = any("s" in row for p in points for row in p["schemes"].values())
     seeds = table["seeds"]
-    words = f"seed {seeds[0]}" if len(seeds) == 1 else f"mean and 95 % over {len(seeds)} seeds"
+    words = (
+        f"seed {seeds[0]}" if len(seeds) == 1 else f"mean and 95 % over {many(len(seeds), 'seed')}"
+    )
     charts = {c.key: c for c in _charts(table, schemes, words, scored=scored) if c.views}
     return render_page(
         "sweep.html.j2",
