@@ -37,8 +37,8 @@ class Comparison:
         every one: tested flows (under load and alone) where there is a score, else all flows.
     unfinished
         Flows under load, of any kind, that did not finish, per scheme.
-    judged_unfinished
-        The same per seed, of tested flows where there are any.
+    judged_unfinished, tested
+        The same per seed, of tested flows where there are any; and whether there are.
     waiting, planned
         Flows of the first seed that had not started when the runs ended, of how many; 0 of 0 where
         the experiment does not say how many it has.
@@ -56,6 +56,7 @@ class Comparison:
     finished: int
     unfinished: Mapping[str, int]
     judged_unfinished: Mapping[str, PerSeed]
+    tested: bool
     waiting: int
     planned: int
     values: Mapping[str, PerSeed]
@@ -110,8 +111,9 @@ def compare_schemes(results: Results, scores: Scores, rules: scoring.Rules) -> C
         finished=finished,
         unfinished={s: sum(tables[s, n]["fct_ps"].null_count for n in seeds) for s in schemes},
         judged_unfinished={
-            s: {str(n): float(_judged_unfinished(tables[s, n])) for n in seeds} for s in schemes
+            s: {str(n): _judged_unfinished(tables[s, n]) for n in seeds} for s in schemes
         },
+        tested=any(_tested_classes(one) for one in tables.values()),
         waiting=waiting,
         planned=planned,
         values=values,
@@ -129,11 +131,17 @@ def _waiting(results: Results, started: Sequence[pa.Table]) -> tuple[int, int]:
     return (planned - most, planned) if 0 < most < planned else (0, 0)
 
 
-def _judged_unfinished(flows: pa.Table) -> int:
-    indices, names = codes(flows, "class")
-    tested = [code for code, name in enumerate(names) if scoring.is_tested(name)]
+def _tested_classes(flows: pa.Table) -> list[int]:
+    """The codes of tested classes."""
+    return [i for i, name in enumerate(codes(flows, "class")[1]) if scoring.is_tested(name)]
+
+
+def _judged_unfinished(flows: pa.Table) -> float:
+    tested = _tested_classes(flows)
     missing = np.isnan(floats(flows, "fct_ps"))
-    return int((missing & np.isin(indices, tested)).sum() if tested else missing.sum())
+    if tested:
+        missing &= np.isin(codes(flows, "class")[0], tested)
+    return float(missing.sum())
 
 
 def _by_slowdown(

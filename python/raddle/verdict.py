@@ -317,7 +317,7 @@ class _Judge:
         return (
             f"Over the {many(c.finished, self._kind())} that finished under {self._all()}, "
             f"{label_of(first)} does best ({FIGURE_WORDS[c.figure]} {self._figure(first)}), but it "
-            f"left more flows unfinished than {fewer}, so none is named best."
+            f"left more {'tested ' * c.tested}flows unfinished than {fewer}, so none is named best."
         )
 
     def _lead(self, best: Sequence[str]) -> str:
@@ -525,6 +525,9 @@ class _Judge:
             "flows": c.judged,
             "finished_under_all": c.finished,
             "unfinished": dict(c.unfinished),
+            "tested_unfinished": {s: int(sum(v.values())) for s, v in c.judged_unfinished.items()}
+            if c.tested
+            else None,
             "not_started": c.waiting,
             "values": {
                 s: {"mean": self._mean(s), "per_seed": dict(v)} for s, v in c.values.items()

@@ -157,6 +157,8 @@ def test_the_score_is_compared_over_tested_flows_that_finished_under_all(tmp_pat
     assert "Over the 27 tested flows that finished under both schemes" in found.headline
     assert "S = 2.00 at equal weights, 50 % less than PFC only (4.00)" in found.headline
     assert found.leaders_at == dict.fromkeys("123", ("hpcc",))
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Slowdowns are those of flows that finished" in page
     row = load(tmp_path).summary["schemes"]["none"]
     assert row["score"]["lower_bound"]
     assert any("Figures with ≥ in tables (PFC only)" in line for line in found.details)
@@ -185,6 +187,7 @@ def test_ties_are_ties_at_all_weights_and_for_each_part(tmp_path: Path) -> None:
     assert "long flows get most bandwidth with DCTCP and HPCC" in said
     assert "names the same lead" in said
     page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Slowdowns are those of flows that finished" not in page
     assert page.count('<tr class="winner">') == 4  # two schemes in two tables
     assert found.headline.split(":")[0] in page
     assert found.compared[:40] in page.replace("\u00a0", " ")

@@ -189,6 +189,9 @@ def show_sweep(table: Mapping[str, Any]) -> None:
     print_table([*header, "paused", "longest queue", ""], rows, left=len(keys) + 1)
     if not rows:
         return
+    if scored:
+        symbol, meaning = SCORE_WORDS[-1]
+        print(f"\n{symbol}  {meaning} (docs/results.md)")
     print(f"\n{sweep_headline(table)}")
     compared = {p["verdict"]["compared"] for p in table["points"]} - {"", None}
     if len(compared) == 1:

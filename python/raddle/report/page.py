@@ -108,6 +108,7 @@ def _content(results: Results) -> dict[str, Any]:
         "score_rows": _score_rows(schemes, verdict),
         "score_meta": _score_meta(schemes),
         "glance": _glance(schemes),
+        "unfinished": any(row["finished"] < row["flows"] for row in schemes.values()),
         "group_rows": _group_rows(schemes),
         "fct_tables": _fct_tables(schemes),
         "schemes": {
