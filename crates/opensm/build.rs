@@ -8,8 +8,7 @@ use std::{
 };
 
 fn main() {
-    println!("cargo::rerun-if-changed=shim/raddle.c");
-    println!("cargo::rerun-if-changed=shim/raddle.h");
+    println!("cargo::rerun-if-changed=shim");
     println!("cargo::rerun-if-changed=/usr/include/infiniband/opensm/osm_version.h");
     println!("cargo::rerun-if-env-changed=RADDLE_WITHOUT");
     println!("cargo::rustc-check-cfg=cfg(opensm_headers)");
@@ -20,7 +19,7 @@ fn main() {
     }
     println!("cargo::rustc-cfg=opensm_headers");
     cc::Build::new()
-        .file("shim/raddle.c")
+        .files(["groups", "raddle", "requests", "subnet"].map(|name| format!("shim/{name}.c")))
         .include("/usr/include/infiniband")
         .flag("-std=gnu11")
         .warnings(true)

@@ -1,12 +1,13 @@
 /* Requests to a subnet manager and to switches, many at a time; under umad2sim or on real hardware.
  *
- * Lines on standard input:  J MGID PORTGUID   join as a full member (by proxy for any port)
+ * Lines on standard input:  J MGID PORTGUID [MTU RATE]   join as a full member (by proxy for any port)
  *                           L MGID PORTGUID   leave
  *                           M LID BLOCK POSITION   get a block of a multicast table
  *                           F LID BLOCK       get a block of a linear forwarding table
- * (MGID: 32 hexadecimal digits; GUIDs hexadecimal; others decimal). For each line, in order of arrival:
- *   "NUMBER STATUS VALUE": the line's number from 0, the MAD's status (hexadecimal; ffff: no answer), the MLID or the
- *   block as hexadecimal digits.
+ * (MGID: 32 hexadecimal digits; GUIDs hexadecimal; MTU and RATE with their selectors as in the record, hexadecimal, 0:
+ * not said; others decimal). For each line, in order of arrival:
+ *   "NUMBER STATUS VALUE": the line's number from 0, the MAD's status (hexadecimal; ffff: no answer), the block or the
+ *   group's MLID, MTU and rate (4, 2 and 2 digits) in hexadecimal digits.
  *
  * usage: sa_client [REQUESTS UNDER WAY]
  */
@@ -72,6 +73,7 @@ static int parse(const char *line, struct request *request, int slot)
 	unsigned char *mad = request->mad;
 	char mgid[33];
 	unsigned long long guid;
+	unsigned mtu = 0, rate = 0;
 	int lid, block, position = 0, byte;
 
 	memset(mad, 0, MAD);
@@ -79,14 +81,14 @@ static int parse(const char *line, struct request *request, int slot)
 	mad[0] = 1;
 	put(mad + 12, (uint64_t)(uint32_t)request->number << 10 | (unsigned)slot, 4);
 	if (line[0] == 'J' || line[0] == 'L') {
-		if (sscanf(line + 1, " %32[0-9a-fA-F] %llx", mgid, &guid) != 2 || strlen(mgid) != 32)
+		if (sscanf(line + 1, " %32[0-9a-fA-F] %llx %x %x", mgid, &guid, &mtu, &rate) < 2 || strlen(mgid) != 32)
 			return -1;
 		mad[1] = 3;				/* SubnAdm */
 		mad[2] = 2;
 		mad[3] = line[0] == 'J' ? 0x02 : 0x15;	/* Set, Delete */
 		put(mad + 16, 0x38, 2);			/* MCMemberRecord */
-		/* MGID, PortGID, QKey, TClass, PKey, SL, FlowLabel, JoinState */
-		put(mad + 48, line[0] == 'J' ? 0x130c7 : 0x10003, 8);
+		/* MGID, PortGID, QKey, TClass, PKey, SL, FlowLabel, JoinState; MTU and rate with their selectors */
+		put(mad + 48, (line[0] == 'J' ? 0x130c7 : 0x10003) | (mtu ? 0x30 : 0) | (rate ? 0x300 : 0), 8);
 		for (byte = 0; byte < 16; byte++) {
 			unsigned value;
 
@@ -96,7 +98,9 @@ static int parse(const char *line, struct request *request, int slot)
 		put(mad + 72, 0xfe80000000000000ULL, 8);
 		put(mad + 80, guid, 8);
 		put(mad + 88, 0x80010000, 4);		/* QKey */
+		put(mad + 94, mtu, 1);
 		put(mad + 96, 0xffff, 2);		/* PKey */
+		put(mad + 98, rate, 1);
 		mad[104] = 0x01;			/* full member */
 		request->lid = sm_lid;
 		request->agent = sa_agent;
@@ -125,7 +129,7 @@ static void answer(struct request *request, unsigned status, const unsigned char
 	if (!mad)
 		printf("-");
 	else if (request->kind == 'J' || request->kind == 'L')
-		printf("%02x%02x", mad[92], mad[93]);
+		printf("%02x%02x%02x%02x", mad[92], mad[93], mad[94], mad[98]);
 	else
 		for (byte = 64; byte < 128; byte++)
 			printf("%02x", mad[byte]);

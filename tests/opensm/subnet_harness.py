@@ -7,7 +7,9 @@ back with SMPs, and packets are flooded through them one by one.
 import os
 import re
 import shutil
+import signal
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -157,6 +159,39 @@ def flood(fabric: Fabric, table: Table, mlid: int, source: str, members: set[str
     return result
 
 
+class Requests:
+    """Requests under way, and their answers."""
+
+    def __init__(self, subnet: "Subnet", lines: list[str], window: int) -> None:
+        self._count = len(lines)
+        # Files, not pipes: nobody reads while the client runs.
+        folder = Path(tempfile.mkdtemp(prefix="requests-", dir=subnet.folder))
+        asked = folder / "asked"
+        asked.write_text("\n".join(lines) + "\n")
+        self._told = folder / "told"
+        with asked.open() as source, self._told.open("w") as sink:
+            self._client = subprocess.Popen(
+                [subnet.client, f"{window}"],
+                stdin=source,
+                stdout=sink,
+                env=subnet.simulated(subnet.fabric.hosts[1]),
+                cwd=folder,
+            )
+
+    def under_way(self) -> bool:
+        """Whether answers are missing yet."""
+        return self._client.poll() is None
+
+    def answers(self) -> list[tuple[int, str]]:
+        """Status and value of each in their order; status 0xffff: there was no answer."""
+        assert self._client.wait() == 0
+        answers: list[tuple[int, str]] = [(0xFFFF, "-")] * self._count
+        for line in self._told.read_text().splitlines():
+            number, status, value = line.split()
+            answers[int(number)] = (int(status, 16), value)
+        return answers
+
+
 class Subnet:
     """ibsim and OpenSM on a fabric."""
 
@@ -170,6 +205,7 @@ class Subnet:
         subprocess.run(["cc", "-O2", "-o", self.client, CLIENT, "-libumad"], check=True)
         self.statistics = folder / "statistics.json"
         self.log = folder / "opensm.log"
+        self.cache = folder / "cache"
         self._opensm: subprocess.Popen[bytes] | None = None
         self._environment = {**os.environ, "IBSIM_SOCKNAME": f"raddle{os.getpid()}-{id(self)}"}
         nodes = len(fabric.ports)
@@ -207,17 +243,16 @@ class Subnet:
         """Mend the cable between two nodes."""
         self.console(f'Relink "{a}"[{self.fabric.port(a, b)}]')
 
-    def _simulated(self, host: str) -> dict[str, str]:
+    def simulated(self, host: str) -> dict[str, str]:
+        """The environment of a program that runs on a host."""
         return {**self._environment, "SIM_HOST": host, "LD_PRELOAD": str(UMAD2SIM)}
 
     def start(
         self, *, plugin: bool, settings: str = "", options: str = "", wait: float = 60
     ) -> float:
         """Start OpenSM; the seconds until the subnet is up."""
-        cache = self.folder / "cache"
-        shutil.rmtree(cache, ignore_errors=True)
-        cache.mkdir()
-        self.log.unlink(missing_ok=True)
+        shutil.rmtree(self.cache, ignore_errors=True)
+        self.cache.mkdir()
         config = self.folder / "raddle.toml"
         config.write_text(f'schema = 1\nstatistics = "{self.statistics}"\n{settings}')
         # each block of a multicast table that stock OpenSM writes is a line of this module
@@ -236,8 +271,16 @@ class Subnet:
         else:
             lines += [f"per_module_logging_file {self.folder / 'modules'}"]
         (self.folder / "opensm.conf").write_text("\n".join(lines) + "\n")
-        environment = self._simulated(self.fabric.hosts[0])
-        environment |= {"OSM_CACHE_DIR": str(cache), "OSM_TMP_DIR": str(cache)}
+        return self._launch(wait)
+
+    def start_again(self, wait: float = 60) -> float:
+        """Start OpenSM as it was before; the seconds until the subnet is up."""
+        return self._launch(wait)
+
+    def _launch(self, wait: float) -> float:
+        self.log.unlink(missing_ok=True)
+        environment = self.simulated(self.fabric.hosts[0])
+        environment |= {"OSM_CACHE_DIR": str(self.cache), "OSM_TMP_DIR": str(self.cache)}
         environment["LD_LIBRARY_PATH"] = str(PLUGIN.parent)
         environment.pop("RADDLE_OPENSM_CONFIG", None)
         started = time.monotonic()
@@ -250,7 +293,7 @@ class Subnet:
             cwd=self.folder,
         )
         self.wait_for_sweep(0, wait)
-        self._lids = self._read_lids(cache / "guid2lid")
+        self._lids = self._read_lids(self.cache / "guid2lid")
         return time.monotonic() - started
 
     def log_text(self) -> str:
@@ -274,11 +317,15 @@ class Subnet:
         wait_for(up, "SUBNET UP", wait)
 
     def sweep(self) -> None:
+        """Have OpenSM sweep the whole subnet, and wait for it."""
+        before = self.sweeps()
+        self.ask_for_sweep()
+        self.wait_for_sweep(before)
+
+    def ask_for_sweep(self) -> None:
         """Have OpenSM sweep the whole subnet."""
         assert self._opensm is not None
-        before = self.sweeps()
-        self._opensm.send_signal(1)
-        self.wait_for_sweep(before)
+        self._opensm.send_signal(signal.SIGHUP)
 
     def _read_lids(self, file: Path) -> dict[str, int]:
         by_guid = {}
@@ -291,33 +338,25 @@ class Subnet:
         """LID of a host or switch."""
         return self._lids[name]
 
+    def send(self, lines: list[str], *, window: int = 64) -> "Requests":
+        """Begin to send requests, a number of them at a time."""
+        return Requests(self, lines, window)
+
     def request(self, lines: list[str], *, window: int = 64) -> list[tuple[int, str]]:
         """Send requests; status and value of each in their order."""
-        if not lines:
-            return []
-        done = subprocess.run(
-            [self.client, f"{window}"],
-            input="\n".join(lines) + "\n",
-            capture_output=True,
-            text=True,
-            check=False,
-            env=self._simulated(self.fabric.hosts[1]),
-        )
-        assert done.returncode == 0, done.stderr
-        answers: list[tuple[int, str]] = [(0xFFFF, "-")] * len(lines)
-        for line in done.stdout.splitlines():
-            number, status, value = line.split()
-            answers[int(number)] = (int(status, 16), value)
-        return answers
+        return self.send(lines, window=window).answers() if lines else []
 
     def join(self, groups: "dict[int, list[str]]", *, verb: str = "J") -> list[tuple[int, str]]:
         """Let all members of groups (by MGID number) join."""
-        lines = [
+        return self.request(self.join_lines(groups, verb=verb))
+
+    def join_lines(self, groups: "dict[int, list[str]]", *, verb: str = "J") -> list[str]:
+        """The requests with which all members of groups join."""
+        return [
             f"{verb} {mgid(number)} {self.fabric.guid(member):x}"
             for number, members in groups.items()
             for member in members
         ]
-        return self.request(lines)
 
     def mlids(self, groups: "dict[int, list[str]]") -> dict[int, int]:
         """MLID of each group: its members join once more, as when they are asked to register again.
@@ -331,7 +370,7 @@ class Subnet:
             assert len(told) == 1, f"group {number}: {told}"
             status, value = told.pop()
             assert status == 0, f"group {number}: status {status:#x}"
-            result[number] = int(value, 16)
+            result[number] = int(value[:4], 16)
         return result
 
     def settle(self, wait: float = 60) -> None:
@@ -410,6 +449,13 @@ class Subnet:
     def blocks_written(self) -> int:
         """Blocks of multicast tables that stock OpenSM has sent so far."""
         return len(re.findall(r"mcast_mgr_set_mft_block: Writing MFT block", self.log_text()))
+
+    def kill(self) -> None:
+        """End OpenSM as a crash does."""
+        assert self._opensm is not None
+        self._opensm.kill()
+        self._opensm.wait(60)
+        self._opensm = None
 
     def stop(self) -> None:
         """End OpenSM."""

@@ -57,6 +57,21 @@ def test_every_member_gets_every_packet_once(subnet: Subnet, groups: dict[int, l
     assert len(set(mlids.values())) < len(groups), "no MLID is shared"
 
 
+def test_changed_mlids_are_told_once_for_all(subnet: Subnet, groups: dict[int, list[str]]) -> None:
+    subnet.stable(groups)
+    moved = json.loads(subnet.statistics.read_text())["groups_moved"]
+    assert moved, "no group has grown into another one"
+
+    def told() -> list[int]:
+        found = re.findall(
+            r"raddle: (\d+) groups? .* got another MLID: \d+ grew", subnet.log_text()
+        )
+        return [int(count) for count in found]
+
+    harness.wait_for(lambda: sum(told()) == moved, "line for each burst", 60)
+    assert len(told()) < moved
+
+
 def test_a_sweep_changes_nothing(subnet: Subnet, groups: dict[int, list[str]]) -> None:
     mlids, before = subnet.stable(groups)
     sent = json.loads(subnet.statistics.read_text())["blocks_sent"]

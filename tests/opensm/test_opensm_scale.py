@@ -215,6 +215,37 @@ def test_random_groups_and_32_mlids(tmp_path: Path, recolour: str) -> None:
         assert result.faults == (0, 0, 0)
 
 
+def test_thirty_restarts_lose_no_group(tmp_path: Path) -> None:
+    """160 groups of 20 of 512 hosts; OpenSM is killed and started again; all join after 8 s."""
+    fabric = Fabric(m=4, q=8, p=2, k=8, w=4, terminals=4, cns=16)
+    assert (len(fabric.switches), len(fabric.hosts)) == (288, 512)
+    draw = random.Random(10)
+    groups = {number: draw.sample(fabric.hosts, 20) for number in range(160)}
+    lost = []
+    with Subnet(fabric, tmp_path) as subnet:
+        subnet.start(plugin=True, options="sweep_interval 5", wait=300)
+        assert {status for status, _ in subnet.join(groups)} == {0}
+        for number in range(30):
+            subnet.kill()
+            subnet.start_again(300)
+            time.sleep(8)
+            first = Counter(answer for answer, _ in subnet.join(groups))
+            time.sleep(4)
+            answers = iter(subnet.join(groups))
+            refused = [
+                group
+                for group, members in groups.items()
+                if any(status for status, _ in [next(answers) for _ in members])
+            ]
+            say(f"restart {number + 1}", first_joins=dict(first), groups_lost=len(refused))
+            lost.append(len(refused))
+        mlids, table = subnet.stable(groups)
+        result = check(fabric, table, groups, mlids)
+    say("30 restarts", with_lost_groups=sum(count > 0 for count in lost), **vars(result))
+    assert sum(lost) == 0
+    assert result.faults == (0, 0, 0)
+
+
 def test_the_papers_fabric(tmp_path: Path) -> None:
     """40,448 nodes: the subnet comes up, unicast arrives, 100 groups are delivered."""
     fabric = Fabric(m=16, q=32, p=6, k=32, w=16, terminals=16, cns=64)

@@ -61,7 +61,7 @@ struct raddle_host {
 	void (*send)(void *context, uint32_t switch_index, uint16_t block, uint8_t position, const uint16_t *masks);
 	/* a port of an MLID, for OpenSM's own record of the tables */
 	void (*mask)(void *context, uint32_t switch_index, uint16_t mlid, uint8_t port);
-	/* the group has another MLID from now on; its members are asked to register again */
+	/* the group has another MLID from now on; its members are asked to join again */
 	void (*move)(void *context, const uint8_t *mgid, uint16_t mlid);
 };
 
@@ -78,8 +78,14 @@ void raddle_plugin_lft(void *plugin, uint32_t switch_index, uint8_t *lft, size_t
 uint16_t raddle_plugin_new_group(void *plugin, const uint8_t *mgid, uint64_t first_member);
 /* brings these groups up to date and sends what changed; `all`: there are no others */
 void raddle_plugin_sync(void *plugin, const struct raddle_group *groups, size_t count, int all);
-/* the group has gone */
-void raddle_plugin_gone(void *plugin, const uint8_t *mgid);
+/* the group has gone; 1: the engine knew it. What it leaves is sent by raddle_plugin_flush or the next sync */
+int raddle_plugin_gone(void *plugin, const uint8_t *mgid);
+/* sends what changed */
+void raddle_plugin_flush(void *plugin);
+/* how many changes of a group's MLID have not been told yet */
+uint64_t raddle_plugin_moved(void *plugin);
+/* tells them in one line of the log, with the number of hosts that were asked to join again */
+void raddle_plugin_tell_moves(void *plugin, uint32_t asked);
 /* reports the ports of an MLID through `mask` */
 void raddle_plugin_masks(void *plugin, uint16_t mlid);
 

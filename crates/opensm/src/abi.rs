@@ -327,19 +327,40 @@ extern "C" fn raddle_plugin_sync(
     unsafe { with(plugin, (), run) }
 }
 
-/// A group has gone.
+/// A group has gone; 1: the engine knew it.
 #[unsafe(no_mangle)]
-extern "C" fn raddle_plugin_gone(plugin: *mut c_void, mgid: *const u8) {
+extern "C" fn raddle_plugin_gone(plugin: *mut c_void, mgid: *const u8) -> c_int {
     // SAFETY: 16 bytes of the shim's.
     let Some(mgid) = (unsafe { gid(mgid) }) else {
-        return;
-    };
-    let run = |engine: &mut Engine, host: &RaddleHost| {
-        engine.gone(mgid, host);
-        engine.flush(host);
+        return 0;
     };
     // SAFETY: the plugin of the shim, under OpenSM's lock.
-    unsafe { with(plugin, (), run) }
+    unsafe {
+        with(plugin, 0, |engine, host| {
+            c_int::from(engine.gone(mgid, host))
+        })
+    }
+}
+
+/// Sends what changed.
+#[unsafe(no_mangle)]
+extern "C" fn raddle_plugin_flush(plugin: *mut c_void) {
+    // SAFETY: the plugin of the shim, under OpenSM's lock.
+    unsafe { with(plugin, (), |engine, host| engine.flush(host)) }
+}
+
+/// How many changes of a group's MLID have not been told yet.
+#[unsafe(no_mangle)]
+extern "C" fn raddle_plugin_moved(plugin: *mut c_void) -> u64 {
+    // SAFETY: the plugin of the shim, under OpenSM's lock.
+    unsafe { with(plugin, 0, |engine, _| engine.moved()) }
+}
+
+/// Tells them in one line of OpenSM's log.
+#[unsafe(no_mangle)]
+extern "C" fn raddle_plugin_tell_moves(plugin: *mut c_void, asked: u32) {
+    // SAFETY: the plugin of the shim, under OpenSM's lock.
+    unsafe { with(plugin, (), |engine, host| engine.tell_moves(asked, host)) }
 }
 
 /// Reports the ports of an MLID.

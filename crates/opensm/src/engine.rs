@@ -9,10 +9,11 @@ use std::{
 
 use raddle_fabric::NodeKind;
 use raddle_routing::multicast::{Change, Colour, Growth, MAX_MLIDS, Mgid, PerSwitch};
-use raddle_units::NodeId;
+use raddle_units::{NodeId, PortId};
 
 use crate::{
     config::{Config, Recolour, Unicast as UnicastChoice},
+    moves::{Moves, Why},
     subnet::{Findings, Map},
     unicast::{Destination, Unicast},
 };
@@ -90,9 +91,14 @@ pub(crate) struct Engine {
     complained: BTreeSet<[u8; 16]>,
     /// Tables as sent, by the switch's GUID and block.
     tables: BTreeMap<(u64, u16), Box<Block>>,
-    dirty: BTreeSet<(u16, u8, u32)>,
+    /// What has to be sent: block, position, the switch's GUID. OpenSM's numbers of switches change with a sweep.
+    dirty: BTreeSet<(u16, u8, u64)>,
     /// Groups have changed since all were coloured.
     changed: bool,
+    /// All groups have to be placed anew.
+    remade: bool,
+    /// Not told yet.
+    moves: Moves,
     totals: Totals,
     last: Totals,
     refusal: String,
@@ -116,6 +122,8 @@ impl Engine {
             tables: BTreeMap::new(),
             dirty: BTreeSet::new(),
             changed: false,
+            remade: false,
+            moves: Moves::default(),
             totals: Totals::default(),
             last: Totals::default(),
             refusal: String::new(),
@@ -217,8 +225,11 @@ impl Engine {
         let shape = map.places.shape();
         self.map = Some(map);
         match change {
-            Some(change) => self.apply(&change, host),
-            None => self.forget_entries(),
+            Some(change) => self.apply(&change, Why::Link, host),
+            None => {
+                self.forget_entries();
+                self.remade = true;
+            }
         }
         self.send_again(sweep);
         self.totals.sweeps += 1;
@@ -238,23 +249,12 @@ impl Engine {
             for row in masks.iter_mut() {
                 for (position, mask) in (0u8..).zip(row.iter_mut()) {
                     if std::mem::take(mask) != 0 {
-                        cleared.push((guid, block, position));
+                        cleared.push((block, position, guid));
                     }
                 }
             }
         }
-        for (guid, block, position) in cleared {
-            self.mark(guid, block, position);
-        }
-    }
-
-    fn mark(&mut self, guid: u64, block: u16, position: u8) {
-        let node = self.map.as_ref().and_then(|map| map.node(guid));
-        if let Some(&index) = node.and_then(|node| self.switch_index.get(node.index()))
-            && index != u32::MAX
-        {
-            self.dirty.insert((block, position, index));
-        }
+        self.dirty.extend(cleared);
     }
 
     /// Marks the tables of switches that lost them. Blocks that are empty now are sent too: the switch may remember
@@ -264,25 +264,18 @@ impl Engine {
         let Some(last) = self.tables.keys().map(|&(_, block)| block).max() else {
             return;
         };
-        let mut again = Vec::new();
         for (index, node) in (0..).zip(&self.node_at) {
             let Some(node) = *node else { continue };
             if sweep.resend || sweep.stale.contains(&index) {
-                let ports = map.fabric.ports_of(node).len();
-                let top = (0..ports as u32)
-                    .map(|port| {
-                        map.number(raddle_units::PortId(map.fabric.first_port(node).0 + port))
-                    })
-                    .max()
-                    .unwrap_or(0);
+                let positions = positions(map, node);
                 for block in 0..=last {
-                    for position in 0..=top / POSITION_PORTS as u8 {
-                        again.push((block, position, index));
-                    }
+                    let all = positions
+                        .clone()
+                        .map(|place| (block, place, map.guid(node)));
+                    self.dirty.extend(all);
                 }
             }
         }
-        self.dirty.extend(again);
     }
 
     pub(crate) fn table(&self, switch: u32) -> &[u8] {
@@ -299,7 +292,7 @@ impl Engine {
         let mgid = self.number(gid);
         let change = self.groups.as_mut()?.set(mgid, &[node], None, false);
         match change {
-            Ok(change) => self.apply(&change, host),
+            Ok(change) => self.apply(&change, Why::Grew, host),
             Err(error) => {
                 host.error(&error.to_string());
                 return None;
@@ -309,17 +302,19 @@ impl Engine {
         Some(FIRST_MLID + colour.0)
     }
 
-    pub(crate) fn gone(&mut self, gid: [u8; 16], host: &impl Host) {
+    /// A group has gone; false: it was not known.
+    pub(crate) fn gone(&mut self, gid: [u8; 16], host: &impl Host) -> bool {
         let Some(mgid) = self.numbers.remove(&gid) else {
-            return;
+            return false;
         };
         self.gids.remove(&mgid);
         self.switch_members.remove(&mgid);
         self.complained.remove(&gid);
         if let Some(groups) = &mut self.groups {
             let change = groups.remove(mgid);
-            self.apply(&change, host);
+            self.apply(&change, Why::Grew, host);
         }
+        true
     }
 
     /// Brings groups up to date; `all`: there are no others.
@@ -336,18 +331,20 @@ impl Engine {
                 self.gone(gid, host);
             }
         }
+        let why = if self.remade { Why::Map } else { Why::Grew };
         for group in list {
-            self.sync_group(group, host);
+            self.sync_group(group, why, host);
         }
+        self.remade &= !all;
         if all && self.config.recolour == Recolour::Sweep && std::mem::take(&mut self.changed) {
             let change = self.groups.as_mut().map(PerSwitch::recolour);
-            self.apply(&change.unwrap_or_default(), host);
+            self.apply(&change.unwrap_or_default(), Why::Sweep, host);
             self.changed = false;
         }
         self.flush(host);
     }
 
-    fn sync_group(&mut self, group: &Members, host: &impl Host) {
+    fn sync_group(&mut self, group: &Members, why: Why, host: &impl Host) {
         let mgid = self.number(group.mgid);
         let mut nodes = Vec::with_capacity(group.ports.len());
         let mut unknown = None;
@@ -381,7 +378,7 @@ impl Engine {
             return;
         };
         match groups.set(mgid, &nodes, at, group.fixed) {
-            Ok(change) => self.apply(&change, host),
+            Ok(change) => self.apply(&change, why, host),
             Err(error) => {
                 if self.complained.insert(group.mgid) {
                     host.error(&format!("group {}: {error}", text(&group.mgid)));
@@ -406,7 +403,7 @@ impl Engine {
         mgid
     }
 
-    fn apply(&mut self, change: &Change, host: &impl Host) {
+    fn apply(&mut self, change: &Change, why: Why, host: &impl Host) {
         self.changed |= !change.entries.is_empty();
         for entry in &change.entries {
             self.write(entry.switch, entry.colour);
@@ -415,11 +412,26 @@ impl Engine {
             if let Some(gid) = self.gids.get(mgid) {
                 host.move_group(gid, FIRST_MLID + colour.0);
                 self.totals.moved += 1;
+                self.moves.add(why);
             }
         }
     }
 
-    /// Compares an entry with what was sent and marks the blocks that differ.
+    /// How many changes of a group's MLID have not been told yet.
+    pub(crate) fn moved(&self) -> u64 {
+        self.moves.count()
+    }
+
+    /// Tells them; `asked` hosts were asked to join their groups again.
+    pub(crate) fn tell_moves(&mut self, asked: u32, host: &impl Host) {
+        let moves = std::mem::take(&mut self.moves);
+        if moves.count() > 0 {
+            host.info(&moves.text(asked));
+        }
+    }
+
+    /// Compares an entry with what was sent and marks the blocks that differ. Of a block that was never sent all
+    /// positions are: the switch may remember another manager's, or ours before it was started again.
     fn write(&mut self, switch: NodeId, colour: Colour) {
         let (Some(map), Some(groups)) = (&self.map, &self.groups) else {
             return;
@@ -434,16 +446,17 @@ impl Engine {
         }
         let guid = map.guid(switch);
         let block = (colour.index() / BLOCK_MLIDS) as u16;
-        let table = self
-            .tables
-            .entry((guid, block))
-            .or_insert_with(|| Box::new([[0; POSITIONS]; BLOCK_MLIDS]));
+        let table = self.tables.entry((guid, block)).or_insert_with(|| {
+            let all = positions(map, switch).map(|position| (block, position, guid));
+            self.dirty.extend(all);
+            Box::new([[0; POSITIONS]; BLOCK_MLIDS])
+        });
         let known = &mut table[colour.index() % BLOCK_MLIDS];
         let before = std::mem::replace(known, row);
         self.totals.entries += u64::from(before != row);
         for (position, (old, new)) in (0u8..).zip(before.iter().zip(&row)) {
             if old != new {
-                self.mark(guid, block, position);
+                self.dirty.insert((block, position, guid));
             }
         }
     }
@@ -463,12 +476,16 @@ impl Engine {
     pub(crate) fn flush(&mut self, host: &impl Host) {
         let Some(map) = &self.map else { return };
         self.totals.batches += 1;
-        for (block, position, index) in std::mem::take(&mut self.dirty) {
-            let Some(node) = self.node_at.get(index as usize).copied().flatten() else {
+        for (block, position, guid) in std::mem::take(&mut self.dirty) {
+            // A switch that is not in the last sweep gets all its blocks when it is found again.
+            let index = map
+                .node(guid)
+                .map_or(u32::MAX, |node| self.switch_index[node.index()]);
+            if index == u32::MAX {
                 continue;
-            };
+            }
             let mut masks = [0; BLOCK_MLIDS];
-            if let Some(table) = self.tables.get(&(map.guid(node), block)) {
+            if let Some(table) = self.tables.get(&(guid, block)) {
                 for (mask, row) in masks.iter_mut().zip(table.iter()) {
                     *mask = row[usize::from(position)];
                 }
@@ -550,6 +567,14 @@ impl Engine {
             self.config.statistics.clear();
         }
     }
+}
+
+/// The positions of a switch's multicast table that have ports.
+fn positions(map: &Map, switch: NodeId) -> std::ops::RangeInclusive<u8> {
+    let first = map.fabric.first_port(switch).0;
+    let count = map.fabric.ports_of(switch).len() as u32;
+    let numbers = (first..first + count).map(|port| map.number(PortId(port)));
+    0..=numbers.max().unwrap_or(0) / POSITION_PORTS as u8
 }
 
 /// Writes a file whole or not at all.
