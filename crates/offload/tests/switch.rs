@@ -555,6 +555,70 @@ fn quotas_and_contradictions_are_refused_with_their_reason() {
 }
 
 #[test]
+fn other_quotas_hold_for_groups_that_come() {
+    let mut switch = ready(ROOT);
+    switch.set_quotas(Quotas {
+        groups: 1,
+        lease: Span::from_ms(50),
+        ..Quotas::default()
+    });
+    let ask = |switch: &mut Switch, group: u32| {
+        let children = [child(0), child(1)];
+        switch.handle_packet(Time::ZERO, MASTER, &program(group, &head(ROOT), &children));
+        sent(switch).pop().unwrap()
+    };
+    // Its lease of 100 ms is longer than what is given now.
+    let (_, kind, reason, _) = ask(&mut switch, GROUP + 1);
+    assert_eq!((kind, reason), (Kind::Refuse, Reason::Unsupported.code()));
+    // The one that is there goes on, and its program is confirmed again.
+    assert_eq!(ask(&mut switch, GROUP).1, Kind::Lease);
+    give(&mut switch, 0, 0, 1);
+    give(&mut switch, 1, 0, 2);
+    assert_eq!(sent(&mut switch).len(), 2);
+    switch.set_quotas(Quotas {
+        groups: 1,
+        ..Quotas::default()
+    });
+    let (_, kind, reason, _) = ask(&mut switch, GROUP + 1);
+    assert_eq!((kind, reason), (Kind::Refuse, Reason::NoRoom.code()));
+    switch.set_quotas(Quotas::default());
+    assert_eq!(ask(&mut switch, GROUP + 1).1, Kind::Lease);
+}
+
+#[test]
+fn another_secret_holds_for_jobs_that_come() {
+    let mut switch = ready(ROOT);
+    let other = SiteSecret::new([2; 32]);
+    switch.set_secret(other.clone());
+    // The job that has a group here keeps its key, for further groups too.
+    give(&mut switch, 0, 0, 1);
+    give(&mut switch, 1, 0, 2);
+    assert_eq!(sent(&mut switch).len(), 2);
+    let children = [child(0), child(1)];
+    let more = program(GROUP + 1, &head(ROOT), &children);
+    switch.handle_packet(Time::ZERO, MASTER, &more);
+    assert_eq!(sent(&mut switch).pop().unwrap().1, Kind::Lease);
+    // Without groups it has the new one, as all other jobs have.
+    switch.handle_timeout(Time::ZERO + Span::from_ms(1_000));
+    assert_eq!(switch.group_count(), 0);
+    sent(&mut switch);
+    let before = switch.status().drops.of(DropReason::Forged);
+    switch.handle_packet(Time::ZERO, MASTER, &more);
+    assert_eq!(switch.group_count(), 0);
+    assert_eq!(switch.status().drops.of(DropReason::Forged), before + 1);
+    let mut body = [0; 1000];
+    let size = write_program(&mut body, &head(ROOT), &children, &[STEP], &[1]).unwrap();
+    let mut bytes = vec![0; 56 + size];
+    let key = job_key(&other, JOB);
+    let of_new_key = header(Kind::Program, GROUP);
+    of_new_key
+        .write_message(&mut bytes, &body[..size], &key)
+        .unwrap();
+    switch.handle_packet(Time::ZERO, MASTER, &bytes);
+    assert_eq!(switch.group_count(), 1);
+}
+
+#[test]
 fn another_jobs_messages_change_nothing() {
     let mut switch = ready(ROOT);
     give(&mut switch, 0, 1, 5);

@@ -436,6 +436,16 @@ impl Switch {
         self.draining = true;
     }
 
+    /// Other limits for groups that come. Those that are installed stay, whatever they use.
+    pub fn set_quotas(&mut self, quotas: Quotas) {
+        self.config.quotas = quotas;
+    }
+
+    /// Another secret of the site. Jobs that have groups here keep the key that they have, until their last group is gone.
+    pub fn set_secret(&mut self, secret: SiteSecret) {
+        self.config.secret = secret;
+    }
+
     /// Groups at this moment.
     #[must_use]
     pub fn group_count(&self) -> usize {
