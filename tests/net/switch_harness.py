@@ -75,53 +75,84 @@ def until(true: Any, what: str) -> None:
 class Switch:
     """A raddle-switch in a namespace of its own."""
 
-    def __init__(self, net: "Net", name: str, address: str, *, tier: int = 1) -> None:
+    def __init__(
+        self, net: "Net", name: str, address: str, *, tier: int = 1, namespace: str = ""
+    ) -> None:
         self.net = net
         self.name = name
         self.address = address
         self.tier = tier
-        self.namespace = net.add_namespace(name)
+        self.namespace = namespace or net.add_namespace(name)
         self.status_socket = net.folder / f"{name}.sock"
         self.ports: list[tuple[str, bool]] = []
+        self.settings: dict[str, str | int] = {
+            "schema": 1,
+            "name": name,
+            "address": address,
+            "tier": tier,
+            "secret_file": "site.secret",
+            "metrics": "127.0.0.1:9464",
+            "status": str(self.status_socket),
+            "log": "json",
+            "log_level": "info",
+        }
         self.extra = ""
         self.process: subprocess.Popen[str] | None = None
 
-    def write_config(self, *, level: str = "info") -> Path:
+    def write_config(self) -> Path:
         """Write the switch's file."""
         secret = self.net.folder / "site.secret"
         if not secret.exists():
-            secret.write_text(run(SWITCH, "new-secret").stdout)
-            secret.chmod(0o600)
+            run(SWITCH, "new-secret", "--out", secret)
+        settings = "".join(f"{key} = {json.dumps(value)}\n" for key, value in self.settings.items())
         tables = "".join(
             f'[[ports]]\ninterface = "{port}"\nuplink = {str(uplink).lower()}\n'
             for port, uplink in self.ports
         )
         path = self.net.folder / f"{self.name}.toml"
-        path.write_text(
-            f'schema = 1\nname = "{self.name}"\naddress = "{self.address}"\ntier = {self.tier}\n'
-            f'secret_file = "site.secret"\nmetrics = "127.0.0.1:9464"\n'
-            f'status = "{self.status_socket}"\nlog = "json"\nlog_level = "{level}"\n'
-            f"{self.extra}\n{tables}"
-        )
+        path.write_text(f"{settings}{self.extra}\n{tables}")
         return path
 
-    def start(self) -> None:
-        """Start it, and wait until all of its ports are up."""
+    def command(self, *words: str | Path) -> list[str]:
+        """A command line of `raddle-switch` in its namespace."""
+        return ["ip", "netns", "exec", self.namespace, str(SWITCH), *map(str, words)]
+
+    def launch(self, *, stderr: int | None = None, **environment: str) -> None:
+        """Start it."""
         with (self.net.folder / f"{self.name}.log").open("a") as log:
             self.process = subprocess.Popen(
-                [
-                    *("ip", "netns", "exec", self.namespace, str(SWITCH)),
-                    *("--config", str(self.write_config())),
-                ],
-                stderr=log,
+                self.command("--config", self.write_config()),
+                stderr=log if stderr is None else stderr,
+                env=os.environ | environment,
                 text=True,
             )
+
+    def start(self, *, stderr: int | None = None, **environment: str) -> None:
+        """Start it, and wait until all of its ports are up."""
+        self.launch(stderr=stderr, **environment)
         until(lambda: self.status_socket.exists() and all(self.up().values()), f"{self.name} up")
+
+    def reload(self) -> list[dict[str, Any]]:
+        """Have it read its file, written anew; give what it logs of that."""
+        before = len(self.log())
+        self.write_config()
+        self.send(signal.SIGHUP)
+        words = "reloaded"
+        until(
+            lambda: any(words in line["message"] for line in self.log()[before:]),
+            "the reload's end",
+        )
+        return self.log()[before:]
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self.process is not None
+        self.process.send_signal(number)
 
     def log(self) -> list[dict[str, Any]]:
         """What it has logged."""
         text = (self.net.folder / f"{self.name}.log").read_text()
-        return [json.loads(line) for line in text.splitlines()]
+        return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
 
     def status(self) -> dict[str, Any]:
         """Its status."""
@@ -138,8 +169,8 @@ class Switch:
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send it a signal; give its exit status."""
+        self.send(number)
         assert self.process is not None
-        self.process.send_signal(number)
         status = self.process.wait(timeout=PATIENCE_S)
         self.process = None
         return status

@@ -194,33 +194,3 @@ def test_sigterm_ends_an_idle_switch_at_once_and_kill_leaves_nothing(tmp_path: P
         # The path of the dead one is taken over.
         switch.start()
         assert net.ping("h1", SWITCH_ADDRESS)
-        second = run(
-            "ip",
-            "netns",
-            "exec",
-            switch.namespace,
-            SWITCH,
-            "--config",
-            switch.write_config(),
-            check=False,
-        )
-        assert second.returncode == 1
-        assert "another switch answers there" in second.stderr
-
-
-def test_wrong_files_and_missing_secrets_end_with_status_2(tmp_path: Path) -> None:
-    config = tmp_path / "bad.toml"
-    config.write_text('schema = 1\nname = "x"\naddress = "10.0.0.1"\nteir = 1\nsecret_file = "s"\n')
-    done = run(SWITCH, "--config", config, "--check", check=False)
-    assert done.returncode == 2
-    assert "bad.toml:4:1: unknown key `teir`" in done.stderr
-    config.write_text(
-        'schema = 1\nname = "x"\naddress = "10.0.0.1"\ntier = 1\nsecret_file = "s"\n'
-        '[[ports]]\ninterface = "p1"\n'
-    )
-    done = run(SWITCH, "--config", config, "--check", check=False)
-    assert done.returncode == 2
-    assert "new-secret" in done.stderr
-    (tmp_path / "s").write_text(run(SWITCH, "new-secret").stdout)
-    assert run(SWITCH, "--config", config, "--check").stdout == f"{config}: fine, 1 ports\n"
-    assert "Examples:" in run(SWITCH, "--help").stdout

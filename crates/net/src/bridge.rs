@@ -84,6 +84,11 @@ impl Bridge {
         }
     }
 
+    /// Stations are forgotten after another time of silence.
+    pub const fn set_ageing(&mut self, ageing: Span) {
+        self.ageing = ageing;
+    }
+
     /// Learns the sender of a frame and says where the frame goes.
     #[inline]
     pub fn handle_frame(

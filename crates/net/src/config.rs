@@ -19,6 +19,8 @@ use crate::{faults::FaultTable, socket::MAX_PORTS};
 
 /// Longest name of an interface (`IFNAMSIZ` without its end).
 const INTERFACE_NAME: usize = 15;
+/// Longest path of a socket (`sun_path` without its end, unix(7)).
+const SOCKET_PATH: usize = 107;
 
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
@@ -156,16 +158,33 @@ pub enum LogLevel {
 }
 
 /// A port of a switch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct PortConfig {
     /// Its interface.
     pub interface: String,
     /// Whether it leads to switches of the next tier.
     pub uplink: bool,
+    /// Where the file names the interface.
+    pub at: Location,
+}
+
+/// Where the file says what only the machine can tell to be right.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// The switch's address.
+    pub address: Location,
+    /// The file with the secret.
+    pub secret_file: Location,
+    /// Where metrics are served.
+    pub metrics: Location,
+    /// The status socket.
+    pub status: Location,
+    /// What moves frames.
+    pub backend: Location,
 }
 
 /// Everything that a switch is told.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// Its name in logs and metrics.
     pub name: String,
@@ -203,6 +222,8 @@ pub struct Config {
     pub faults: Option<FaultTable>,
     /// Its ports.
     pub ports: Vec<PortConfig>,
+    /// Where the file says some of it.
+    pub places: Places,
 }
 
 impl Config {
@@ -224,6 +245,13 @@ impl Config {
         let root = document::load(&text, name, files)?;
         let file: SwitchFile = read(&root)?;
         check(file, &root, name, files)
+    }
+
+    /// The hardware address of a switch whose file gives none: locally administered, and as different as the addresses are.
+    #[must_use]
+    pub const fn mac_of(address: Ipv4Addr) -> MacAddress {
+        let [a, b, c, d] = address.octets();
+        MacAddress([0x02, 0x52, a, b, c, d])
     }
 
     /// The socket that gives the status of a switch of this name, unless its file says otherwise.
@@ -249,19 +277,9 @@ fn check(
         let message = "a name has 1 to 63 letters, digits, `-`, `_` or `.`".to_owned();
         return Err(wrong("name", message));
     }
-    let address: Ipv4Addr = file.address.parse().map_err(|_| {
-        wrong("address", format!("`{}` is no IPv4 address", file.address))
-            .with_hint("write the switch's own address without a prefix, like \"10.0.0.253\"")
-    })?;
-    if address.is_multicast() || address.is_broadcast() || address.octets()[0] == 0 {
-        return Err(wrong("address", format!("{address} is no host's address")));
-    }
+    let address = check_address(&file.address, root)?;
     let mac = match &file.mac {
-        None => {
-            // Locally administered, and as different as the addresses are.
-            let [a, b, c, d] = address.octets();
-            MacAddress([0x02, 0x52, a, b, c, d])
-        }
+        None => Config::mac_of(address),
         Some(text) => parse_mac(text).ok_or_else(|| {
             wrong(
                 "mac",
@@ -284,58 +302,105 @@ fn check(
             })
         })
         .transpose()?;
-    let day = Span::from_ms(86_400_000);
-    for (key, value, least, most) in [
-        ("spin", file.spin, Span::ZERO, Span::from_ms(1_000)),
-        ("ageing", file.ageing, Span::from_ms(1_000), day),
-        ("drain", file.drain, Span::ZERO, day),
-    ] {
-        if value.is_some_and(|value| value < least || value > most) {
-            return Err(wrong(key, format!("outside of {least}..{most}")));
-        }
-    }
-    let (backend, forward) = (
-        file.backend.unwrap_or_default(),
-        file.forward.unwrap_or_default(),
-    );
-    if forward == Forwarding::Kernel && (backend != Backend::Xdp || file.faults.is_some()) {
-        let message =
-            "the kernel forwards with backend = \"xdp\", and knows no [faults]".to_owned();
-        return Err(wrong("forward", message).with_hint("remove `forward`, or write \"core\""));
-    }
-    if file.attach.is_some() && backend != Backend::Xdp {
-        let message = "only a packet program is attached: backend = \"xdp\"".to_owned();
-        return Err(wrong("attach", message).with_hint("remove `attach`"));
-    }
+    check_spans(&file, root)?;
+    check_backend(&file, root)?;
     if let Some(key) = file.faults.and_then(|faults| faults.wrong_key()) {
         let message = "a part is a number from 0 to 1".to_owned();
         return Err(value_error(root.locate(&["faults", key]), key, message));
     }
-    let secret_file = files.beside(own_name, &file.secret_file);
-    let ports = check_ports(file.ports, root)?;
+    let status = file.status.as_ref().map_or_else(
+        || Config::status_socket(&file.name),
+        |status| files.beside(own_name, status).into(),
+    );
+    if status.as_os_str().len() > SOCKET_PATH {
+        let message = format!("the path of a socket has at most {SOCKET_PATH} bytes");
+        return Err(wrong("status", message));
+    }
+    let place = |key: &str| root.locate(&[key]).clone();
+    let places = Places {
+        address: place("address"),
+        secret_file: place("secret_file"),
+        metrics: place("metrics"),
+        status: place("status"),
+        backend: place("backend"),
+    };
     Ok(Config {
         address,
         mac,
         tier: file.tier,
-        backend,
-        forward,
+        backend: file.backend.unwrap_or_default(),
+        forward: file.forward.unwrap_or_default(),
         attach: file.attach.unwrap_or_default(),
-        secret_file,
+        secret_file: files.beside(own_name, &file.secret_file),
         spin: file.spin.unwrap_or(Span::from_us(200)),
         ageing: file.ageing.unwrap_or(Span::from_ms(300_000)),
         drain: file.drain.unwrap_or(Span::from_ms(30_000)),
         metrics,
-        status: file.status.map_or_else(
-            || Config::status_socket(&file.name),
-            |status| files.beside(own_name, &status).into(),
-        ),
+        status,
         log: file.log.unwrap_or_default(),
         log_level: file.log_level.unwrap_or_default(),
         quotas: file.quotas.quotas(),
         faults: file.faults,
-        ports,
+        ports: check_ports(file.ports, root)?,
+        places,
         name: file.name,
     })
+}
+
+fn check_address(text: &str, root: &Node) -> Result<Ipv4Addr, InputError> {
+    let wrong = |message: String| value_error(root.locate(&["address"]), "address", message);
+    let address: Ipv4Addr = text.parse().map_err(|_| {
+        wrong(format!("`{text}` is no IPv4 address"))
+            .with_hint("write the switch's own address without a prefix, like \"10.0.0.253\"")
+    })?;
+    if address.is_multicast() || address.is_broadcast() || address.octets()[0] == 0 {
+        return Err(wrong(format!("{address} is no host's address")));
+    }
+    if address.is_loopback() {
+        let message = format!("{address} is a loopback address: it never leaves a host");
+        return Err(
+            wrong(message).with_hint("give the switch a free address of the hosts' network")
+        );
+    }
+    Ok(address)
+}
+
+fn check_spans(file: &SwitchFile, root: &Node) -> Result<(), InputError> {
+    let day = Span::from_ms(86_400_000);
+    for (path, value, least, most) in [
+        (&["spin"][..], file.spin, Span::ZERO, Span::from_ms(1_000)),
+        (&["ageing"], file.ageing, Span::from_ms(1_000), day),
+        (&["drain"], file.drain, Span::ZERO, day),
+        // A lease must fit into the rest of the clock's range when the clock begins anew.
+        (
+            &["quotas", "lease"],
+            file.quotas.lease,
+            Span::from_ms(1),
+            day,
+        ),
+    ] {
+        let key = path.last().copied().unwrap_or_default();
+        if value.is_some_and(|value| value < least || value > most) {
+            let message = format!("outside of {least}..{most}");
+            return Err(value_error(root.locate(path), key, message));
+        }
+    }
+    Ok(())
+}
+
+fn check_backend(file: &SwitchFile, root: &Node) -> Result<(), InputError> {
+    let wrong =
+        |key: &str, message: &str| value_error(root.locate(&[key]), key, message.to_owned());
+    let has_program = file.backend == Some(Backend::Xdp);
+    if file.forward == Some(Forwarding::Kernel) && (!has_program || file.faults.is_some()) {
+        let message = "the kernel forwards with backend = \"xdp\", and knows no [faults]";
+        return Err(wrong("forward", message).with_hint("remove `forward`, or write \"core\""));
+    }
+    if file.attach.is_some() && !has_program {
+        let message = "only a packet program is attached: backend = \"xdp\"";
+        return Err(wrong("attach", message).with_hint("remove `attach`"));
+    }
+    Ok(())
 }
 
 fn check_ports(ports: Vec<PortTable>, root: &Node) -> Result<Vec<PortConfig>, InputError> {
@@ -372,11 +437,13 @@ fn check_ports(ports: Vec<PortTable>, root: &Node) -> Result<Vec<PortConfig>, In
             return Err(wrong(format!("`{name}` stands twice")));
         }
     }
-    let convert = |port: PortTable| PortConfig {
+    let places: Vec<Location> = (0..ports.len()).map(|index| at(index).clone()).collect();
+    let convert = |(port, at): (PortTable, Location)| PortConfig {
         interface: port.interface,
         uplink: port.uplink,
+        at,
     };
-    Ok(ports.into_iter().map(convert).collect())
+    Ok(ports.into_iter().zip(places).map(convert).collect())
 }
 
 fn parse_mac(text: &str) -> Option<MacAddress> {
@@ -391,7 +458,8 @@ fn parse_mac(text: &str) -> Option<MacAddress> {
     station.then_some(mac)
 }
 
-fn value_error(at: &Location, key: &str, message: String) -> InputError {
+/// A value of the file that is refused.
+pub(crate) fn value_error(at: &Location, key: &str, message: String) -> InputError {
     InputError::at(
         at,
         Problem::Value {
@@ -402,130 +470,4 @@ fn value_error(at: &Location, key: &str, message: String) -> InputError {
 }
 
 #[cfg(test)]
-mod tests {
-    use raddle_files::MemoryFiles;
-
-    use super::*;
-
-    const GOOD: &str = r#"
-schema = 1
-name = "tor1"
-address = "10.0.0.253"
-tier = 1
-secret_file = "site.secret"
-
-[[ports]]
-interface = "p1"
-
-[[ports]]
-interface = "up"
-uplink = true
-"#;
-
-    fn load(text: &str) -> Result<Config, String> {
-        let files = MemoryFiles::default().with("etc/tor1.toml", text);
-        Config::load("etc/tor1.toml", &files).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_short_file_is_enough() {
-        let config = load(GOOD).unwrap();
-        assert_eq!(config.mac.to_string(), "02:52:0a:00:00:fd");
-        assert_eq!(config.secret_file, "etc/site.secret");
-        assert_eq!(config.status, PathBuf::from("/run/raddle/switch-tor1.sock"));
-        assert_eq!(config.backend, Backend::Sockets);
-        assert_eq!(config.ports.len(), 2);
-        assert!(!config.ports[0].uplink && config.ports[1].uplink);
-    }
-
-    #[test]
-    fn errors_say_where_what_and_how_to_cure_it() {
-        // (what to replace, by what, words of the message)
-        let cases: [(&str, &str, &[&str]); 17] = [
-            (
-                "schema = 1",
-                "schema = 2",
-                &["tor1.toml:2:", "version 2", "schema = 1"],
-            ),
-            (
-                "tier = 1",
-                "teir = 1",
-                &["unknown key `teir`", "did you mean `tier`"],
-            ),
-            ("tier = 1", "", &["`tier` is missing"]),
-            ("tier = 1", "tier = 0", &["tor1.toml:5:", "from 1"]),
-            (
-                "\"10.0.0.253\"",
-                "\"10.0.0\"",
-                &["tor1.toml:4:", "no IPv4 address", "10.0.0.253"],
-            ),
-            ("\"10.0.0.253\"", "\"224.0.0.1\"", &["no host's address"]),
-            (
-                "tier = 1",
-                "tier = 1\nmac = \"01:00:00:00:00:00\"",
-                &["tor1.toml:6:", "hardware address"],
-            ),
-            (
-                "tier = 1",
-                "tier = 1\nspin = 50",
-                &["tor1.toml:6:", "`spin`", "unit"],
-            ),
-            ("tier = 1", "tier = 1\nspin = \"2s\"", &["outside of"]),
-            (
-                "tier = 1",
-                "tier = 1\nbackend = \"socket\"",
-                &["unknown `backend` `socket`", "`sockets`"],
-            ),
-            (
-                "tier = 1",
-                "tier = 1\nforward = \"kernel\"",
-                &["tor1.toml:6:", "`forward`", "backend = \"xdp\""],
-            ),
-            (
-                "tier = 1",
-                "tier = 1\nattach = \"native\"",
-                &["tor1.toml:6:", "`attach`", "backend = \"xdp\""],
-            ),
-            (
-                "tier = 1",
-                "tier = 1\nmetrics = \"9464\"",
-                &["`metrics`", "127.0.0.1:9464"],
-            ),
-            (
-                "[[ports]]\ninterface = \"p1\"",
-                "[faults]\nloss = 1.5\n[[ports]]\ninterface = \"p1\"",
-                &["tor1.toml:9:", "`loss`", "0 to 1"],
-            ),
-            ("\"up\"", "\"p1\"", &["tor1.toml:12:", "stands twice"]),
-            (
-                "\"up\"",
-                "\"a-name-that-is-too-long\"",
-                &["tor1.toml:12:", "ip link"],
-            ),
-            ("\"tor1\"", "\"tor 1\"", &["tor1.toml:3:", "letters"]),
-        ];
-        for (old, new, words) in cases {
-            let text = GOOD.replace(old, new);
-            assert_ne!(text, GOOD);
-            let message = load(&text).expect_err(new);
-            for word in words {
-                assert!(
-                    message.contains(word),
-                    "{new}: {word} is not in:\n{message}"
-                );
-            }
-        }
-        let ports = GOOD.find("[[ports]]").unwrap();
-        let message = load(&GOOD[..ports]).unwrap_err();
-        assert!(message.contains("`ports` is missing"), "{message}");
-    }
-
-    #[test]
-    fn a_file_that_is_not_there_is_named() {
-        let message = Config::load("none.toml", &MemoryFiles::default()).unwrap_err();
-        assert_eq!(
-            message.to_string(),
-            "cannot read none.toml: there is no such file"
-        );
-    }
-}
+mod tests;

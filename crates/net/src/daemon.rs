@@ -14,16 +14,18 @@ use std::{
 
 use raddle_offload::switch::{DropReason, Switch, SwitchConfig, SwitchEvent};
 use raddle_units::{Span, Time};
+use tokio::sync::oneshot;
 
 use crate::{
     bridge::Bridge,
     clock::{Clock, duration},
     config::Config,
-    control::Questions,
+    control::{Inbox, Order},
     fast::{FastPath, Route},
     faults::{FaultPoints, Held},
     node::{Drop, Node},
     ports::{Change, Ports, Traffic},
+    reload::Live,
     socket::{Frames, PacketSocket, Sending},
     spin::{Idle, Spin},
     status::{Counters, Drops, JobStatus, Status},
@@ -33,6 +35,8 @@ use crate::{
 const TICK: Span = Span::from_ms(200);
 /// How often a busy loop looks for questions and signals.
 const LOOK: Span = Span::from_ms(1);
+/// How often the status is told at most: making it takes time that frames wait for.
+const TELL: Span = Span::from_ms(20);
 /// The longest sleep.
 const SLEEP: Span = Span::from_ms(200);
 /// Age at which the clock begins anew as soon as no group would notice, and at which it does in any case: its range
@@ -55,7 +59,9 @@ pub struct Daemon {
     routes: BTreeMap<Ipv4Addr, Route>,
     faults: Option<Box<FaultPoints>>,
     fast: Option<Box<dyn FastPath>>,
-    questions: Questions,
+    inbox: Inbox,
+    /// Who waits for the status.
+    asked: Vec<oneshot::Sender<Status>>,
     stop: Arc<AtomicBool>,
     started: Clock,
     clock: Clock,
@@ -64,6 +70,8 @@ pub struct Daemon {
     draining: Option<Time>,
     next_tick: Time,
     next_look: Time,
+    /// When the status may be told again.
+    next_tell: Time,
     /// When the fast path is asked next whom it has heard.
     next_refresh: Time,
 }
@@ -77,7 +85,7 @@ impl Daemon {
         config: Config,
         switch: SwitchConfig,
         fast: Option<Box<dyn FastPath>>,
-        questions: Questions,
+        inbox: Inbox,
         stop: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         let socket = PacketSocket::open()?;
@@ -103,7 +111,8 @@ impl Daemon {
             routes: BTreeMap::new(),
             faults,
             fast,
-            questions,
+            inbox,
+            asked: Vec::new(),
             stop,
             started: clock,
             clock,
@@ -112,6 +121,7 @@ impl Daemon {
             draining: None,
             next_tick: Time::ZERO,
             next_look: Time::ZERO,
+            next_tell: Time::ZERO,
             next_refresh: Time::ZERO,
         };
         daemon.tick(Time::ZERO)?;
@@ -335,12 +345,22 @@ impl Daemon {
         self.node.outbox.clear();
     }
 
-    /// Answers questions, follows signals, ticks; true if the switch is to end.
+    /// Follows orders and signals, ticks; true if the switch is to end.
     fn look(&mut self, now: Time) -> io::Result<bool> {
         self.next_look = now + LOOK;
-        while let Ok(answer) = self.questions.questions.try_recv() {
-            // Who has gone does not want it.
-            let _ = answer.try_send(self.status());
+        while let Ok(order) = self.inbox.orders.try_recv() {
+            match order {
+                Order::Tell(asked) => self.asked.push(asked),
+                Order::Change(live) => self.change(now, *live)?,
+            }
+        }
+        if !self.asked.is_empty() && now >= self.next_tell {
+            self.next_tell = now + TELL;
+            let status = self.status();
+            for asked in self.asked.drain(..) {
+                // Who has gone does not want it.
+                let _ = asked.send(status.clone());
+            }
         }
         if now >= self.next_tick {
             self.tick(now)?;
@@ -368,31 +388,7 @@ impl Daemon {
     fn tick(&mut self, now: Time) -> io::Result<()> {
         self.next_tick = now + TICK;
         let changes = self.ports.look(&self.socket);
-        let changed = !changes.is_empty();
-        for change in changes {
-            match change {
-                Change::Up(link) => {
-                    tracing::info!(port = link.interface, index = link.index, "port up");
-                    self.node.set_port(link.port, true);
-                    if let Some(fast) = &mut self.fast
-                        && let Err(error) = fast.link_up(&link)
-                    {
-                        tracing::warn!(port = link.interface, %error, "no fast path");
-                    }
-                }
-                Change::Down(link) => {
-                    tracing::warn!(port = link.interface, "port down");
-                    self.node.set_port(link.port, false);
-                    if let Some(fast) = &mut self.fast {
-                        fast.link_down(&link);
-                    }
-                }
-            }
-        }
-        if changed {
-            let fast = self.fast.as_ref();
-            self.ports.listen(&self.socket, |index| fast?.mark(index))?;
-        }
+        self.follow(&changes)?;
         if let Some(fast) = &mut self.fast
             && now >= self.next_refresh
         {
@@ -415,6 +411,59 @@ impl Daemon {
         Ok(())
     }
 
+    /// Ports have come or gone.
+    fn follow(&mut self, changes: &[Change]) -> io::Result<()> {
+        for change in changes {
+            match change {
+                Change::Up(link) => {
+                    tracing::info!(port = link.interface, index = link.index, "port up");
+                    self.node.set_port(link.port, true);
+                    if let Some(fast) = &mut self.fast
+                        && let Err(error) = fast.link_up(link)
+                    {
+                        tracing::warn!(port = link.interface, %error, "no fast path");
+                    }
+                }
+                Change::Down(link) => {
+                    tracing::warn!(port = link.interface, "port down");
+                    self.node.set_port(link.port, false);
+                    if let Some(fast) = &mut self.fast {
+                        fast.link_down(link);
+                    }
+                }
+            }
+        }
+        if !changes.is_empty() {
+            let fast = self.fast.as_ref();
+            self.ports.listen(&self.socket, |index| fast?.mark(index))?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with other settings; no group notices.
+    fn change(&mut self, now: Time, live: Live) -> io::Result<()> {
+        let Live {
+            secret,
+            quotas,
+            spin,
+            ageing,
+            drain,
+            ports,
+        } = live;
+        // Both hold for the life of the switch that begins when the clock does.
+        (self.switch.secret, self.switch.quotas) = (secret.clone(), quotas);
+        self.node.switch.set_secret(secret);
+        self.node.switch.set_quotas(quotas);
+        self.spin.set_most(spin);
+        self.node.bridge.set_ageing(ageing);
+        (self.config.ageing, self.config.drain) = (ageing, drain);
+        let gone = self.ports.change(&ports, &mut self.traffic, &self.socket);
+        self.follow(&gone)?;
+        // New ports come with the next tick.
+        self.next_tick = now;
+        Ok(())
+    }
+
     /// Begins a new life: the clock starts again, and everything that holds times with it.
     fn renew(&mut self) -> io::Result<()> {
         self.switch.epoch = epoch().map_err(io::Error::other)?;
@@ -427,21 +476,24 @@ impl Daemon {
         self.node.neighbours.clear();
         self.clock = Clock::start();
         self.spin.restart();
-        (self.next_tick, self.next_look, self.next_refresh) = (Time::ZERO, Time::ZERO, Time::ZERO);
+        (self.next_tick, self.next_look) = (Time::ZERO, Time::ZERO);
+        (self.next_refresh, self.next_tell) = (Time::ZERO, Time::ZERO);
         self.draining = None;
         Ok(())
     }
 
     /// Sleeps until a frame comes, somebody asks, or something is due.
     fn sleep(&mut self, now: Time) -> io::Result<()> {
-        let due = self.node.switch.poll_timeout().unwrap_or(Time::NEVER);
+        let mut due = self.node.switch.poll_timeout().unwrap_or(Time::NEVER);
+        if !self.asked.is_empty() {
+            due = due.min(self.next_tell);
+        }
         let limit = due.min(self.next_tick).since(now);
         let limit = duration(Span(limit.0.min(SLEEP.0)));
-        self.socket
-            .wait(self.questions.wake.as_raw_fd(), Some(limit))?;
+        self.socket.wait(self.inbox.wake.as_raw_fd(), Some(limit))?;
         // Whatever woke us, `look` finds it; the pipe must only be empty again.
         let mut nothing = [0; 64];
-        while matches!(self.questions.wake.read(&mut nothing), Ok(1..)) {}
+        while matches!(self.inbox.wake.read(&mut nothing), Ok(1..)) {}
         self.next_look = Time::ZERO;
         Ok(())
     }
@@ -473,8 +525,10 @@ impl Daemon {
         let mut jobs: Vec<JobStatus> = core.jobs.iter().map(JobStatus::from).collect();
         if let Some(fast) = &self.fast {
             let counters = fast.counters();
-            for (port, more) in ports.iter_mut().zip(&counters.ports) {
-                port.add(more);
+            for (port, status) in &mut ports {
+                if let Some(more) = counters.ports.get(port.index()) {
+                    status.add(more);
+                }
             }
             for job in &mut jobs {
                 for (id, what, count) in &counters.jobs {
@@ -508,7 +562,7 @@ impl Daemon {
             epoch: self.switch.epoch,
             stations: node.bridge.len() as u64,
             neighbours: node.neighbours.known().len() as u64,
-            ports,
+            ports: ports.into_iter().map(|(_, status)| status).collect(),
             jobs,
             counters: Counters {
                 messages: counters.messages,

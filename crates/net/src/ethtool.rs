@@ -70,14 +70,16 @@ fn ask(interface: &str, data: *mut libc::c_char) -> Option<()> {
     (done == 0).then_some(())
 }
 
-fn index(interface: &str) -> Option<u32> {
+/// The index of an interface of this network namespace, by its name or another one that it has.
+pub(crate) fn index(interface: &str) -> Option<u32> {
     let request = request(interface)?;
     // SAFETY: `request` made the name end with a zero.
     let index = unsafe { libc::if_nametoindex(request.ifr_name.as_ptr()) };
     (index > 0).then_some(index)
 }
 
-fn name(index: u32) -> Option<String> {
+/// The name of the interface with an index.
+pub(crate) fn name(index: u32) -> Option<String> {
     let mut name = [0_u8; libc::IFNAMSIZ];
     // SAFETY: a name has at most that many bytes, with the zero.
     let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };

@@ -1,18 +1,21 @@
-//! The network interfaces of this host that rails can use.
+//! The network interfaces of this host: those that rails can use, and what a switch must know of its ports.
 #![expect(
     unsafe_code,
-    reason = "no safe wrapper lists addresses, or asks for an MTU"
+    reason = "no safe wrapper lists addresses, or asks for an MTU, flags and a hardware type"
 )]
 
 use std::{
     ffi::CStr,
-    fs, io, mem,
+    fs, io,
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
     os::fd::AsRawFd,
+    path::Path,
     ptr,
 };
 
 use raddle_units::BitRate;
+
+use crate::{ethtool, socket};
 
 /// An interface that is up and has an IPv4 address; one with several addresses is there several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,13 +64,15 @@ impl Interface {
 pub fn list() -> io::Result<Vec<Interface>> {
     let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let mut found = Vec::new();
-    for (name, address, mask) in addresses()? {
+    let mut assigned = addresses()?;
+    assigned.retain(|one| one.is_up);
+    for one in assigned {
         // One that has gone since is left out.
-        if let Some(mtu) = mtu(&any, &name) {
+        if let Some(mtu) = mtu(&any, &one.interface) {
             found.push(Interface {
-                name,
-                address,
-                mask,
+                name: one.interface,
+                address: one.address,
+                mask: one.mask,
                 mtu,
             });
         }
@@ -75,8 +80,77 @@ pub fn list() -> io::Result<Vec<Interface>> {
     Ok(found)
 }
 
-/// Name, address and mask of each interface that is up.
-fn addresses() -> io::Result<Vec<(String, Ipv4Addr, Ipv4Addr)>> {
+/// What the system says of an interface that may become a port of a switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Properties {
+    /// Its index.
+    pub index: u32,
+    /// Its name; one that was asked for may be another name of it.
+    pub name: String,
+    /// Whether it is switched on.
+    pub is_up: bool,
+    /// Whether it has a carrier. Only one that is up can have it.
+    pub has_carrier: bool,
+    /// Whether it is the loopback.
+    pub is_loopback: bool,
+    /// Whether it carries Ethernet frames.
+    pub is_ethernet: bool,
+    /// The bridge or bond of the kernel that it belongs to.
+    pub master: Option<String>,
+}
+
+/// Looks an interface of this network namespace up; `None`: there is none of that name.
+#[must_use]
+pub fn properties(name: &str) -> Option<Properties> {
+    let index = ethtool::index(name)?;
+    let name = ethtool::name(index)?;
+    let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    let flags = ask(&any, &name, libc::SIOCGIFFLAGS)?;
+    // SAFETY: the call has filled in the flags.
+    let flags = libc::c_int::from(unsafe { flags.ifr_ifru.ifru_flags });
+    let kind = ask(&any, &name, libc::SIOCGIFHWADDR)?;
+    // SAFETY: the call has filled in the hardware address, whose family is the kind of hardware.
+    let kind = unsafe { kind.ifr_ifru.ifru_hwaddr.sa_family };
+    Some(Properties {
+        index,
+        is_up: flags & libc::IFF_UP != 0,
+        has_carrier: flags & libc::IFF_RUNNING != 0,
+        is_loopback: flags & libc::IFF_LOOPBACK != 0,
+        is_ethernet: kind == libc::ARPHRD_ETHER,
+        master: master(&name, index),
+        name,
+    })
+}
+
+/// The bridge or bond that an interface belongs to, where the mounted /sys is that of this network namespace.
+fn master(name: &str, index: u32) -> Option<String> {
+    let folder = Path::new("/sys/class/net").join(name);
+    let shown = fs::read_to_string(folder.join("ifindex")).ok()?;
+    if shown.trim() != index.to_string() {
+        return None;
+    }
+    let master = fs::read_link(folder.join("master")).ok()?;
+    Some(master.file_name()?.to_string_lossy().into_owned())
+}
+
+/// An IPv4 address that the kernel has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assigned {
+    /// The interface that has it.
+    pub interface: String,
+    /// The address.
+    pub address: Ipv4Addr,
+    /// The mask of its network.
+    pub mask: Ipv4Addr,
+    /// Whether the interface is up.
+    pub is_up: bool,
+}
+
+/// All IPv4 addresses of this network namespace.
+///
+/// # Errors
+/// What the system says.
+pub fn addresses() -> io::Result<Vec<Assigned>> {
     let mut list = ptr::null_mut();
     // SAFETY: the call fills the list's address, and the list is freed below.
     if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
@@ -89,12 +163,15 @@ fn addresses() -> io::Result<Vec<(String, Ipv4Addr, Ipv4Addr)>> {
         at = entry.ifa_next;
         // SAFETY: both are null, or addresses that live as long as the list.
         let pair = unsafe { (ipv4(entry.ifa_addr), ipv4(entry.ifa_netmask)) };
-        if let (Some(address), Some(mask)) = pair
-            && entry.ifa_flags & libc::IFF_UP as u32 != 0
-        {
+        if let (Some(address), Some(mask)) = pair {
             // SAFETY: names end with a zero byte.
             let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-            found.push((name.to_string_lossy().into_owned(), address, mask));
+            found.push(Assigned {
+                interface: name.to_string_lossy().into_owned(),
+                address,
+                mask,
+                is_up: entry.ifa_flags & libc::IFF_UP as u32 != 0,
+            });
         }
     }
     // SAFETY: the list that `getifaddrs` made; nothing refers to it any more.
@@ -118,22 +195,18 @@ unsafe fn ipv4(address: *const libc::sockaddr) -> Option<Ipv4Addr> {
 }
 
 fn mtu(any: &UdpSocket, name: &str) -> Option<u32> {
-    // SAFETY: `ifreq` is made of integers, for which zero is a value.
-    let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    // The last byte stays zero.
-    let room = request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1);
-    for (to, from) in room.zip(name.bytes()) {
-        *to = from.cast_signed();
-    }
-    // SAFETY: the kernel reads the name and writes the MTU of `request`.
-    let answer = unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
-    // SAFETY: the call has filled in the MTU if it says so.
-    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-    if answer < 0 {
-        None
-    } else {
-        u32::try_from(mtu).ok()
-    }
+    let answer = ask(any, name, libc::SIOCGIFMTU)?;
+    // SAFETY: the call has filled in the MTU.
+    u32::try_from(unsafe { answer.ifr_ifru.ifru_mtu }).ok()
+}
+
+/// Asks the kernel for one property of an interface (netdevice(7)), which must be one that it only reads; `None` if there is
+/// no such interface.
+fn ask(any: &UdpSocket, name: &str, what: libc::c_ulong) -> Option<libc::ifreq> {
+    let mut request = socket::request(name)?;
+    // SAFETY: the kernel reads the name and writes the property into `request`.
+    let answer = unsafe { libc::ioctl(any.as_raw_fd(), what as _, &raw mut request) };
+    (answer >= 0).then_some(request)
 }
 
 #[cfg(test)]
@@ -150,5 +223,15 @@ mod tests {
         assert!(lo.mtu >= 1500);
         assert!(lo.reaches(Ipv4Addr::new(127, 9, 9, 9)));
         assert!(!lo.reaches(Ipv4Addr::new(128, 0, 0, 1)));
+    }
+
+    #[test]
+    fn the_loopback_is_known_as_such() {
+        let lo = properties("lo").unwrap();
+        assert_eq!(lo.name, "lo");
+        assert!(lo.is_loopback && !lo.is_ethernet);
+        assert_eq!(lo.master, None);
+        assert_eq!(properties("none"), None);
+        assert_eq!(properties("a-name-that-is-too-long"), None);
     }
 }

@@ -1,44 +1,45 @@
 //! `raddle-switch`: the command line of the software switch.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is where a command talks to its user"
-)]
-
 use std::{
     fs,
-    io::{self, Read},
-    net::TcpListener,
-    os::unix::{
-        fs::PermissionsExt,
-        net::{UnixListener, UnixStream},
-    },
+    io::{self, Read, Write},
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool},
+    thread,
     time::Duration,
 };
 
 use clap::{Args, Parser, Subcommand};
-use raddle_files::DiskFiles;
+use raddle_files::{DiskFiles, InputError};
 use raddle_net::{
-    config::{Backend, Config, LogFormat, LogLevel},
-    control,
+    checks::{self, Finding, ThisMachine, Weight},
+    config::{Backend, Config},
+    control::{self, Handle, Inbox},
     daemon::{Daemon, epoch},
     fast::FastPath,
-    secret,
+    lock::PortLocks,
+    log::Log,
+    secret, serve,
+    service::{Service, Signals},
     status::Status,
 };
 use raddle_offload::switch::{Abilities, SwitchConfig, job_key};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use tracing_subscriber::filter::LevelFilter;
+use tokio::runtime::Runtime;
+
+/// How long a switch may take to tell its status, and bytes of the longest one.
+const STATUS_PATIENCE: Duration = Duration::from_secs(5);
+const LONGEST_STATUS: u64 = 64 << 20;
+/// Errors that are shown at once.
+const SHOWN_ERRORS: usize = 5;
 
 const EXAMPLES: &str = "\
 Examples:
   raddle-switch --config tor1.toml           run a switch until SIGTERM
   raddle-switch --config tor1.toml --check   say what is wrong with its file
   raddle-switch status --name tor1           ports, jobs and counters
-  raddle-switch new-secret > site.secret     a secret for all switches of a site
+  raddle-switch new-secret --out site.secret a secret for all switches of a site
 
 A file of a switch:
   schema = 1
@@ -53,6 +54,7 @@ A file of a switch:
   uplink = true
 
 SIGTERM drains: groups end or run out, then the switch does; the second one ends it at once.
+SIGHUP reads the file again, SIGUSR1 logs the status.
 Exit status: 0 ended in peace, 1 an error of the system, 2 a wrong command line or file.
 All settings: docs/switch.md.";
 
@@ -71,7 +73,7 @@ struct RunArgs {
     /// The file of the switch
     #[arg(long, value_name = "FILE", required = true)]
     config: Option<String>,
-    /// Only check the file and what it names
+    /// Only check the file and what it names: secret, interfaces, addresses
     #[arg(long)]
     check: bool,
 }
@@ -91,7 +93,11 @@ enum Command {
         json: bool,
     },
     /// Print a new secret for a site
-    NewSecret,
+    NewSecret {
+        /// Write it to this new file instead, which only its owner can read
+        #[arg(long, value_name = "FILE")]
+        out: Option<String>,
+    },
     /// Print the key of a job, 32 hexadecimal digits
     JobKey {
         /// The site's secret
@@ -131,76 +137,158 @@ fn main() -> ExitCode {
     let result = match cli.command {
         None => {
             let RunArgs { config, check } = cli.run;
-            run(&config.unwrap_or_default(), check)
+            let file = config.unwrap_or_default();
+            if check {
+                self::check(&file)
+            } else {
+                run(&file)
+            }
         }
         Some(Command::Status { name, socket, json }) => {
-            let socket = socket.or_else(|| Some(Config::status_socket(&name?)));
-            show_status(&socket.unwrap_or_default(), json)
+            let named = || Config::status_socket(&name.unwrap_or_default());
+            show_status(&socket.unwrap_or_else(named), json)
         }
-        Some(Command::NewSecret) => secret::generate()
-            .map(|text| println!("{text}"))
-            .map_err(|error| Failure::system("no randomness", error)),
+        Some(Command::NewSecret { out }) => new_secret(out.as_deref()),
         Some(Command::JobKey { secret_file, job }) => secret::read(&secret_file)
-            .map(|secret| {
+            .map_err(Failure::input)
+            .and_then(|secret| {
                 let key = job_key(&secret.of_site(), job);
-                println!("{}", secret::hex(&key.to_bytes()));
-            })
-            .map_err(Failure::input),
+                say(&format!("{}\n", secret::hex(&key.to_bytes())))
+            }),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {}", failure.text);
+            complain(&format!("error: {}", failure.text));
             ExitCode::from(failure.status)
         }
     }
 }
 
-fn run(file: &str, check: bool) -> Result<(), Failure> {
+/// Prints to standard output. Who has closed it has read enough.
+fn say(text: &str) -> Result<(), Failure> {
+    let mut to = io::stdout();
+    match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::system("cannot write to standard output", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a line to standard error, if there is one.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+fn new_secret(out: Option<&str>) -> Result<(), Failure> {
+    let text = secret::generate().map_err(|error| Failure::system("no randomness", error))?;
+    let Some(file) = out else {
+        return say(&format!("{text}\n"));
+    };
+    secret::write(file, &text).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Failure::input(format!(
+            "{file} is there already\n  hint: switches that have it would not understand those with another secret; \
+             remove it first if all get the new one"
+        )),
+        _ => Failure::system(file, error),
+    })
+}
+
+/// The file and its secret, with what the machine has against it that weighs less than `refused`, which is an error.
+fn load(file: &str, refused: Weight) -> Result<(Config, secret::Secret, Vec<Finding>), Failure> {
     let config = Config::load(file, &DiskFiles).map_err(Failure::input)?;
-    let secret = secret::read(&config.secret_file).map_err(Failure::input)?;
-    if check {
-        println!("{file}: fine, {} ports", config.ports.len());
-        return Ok(());
+    let mut findings = checks::check(&config, &ThisMachine);
+    let rest = findings.split_off(findings.partition_point(|one| one.weight <= refused));
+    let errors = findings.iter().map(|finding| &finding.error);
+    match checks::read_secret(&config) {
+        Ok(secret) if findings.is_empty() => Ok((config, secret, rest)),
+        Ok(_) => Err(all(errors)),
+        Err(error) => Err(all([&error].into_iter().chain(errors))),
     }
-    log(&config);
-    if secret.exposed {
-        tracing::warn!(
-            file = config.secret_file,
-            "others can read the secret: chmod 600"
-        );
+}
+
+/// All errors of a file, as many as fit on a screen.
+fn all<'a>(errors: impl Iterator<Item = &'a InputError>) -> Failure {
+    let texts: Vec<String> = errors.map(ToString::to_string).collect();
+    let shown = texts.len().min(SHOWN_ERRORS);
+    let mut text = texts[..shown].join("\nerror: ");
+    if texts.len() > shown {
+        text += &format!("\nerror: and {} more like these", texts.len() - shown);
     }
+    Failure::input(text)
+}
+
+fn check(file: &str) -> Result<(), Failure> {
+    let (config, _, findings) = load(file, Weight::Absent)?;
+    for finding in findings.iter().take(SHOWN_ERRORS) {
+        complain(&format!("warning: {}", finding.error));
+    }
+    let count = config.ports.len();
+    let ports = if count == 1 { "port" } else { "ports" };
+    say(&format!("{file}: fine, {count} {ports}\n"))
+}
+
+fn run(file: &str) -> Result<(), Failure> {
+    let (config, secret, findings) = load(file, Weight::Wrong)?;
+    let no_signals = |error| Failure::system("cannot handle signals", error);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::system("no control thread", error))?;
+    let signals = {
+        let _inside = runtime.enter();
+        Signals::listen().map_err(no_signals)?
+    };
     let stop = Arc::new(AtomicBool::new(false));
-    let (handle, questions) =
+    let (handle, inbox) =
         control::channel().map_err(|error| Failure::system("no control channel", error))?;
-    for signal in [SIGTERM, SIGINT] {
-        // In this order: the second signal finds the first one's mark and ends the process.
-        let flags = signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())
-            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
-            .and_then(|_| signal_hook::low_level::pipe::register(signal, handle.waker()?));
-        flags.map_err(|error| Failure::system("cannot handle signals", error))?;
+    stop_at_signals(&stop, &handle).map_err(no_signals)?;
+    let log = Log::start(config.log, config.log_level)
+        .map_err(|error| Failure::system("no log", error))?;
+    let log = Arc::new(log);
+    for finding in &findings {
+        tracing::warn!("{}", finding.error);
     }
-    let switch = SwitchConfig {
+    let result = open(&config, &runtime).and_then(|sockets| {
+        let status_path = config.status.clone();
+        let service = Service {
+            file: file.to_owned(),
+            config,
+            secret,
+            log: Arc::clone(&log),
+            handle,
+            locks: sockets.locks,
+            status: sockets.status,
+            metrics: sockets.metrics,
+        };
+        let result = switch(service, signals, runtime, inbox, stop);
+        // Nobody else has taken the path: who tries finds that it answers.
+        let _ = fs::remove_file(status_path);
+        result
+    });
+    log.flush();
+    result
+}
+
+/// Switches until it is to end; `runtime` serves meanwhile.
+fn switch(
+    service: Service,
+    signals: Signals,
+    runtime: Runtime,
+    inbox: Inbox,
+    stop: Arc<AtomicBool>,
+) -> Result<(), Failure> {
+    let config = service.config.clone();
+    let core = SwitchConfig {
         address: config.address,
         tier: config.tier,
         epoch: epoch().map_err(|error| Failure::system("no randomness", error))?,
-        secret: secret.of_site(),
+        secret: service.secret.of_site(),
         quotas: config.quotas,
         abilities: Abilities::default(),
     };
-    let fast = match config.backend {
-        Backend::Sockets => None,
-        Backend::Xdp => Some(fast_path(&config, switch.epoch)?),
-    };
-    let status = StatusSocket::open(&config.status)
-        .map_err(|error| Failure::system(config.status.display(), error))?;
-    if let Some(address) = config.metrics {
-        let what = format!("metrics on {address}");
-        let listener = TcpListener::bind(address).map_err(|error| Failure::system(&what, error))?;
-        control::serve_metrics(listener, handle.clone())
-            .map_err(|error| Failure::system(&what, error))?;
-    }
-    control::serve_status(status.listener, handle);
+    let fast = fast_path(&config, core.epoch)?;
     if config.faults.is_some() {
         tracing::warn!("frames are lost, doubled and delayed on purpose: [faults]");
     }
@@ -214,32 +302,80 @@ fn run(file: &str, check: bool) -> Result<(), Failure> {
         ports = config.ports.len(),
         "start"
     );
-    let daemon = Daemon::open(config, switch, fast, questions, stop);
-    let result = daemon
-        .map_err(|error| {
-            let hint = "\n  hint: packet sockets need root, or the capabilities cap_net_raw and cap_net_admin";
-            Failure::system("no packet socket", format!("{error}{hint}"))
-        })
-        .and_then(|mut daemon| daemon.run().map_err(|error| Failure::system("packet socket", error)));
-    // Nobody else may have taken the path since.
-    let _ = fs::remove_file(&status.path);
+    let mut daemon = Daemon::open(config, core, fast, inbox, stop).map_err(|error| {
+        let hint =
+            "\n  hint: packet sockets need root, or the capabilities cap_net_raw and cap_net_admin";
+        Failure::system("no packet socket", format!("{error}{hint}"))
+    })?;
+    thread::Builder::new()
+        .name("service".to_owned())
+        .spawn(move || runtime.block_on(service.run(signals)))
+        .map_err(|error| Failure::system("no control thread", error))?;
+    let result = daemon.run();
     tracing::info!(name, "end");
-    result
+    result.map_err(|error| Failure::system("packet socket", error))
+}
+
+/// The first SIGTERM or SIGINT tells the switch to drain, the second one ends the process.
+fn stop_at_signals(stop: &Arc<AtomicBool>, handle: &Handle) -> io::Result<()> {
+    for signal in [SIGTERM, SIGINT] {
+        // In this order: the second signal finds the first one's mark and ends the process.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(stop))?;
+        signal_hook::flag::register(signal, Arc::clone(stop))?;
+        signal_hook::low_level::pipe::register(signal, handle.waker()?)?;
+    }
+    Ok(())
+}
+
+/// What belongs to this switch alone.
+struct Sockets {
+    locks: PortLocks,
+    status: tokio::net::UnixListener,
+    metrics: Option<tokio::net::TcpListener>,
+}
+
+fn open(config: &Config, runtime: &Runtime) -> Result<Sockets, Failure> {
+    let refused = |text: String| Failure { text, status: 1 };
+    runtime.block_on(async {
+        let mut locks = PortLocks::default();
+        let names = config.ports.iter().map(|port| port.interface.as_str());
+        let locked = locks.take(names).await;
+        locked.map_err(|error| refused(error.to_string()))?;
+        let metrics = config.metrics.map(|address| {
+            let opened = serve::open_metrics(address);
+            opened.map_err(|error| Failure::system(format!("metrics on {address}"), error))
+        });
+        let metrics = metrics.transpose()?;
+        // Last, because its path stays when the process ends.
+        let status = serve::open_status(&config.status).await;
+        let status = status.map_err(|error| refused(error.to_string()))?;
+        Ok(Sockets {
+            locks,
+            status,
+            metrics,
+        })
+    })
+}
+
+fn fast_path(config: &Config, epoch: u32) -> Result<Option<Box<dyn FastPath>>, Failure> {
+    match config.backend {
+        Backend::Sockets => Ok(None),
+        Backend::Xdp => load_program(config, epoch).map(Some),
+    }
 }
 
 #[cfg(raddle_xdp)]
-fn fast_path(config: &Config, epoch: u32) -> Result<Box<dyn FastPath>, Failure> {
-    use raddle_net::config::Forwarding;
-    let identity = raddle_net::fast::Identity {
+fn load_program(config: &Config, epoch: u32) -> Result<Box<dyn FastPath>, Failure> {
+    use raddle_net::{config::Forwarding, fast::Identity, xdp};
+    let identity = Identity {
         address: config.address,
         mac: config.mac,
         epoch,
     };
-    let path = raddle_net::xdp::XdpPath::load(identity, raddle_net::xdp::SLOTS, hook(config))
-        .map_err(|error| {
-            let hint = "\n  hint: XDP needs root, or the capabilities cap_bpf, cap_net_admin and cap_perfmon, and Linux 5.18";
-            Failure::system("xdp", format!("{error}{hint}"))
-        })?;
+    let path = xdp::XdpPath::load(identity, xdp::SLOTS, hook(config)).map_err(|error| {
+        let hint = "\n  hint: XDP needs root, or the capabilities cap_bpf, cap_net_admin and cap_perfmon, and Linux 5.18";
+        Failure::system("xdp", format!("{error}{hint}"))
+    })?;
     Ok(Box::new(match config.forward {
         Forwarding::Core => path,
         Forwarding::Kernel => path.forwarding(),
@@ -260,76 +396,34 @@ fn hook(config: &Config) -> raddle_net::xdp::Hook {
 }
 
 #[cfg(not(raddle_xdp))]
-fn fast_path(_: &Config, _: u32) -> Result<Box<dyn FastPath>, Failure> {
-    Err(Failure::system(
-        "xdp",
-        "this raddle-switch was built without it; install clang and libbpf-dev, and build it again",
-    ))
-}
-
-/// The status socket, which belongs to this process as long as it listens.
-struct StatusSocket {
-    path: PathBuf,
-    listener: UnixListener,
-}
-
-impl StatusSocket {
-    /// Takes the path; what a killed switch left there is removed.
-    fn open(path: &Path) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        if UnixStream::connect(path).is_ok() {
-            let cause = "another switch answers there; give this one another name or `status`";
-            return Err(io::Error::other(cause));
-        }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let listener = UnixListener::bind(path)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
-        Ok(Self {
-            path: path.to_owned(),
-            listener,
-        })
-    }
-}
-
-fn log(config: &Config) {
-    let level = match config.log_level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-    };
-    let builder = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_target(false)
-        .with_writer(io::stderr);
-    match config.log {
-        LogFormat::Text => {
-            let colours = io::IsTerminal::is_terminal(&io::stderr());
-            builder.with_ansi(colours).init();
-        }
-        LogFormat::Json => builder.json().flatten_event(true).init(),
-    }
+fn load_program(_: &Config, _: u32) -> Result<Box<dyn FastPath>, Failure> {
+    // The check of the file has refused this before.
+    Err(Failure::input("this raddle-switch was built without xdp"))
 }
 
 fn show_status(socket: &Path, json: bool) -> Result<(), Failure> {
-    let failure = |cause: String| Failure::system(socket.display(), cause);
-    let mut stream = UnixStream::connect(socket)
-        .map_err(|error| failure(format!("{error}\n  hint: is the switch running here?")))?;
+    let failure = |cause: &dyn std::fmt::Display| Failure::system(socket.display(), cause);
+    let stream = UnixStream::connect(socket)
+        .map_err(|error| failure(&format!("{error}\n  hint: is the switch running here?")))?;
     let mut text = String::new();
     stream
-        .set_read_timeout(Some(Duration::from_secs(5)))
-        .and_then(|()| stream.read_to_string(&mut text))
-        .map_err(|error| failure(error.to_string()))?;
-    let status: Status = serde_json::from_str(&text).map_err(|error| failure(error.to_string()))?;
-    if json {
-        print!("{text}");
-    } else {
-        print!("{status}");
+        .set_read_timeout(Some(STATUS_PATIENCE))
+        .and_then(|()| stream.take(LONGEST_STATUS).read_to_string(&mut text))
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => failure(&"the switch does not answer; it may be stopped"),
+            _ => failure(&error),
+        })?;
+    if text.is_empty() {
+        return Err(failure(&"the switch does not answer; its log may say why"));
     }
-    Ok(())
+    let status: Status = serde_json::from_str(&text).map_err(|error| {
+        failure(&format!(
+            "what answers there is no raddle-switch of this version: {error}"
+        ))
+    })?;
+    if json {
+        say(&text)
+    } else {
+        say(&status.to_string())
+    }
 }

@@ -205,8 +205,11 @@ impl Node {
         }
     }
 
-    /// A port has come or gone.
+    /// A port has come or gone, perhaps one that is new.
     pub fn set_port(&mut self, port: Port, up: bool) {
+        if port.index() >= self.ports.len() {
+            self.ports.resize(port.index() + 1, false);
+        }
         self.ports[port.index()] = up;
         if !up {
             self.bridge.forget_port(port);

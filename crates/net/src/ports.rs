@@ -59,10 +59,32 @@ struct State {
     losses: u64,
 }
 
-/// All ports, in the order of the configuration.
+impl State {
+    fn new(config: &PortConfig) -> Self {
+        Self {
+            config: config.clone(),
+            interface: None,
+            losses: 0,
+        }
+    }
+
+    fn link(&self, port: Port, interface: Interface) -> Link {
+        Link {
+            port,
+            interface: self.config.interface.clone(),
+            index: interface.index,
+            uplink: self.config.uplink,
+        }
+    }
+}
+
+/// All ports.
 #[derive(Debug)]
 pub struct Ports {
-    states: Vec<State>,
+    /// By port; `None` where one was taken away.
+    states: Vec<Option<State>>,
+    /// In the order of the configuration.
+    order: Vec<Port>,
     by_interface: FxHashMap<u32, Port>,
 }
 
@@ -70,15 +92,60 @@ impl Ports {
     /// The ports of a configuration, all of them down.
     #[must_use]
     pub fn new(ports: &[PortConfig]) -> Self {
-        let state = |config: &PortConfig| State {
-            config: config.clone(),
-            interface: None,
-            losses: 0,
-        };
         Self {
-            states: ports.iter().map(state).collect(),
+            states: ports.iter().map(State::new).map(Some).collect(),
+            order: (0..ports.len()).map(|index| Port(index as u16)).collect(),
             by_interface: FxHashMap::default(),
         }
+    }
+
+    /// Takes ports away that another configuration does not name, and adds those that it names; `traffic` is what each
+    /// carried. Gives those that worked and are gone; the others stay as they are, and new ones are down until
+    /// [`look`](Self::look).
+    pub fn change(
+        &mut self,
+        ports: &[PortConfig],
+        traffic: &mut Vec<Traffic>,
+        socket: &PacketSocket,
+    ) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (index, place) in self.states.iter_mut().enumerate() {
+            let named = |state: &mut State| {
+                let mut named = ports.iter();
+                named.all(|port| port.interface != state.config.interface)
+            };
+            if let Some(old) = place.take_if(named)
+                && let Some(interface) = old.interface
+            {
+                self.by_interface.remove(&interface.index);
+                socket.hear_own(interface.index);
+                changes.push(Change::Down(old.link(Port(index as u16), interface)));
+            }
+        }
+        self.order = ports.iter().map(|port| self.place(port, traffic)).collect();
+        changes
+    }
+
+    /// The place of a port that is named: its own, or a free one.
+    fn place(&mut self, config: &PortConfig, traffic: &mut Vec<Traffic>) -> Port {
+        let mut states = self.states.iter_mut();
+        let own = states.position(|state| {
+            let state = state.as_mut();
+            let state = state.filter(|state| state.config.interface == config.interface);
+            state.map(|state| state.config = config.clone()).is_some()
+        });
+        let index = own.unwrap_or_else(|| {
+            let free = self.states.iter().position(Option::is_none);
+            let index = free.unwrap_or_else(|| {
+                self.states.push(None);
+                self.states.len() - 1
+            });
+            self.states[index] = Some(State::new(config));
+            traffic.resize(self.states.len(), Traffic::default());
+            traffic[index] = Traffic::default();
+            index
+        });
+        Port(index as u16)
     }
 
     /// The port of an interface.
@@ -92,28 +159,28 @@ impl Ports {
     #[inline]
     #[must_use]
     pub fn interface(&self, port: Port) -> Option<u32> {
-        Some(self.states[port.index()].interface?.index)
+        let state = self.states[port.index()].as_ref()?;
+        Some(state.interface?.index)
     }
 
     /// Looks all interfaces up again; gives what has changed. The socket is to [listen](Self::listen) then.
     pub fn look(&mut self, socket: &PacketSocket) -> Vec<Change> {
         let mut changes = Vec::new();
         for (index, state) in self.states.iter_mut().enumerate() {
+            let Some(state) = state else {
+                continue;
+            };
+            let port = Port(index as u16);
             let found = socket.interface(&state.config.interface);
             let working = found.filter(|interface| interface.running);
             if working == state.interface {
                 continue;
             }
-            let link = |interface: Interface| Link {
-                port: Port(index as u16),
-                interface: state.config.interface.clone(),
-                index: interface.index,
-                uplink: state.config.uplink,
-            };
             if let Some(old) = state.interface.take() {
                 state.losses += 1;
                 self.by_interface.remove(&old.index);
-                changes.push(Change::Down(link(old)));
+                socket.hear_own(old.index);
+                changes.push(Change::Down(state.link(port, old)));
             }
             if let Some(new) = working {
                 // It may vanish between the two calls: then it is found missing the next time.
@@ -122,8 +189,8 @@ impl Ports {
                     continue;
                 }
                 state.interface = Some(new);
-                self.by_interface.insert(new.index, Port(index as u16));
-                changes.push(Change::Up(link(new)));
+                self.by_interface.insert(new.index, port);
+                changes.push(Change::Up(state.link(port, new)));
             }
         }
         changes
@@ -141,7 +208,7 @@ impl Ports {
         let working: Vec<_> = self
             .states
             .iter()
-            .filter_map(|state| Some(state.interface?.index))
+            .filter_map(|state| Some(state.as_ref()?.interface?.index))
             .map(|index| (index, mark(index)))
             .collect();
         socket.listen(&working)
@@ -149,19 +216,25 @@ impl Ports {
 
     /// The ports as the status shows them, with what each carried.
     #[must_use]
-    pub fn status(&self, traffic: &[Traffic]) -> Vec<PortStatus> {
-        let pairs = self.states.iter().zip(traffic);
+    pub fn status(&self, traffic: &[Traffic]) -> Vec<(Port, PortStatus)> {
+        let pairs = self.order.iter().filter_map(|port| {
+            let state = self.states[port.index()].as_ref()?;
+            Some((*port, state, traffic.get(port.index())?))
+        });
         pairs
-            .map(|(state, traffic)| PortStatus {
-                interface: state.config.interface.clone(),
-                uplink: state.config.uplink,
-                up: state.interface.is_some(),
-                received: traffic.received.0,
-                received_bytes: traffic.received.1,
-                sent: traffic.sent.0,
-                sent_bytes: traffic.sent.1,
-                refused: traffic.refused,
-                losses: state.losses,
+            .map(|(port, state, traffic)| {
+                let status = PortStatus {
+                    interface: state.config.interface.clone(),
+                    uplink: state.config.uplink,
+                    up: state.interface.is_some(),
+                    received: traffic.received.0,
+                    received_bytes: traffic.received.1,
+                    sent: traffic.sent.0,
+                    sent_bytes: traffic.sent.1,
+                    refused: traffic.refused,
+                    losses: state.losses,
+                };
+                (port, status)
             })
             .collect()
     }

@@ -240,23 +240,29 @@ impl PacketSocket {
         options::set(&self.fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
     }
 
-    /// Makes an interface hand over frames that are not addressed to it. Ends with the socket or the interface.
+    /// Makes an interface hand over frames that are not addressed to it. Ends with [`hear_own`](Self::hear_own), the socket
+    /// or the interface.
     ///
     /// # Errors
     /// What the system says.
     pub fn hear_all(&self, interface: u32) -> io::Result<()> {
+        self.hear(interface, libc::PACKET_ADD_MEMBERSHIP)
+    }
+
+    /// Takes back what [`hear_all`](Self::hear_all) did.
+    pub fn hear_own(&self, interface: u32) {
+        // An interface that has gone took it along.
+        let _ = self.hear(interface, libc::PACKET_DROP_MEMBERSHIP);
+    }
+
+    fn hear(&self, interface: u32, option: libc::c_int) -> io::Result<()> {
         let request = libc::packet_mreq {
             mr_ifindex: interface as libc::c_int,
             mr_type: libc::PACKET_MR_PROMISC as u16,
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        options::set(
-            &self.fd,
-            libc::SOL_PACKET,
-            libc::PACKET_ADD_MEMBERSHIP,
-            &request,
-        )
+        options::set(&self.fd, libc::SOL_PACKET, option, &request)
     }
 
     /// Receives what is there, at most [`BATCH`] frames, without waiting; gives how many.

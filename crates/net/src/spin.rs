@@ -76,6 +76,11 @@ impl Spin {
         Idle::Look
     }
 
+    /// It looks on for another time.
+    pub(crate) const fn set_most(&mut self, most: Span) {
+        self.most = most;
+    }
+
     /// The clock begins anew.
     pub(crate) const fn restart(&mut self) {
         *self = Self::new(self.most);
