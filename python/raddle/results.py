@@ -203,8 +203,7 @@ class Results:
     @cached_property
     def acks(self) -> pa.Table | None:
         """The per-ACK trace, if the experiment recorded one (`[record] acks = true`)."""
-        file = self.path / "acks.parquet"
-        return _read(file) if file.is_file() else None
+        return self._asked_for("acks")
 
     @cached_property
     def members(self) -> pa.Table | None:
@@ -214,6 +213,27 @@ class Results:
         """
         file = self.path / "members.parquet"
         return _read(file) if file.is_file() else None
+
+    @cached_property
+    def paths(self) -> pa.Table | None:
+        """The way of every flow, hop by hop, if it was recorded (`[record] paths = true`).
+
+        `src`, `dst` and `sport` name the flow as in flows; a row is a node (`node`, `name`), the
+        port that packets leave by (from 1) and the node that it leads to (`peer`). A flow whose
+        routes change has a second way from `since_ps` on; over rails there is a way for each
+        `rail`, and `sport` is null. To a group it is the tree: `hop` is the distance from the host.
+        """
+        return self._asked_for("paths")
+
+    @cached_property
+    def port_queues(self) -> pa.Table | None:
+        """Single ports over time, if any were recorded (`[record] ports` or `busiest`).
+
+        `queue_bytes` wait to leave by the port, `ingress_bytes` came in by it and are still there
+        (PFC's threshold is about these), `paused` says whether its peer has paused it; `tx_bytes`
+        and `ecn_marks` are those since the last sample.
+        """
+        return self._asked_for("port_queues")
 
     def _table(self, name: str, *, required: bool = False) -> pa.Table:
         file = self.path / f"{name}.parquet"
@@ -234,6 +254,16 @@ class Results:
                 )
                 raise ResultsError(msg)
         return table
+
+    def _asked_for(self, name: str) -> pa.Table | None:
+        """A table that not every experiment has; None in results that were made without it."""
+        file = self.path / f"{name}.parquet"
+        if file.is_file():
+            return _read(file)
+        if file.name in (self.manifest.get("files") or {}):
+            msg = f"{self.path} has no {file.name}\n  hint: {AGAIN}"
+            raise ResultsError(msg)
+        return None
 
     def _json(self, name: str) -> Mapping[str, Any]:
         file = self.path / name

@@ -156,6 +156,15 @@ impl Node {
         Some(node)
     }
 
+    /// Item `index` of the list at a path of keys; what is there where it is no such list.
+    pub fn item(&self, path: &[&str], index: usize) -> &Self {
+        let node = self.find(path).unwrap_or(self);
+        match &node.value {
+            Value::Array(items) => items.get(index).unwrap_or(node),
+            _ => node,
+        }
+    }
+
     /// Where the value at a path stands, or the nearest table around it.
     pub fn locate(&self, path: &[&str]) -> &Location {
         (0..=path.len())

@@ -4,6 +4,7 @@
 //! [`raddle_workload::Workload`] supplies the messages, a [`Recorder`] receives what happens. One run uses one core;
 //! independent runs are the caller's to spread over threads. Same network, settings, workload and seed: same records.
 
+mod buffers;
 mod chance;
 pub mod collective;
 mod engine;
@@ -21,10 +22,12 @@ pub mod results;
 pub mod semantics;
 mod setup;
 
+pub use buffers::{Buffers, IngressBuffer, PortBuffer, Sharing};
 pub use chance::{MarkReplay, TraceError};
+pub(crate) use engine::needed_headroom;
 pub use engine::simulate;
 pub use multicast::{Multicast, MulticastGroup, MulticastUpdate};
 pub use offload::{Offload, OffloadGroup};
 pub use record::{Discard, Progress, Recorder};
 pub use semantics::Semantics;
-pub use setup::{LinkFault, Network, RunConfig, RunSummary, SetupError};
+pub use setup::{LinkFault, Network, PortSeries, RunConfig, RunSummary, SetupError};

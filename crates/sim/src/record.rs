@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
+use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 
 /// A flow that ended, or that had not when the run did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,6 +45,36 @@ pub struct MemberRecord {
     pub delivered: Option<Time>,
 }
 
+/// A step of a way: a node, and the port by which packets leave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Links between the sender and this node.
+    pub depth: u16,
+    /// The node.
+    pub node: NodeId,
+    /// Its port, from 1.
+    pub port: u16,
+    /// The node at the other end of the port's link.
+    pub peer: NodeId,
+}
+
+/// The way of a flow's data packets, from its start on or since routes changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathRecord<'a> {
+    /// Sending host.
+    pub src: NodeId,
+    /// Receiving host; the address of the group ([`raddle_workload::GroupId`]); the root of an in-network reduction.
+    pub dst: NodeId,
+    /// Source port, as in [`FlowRecord`]; `None`: it is the way of all messages of the pair over a rail.
+    pub sport: Option<u16>,
+    /// The rail, from 0; 0 where there are none.
+    pub rail: u8,
+    /// From when on.
+    pub since: Time,
+    /// Step by step. To a group: the tree, nearest first. It ends early where there is no route.
+    pub hops: &'a [Hop],
+}
+
 /// A port's data class was paused by its peer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PauseRecord {
@@ -85,6 +115,27 @@ pub struct AckRecord {
     pub measure: f64,
 }
 
+/// A port at a sampling instant, and what it did since the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortSample {
+    /// The port.
+    pub id: PortId,
+    /// Its node.
+    pub node: NodeId,
+    /// Its number on the node, from 1.
+    pub port: u16,
+    /// Bytes that wait to leave by it, in a switch: 0 for a host's card.
+    pub queue_bytes: u64,
+    /// Bytes that came in by it and are in the switch's buffer: what PFC's threshold is about. 0 for a host's card.
+    pub ingress_bytes: u64,
+    /// Its peer has paused it.
+    pub paused: bool,
+    /// Bytes that it began to send since the last sample, headers included.
+    pub tx_bytes: u64,
+    /// Packets that it marked (ECN) since the last sample.
+    pub ecn_marks: u64,
+}
+
 /// The state of the fabric at one sampling instant, and what happened since the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample<'a> {
@@ -100,6 +151,8 @@ pub struct Sample<'a> {
     pub max_port_bytes: u64,
     /// Ports that are paused.
     pub paused_ports: u64,
+    /// Ports with a series ([`crate::PortSeries`]), in order.
+    pub ports: &'a [PortSample],
 }
 
 /// Counters of one egress port over the run.
@@ -123,7 +176,8 @@ pub struct PortRecord {
     pub max_queue_bytes: u64,
     /// Total time for which the port was paused.
     pub pause: Span,
-    /// Packets dropped: refused by the buffer of this node coming in at this port, or lost on this port's failed link.
+    /// Packets dropped: refused by the buffer of this node coming in at this port, by this port's full queue, or lost on this
+    /// port's failed link.
     pub drops: u64,
 }
 
@@ -135,6 +189,8 @@ pub trait Recorder {
     fn member(&mut self, _member: &MemberRecord) {}
     /// A pause ended.
     fn pause(&mut self, _pause: &PauseRecord) {}
+    /// A flow takes this way from now on; only when the run records ways.
+    fn path(&mut self, _path: &PathRecord<'_>) {}
     /// An acknowledgement was processed; only when the run records acknowledgements.
     fn ack(&mut self, _ack: &AckRecord) {}
     /// A sampling instant was passed.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use raddle_fabric::Fabric;
 use raddle_routing::{LinkState, PathChoice, RoutingError, UnicastTables};
 use raddle_transport::cc::{Environment, SchemeParameters};
-use raddle_units::{BitRate, Bytes, LinkId, NodeId, Span, Time};
+use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time};
 
 use crate::{
-    chance::MarkReplay, multicast::Multicast, offload::Offload, rails::Rails, semantics::Semantics,
+    buffers::Buffers, chance::MarkReplay, multicast::Multicast, offload::Offload, rails::Rails,
+    semantics::Semantics,
 };
 
 /// A fabric with its routes and the figures derived from them; shared by all runs of an experiment.
@@ -70,6 +71,18 @@ pub enum SetupError {
         buffer: Bytes,
         /// Buffer needed before any packet is shared.
         reserved: Bytes,
+    },
+    /// A port into which no packet fits.
+    #[error(
+        "port {port} of {node} has no room for a packet of {packet} even while it is empty: use a larger `buffer`, threshold or reserve"
+    )]
+    NoRoom {
+        /// The switch.
+        node: String,
+        /// Its port, from 1.
+        port: usize,
+        /// Bytes of a full packet.
+        packet: Bytes,
     },
     /// Multicast groups that the network cannot carry.
     #[error("multicast {group}: {problem}")]
@@ -140,6 +153,19 @@ pub struct LinkFault {
     pub up: Option<Time>,
 }
 
+/// Ports whose queues are part of every sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PortSeries {
+    /// None.
+    #[default]
+    None,
+    /// These, each in every sample.
+    Ports(Vec<PortId>),
+    /// The ports of switches with the longest queues on average, so many of them. Who they are is known at the end: samples
+    /// have all ports of switches where anything happened, and the [`crate::Recorder`] chooses.
+    Busiest(u32),
+}
+
 /// Settings of one run.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
@@ -151,6 +177,8 @@ pub struct RunConfig {
     pub mtu: Bytes,
     /// Shared buffer of each switch.
     pub buffer: Bytes,
+    /// How it is shared out.
+    pub buffers: Buffers,
     /// PFC (true), or drop where the buffer refuses (false).
     pub lossless: bool,
     /// Data classes (1 to 6), each paused on its own; a message's priority `p` travels in class `min(p, classes - 1)`, with
@@ -181,6 +209,10 @@ pub struct RunConfig {
     pub watch_from: Bytes,
     /// Report every acknowledgement.
     pub record_acks: bool,
+    /// Report the way of every flow.
+    pub record_paths: bool,
+    /// Ports whose queues are part of every sample.
+    pub port_series: PortSeries,
     /// ECN marks to replay instead of drawing them.
     pub marks: Option<Arc<MarkReplay>>,
     /// Groups and multicast tables; without them no message goes to a group.
@@ -199,6 +231,7 @@ impl RunConfig {
             seed,
             mtu: Bytes(1000),
             buffer: Bytes::from_mib(32),
+            buffers: Buffers::default(),
             lossless: true,
             data_classes: 1,
             path_choice: PathChoice::EcmpMurmur3,
@@ -213,6 +246,8 @@ impl RunConfig {
             sample_interval: Span::from_us(10),
             watch_from: Bytes(1_000_000),
             record_acks: false,
+            record_paths: false,
+            port_series: PortSeries::None,
             marks: None,
             multicast: None,
             offload: None,

@@ -1,30 +1,78 @@
-//! The shared buffer: per ingress port and class a reserve, a dynamic share of what is free, and headroom under PFC.
+//! The shared buffer: per ingress port and class a reserve, a share of the rest, and headroom under PFC.
 //!
-//! Threshold = free shared bytes >> shift (dynamic threshold with alpha = 2^-shift). A packet is refused when neither the
-//! headroom nor the threshold has room for it. Source: the HPCC simulator's switch MMU, after Broadcom's; the dynamic
-//! threshold is Choudhury and Hahne (1998).
+//! What a port and class may hold of the shared part is its threshold: a multiple alpha of what is free (dynamic: Choudhury
+//! and Hahne, 1998), a number of bytes (static), or all of it (complete sharing); never more than is free. A packet is
+//! refused when neither the headroom nor the threshold has room for it. Source of the order of steps: the HPCC simulator's
+//! switch MMU, after Broadcom's.
 
 use raddle_units::prefetch;
 
-/// Bytes that every ingress port and class may hold before it uses the shared part.
-pub const RESERVE_BYTES: u64 = 4096;
+/// Bytes that every ingress port and class usually may hold before it uses the shared part.
+pub const RESERVE_BYTES: u32 = 4096;
 
-/// A paused ingress resumes when its shared use is this much below the threshold.
-pub const RESUME_OFFSET_BYTES: u64 = 3072;
+/// How far below its threshold the shared use of a paused ingress usually is when it resumes.
+pub const RESUME_OFFSET_BYTES: u32 = 3072;
+
+/// Alpha is held in units of 2^-20.
+const ALPHA_BITS: u32 = 20;
+
+/// How much of the shared part one port and class may hold, beside its reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Multiple of what is free, in units of 2^-20.
+    alpha: u32,
+    /// Bytes, whatever is free.
+    fixed: u32,
+}
+
+impl Share {
+    /// Largest multiple of what is free.
+    pub const MOST_ALPHA: f64 = 1024.0;
+
+    /// All that is free: complete sharing.
+    pub const ALL: Self = Self::fixed(u32::MAX);
+
+    /// So many bytes, as long as they are free: a static threshold.
+    pub const fn fixed(bytes: u32) -> Self {
+        Self {
+            alpha: 0,
+            fixed: bytes,
+        }
+    }
+
+    /// `alpha` times what is free: a dynamic threshold. Alpha is rounded to 2^-20; from 0 to [`Self::MOST_ALPHA`].
+    pub fn of_free(alpha: f64) -> Self {
+        let units = alpha.clamp(0.0, Self::MOST_ALPHA) * f64::from(1u32 << ALPHA_BITS);
+        Self {
+            alpha: (units + 0.5) as u32,
+            fixed: 0,
+        }
+    }
+
+    /// The threshold where `free` bytes of the shared part are free. `free` is below 2^32.
+    #[inline]
+    pub(crate) fn threshold(self, free: u64) -> u64 {
+        u64::from(self.fixed) + ((free * u64::from(self.alpha)) >> ALPHA_BITS)
+    }
+}
 
 /// Limits of one ingress port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IngressLimit {
-    /// Bytes that may still arrive after a pause was sent. 0 in a lossy network.
+    /// Bytes of its own, before it uses the shared part; per class.
+    pub reserve: u32,
+    /// What it may hold of the shared part, per class. Where it is reached, the peer is paused (PFC), or frames are refused.
+    pub share: Share,
+    /// Bytes that may still arrive after a pause was sent, per class. 0 in a lossy network.
     pub headroom: u32,
-    /// Alpha of the dynamic threshold is 2^-shift.
-    pub shift: u8,
+    /// The peer may go on when the shared use is this much below the threshold.
+    pub resume_offset: u32,
 }
 
 /// The buffer of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferConfig {
-    /// All bytes of the switch.
+    /// All bytes of the switch, below 2^32.
     pub total: u64,
     /// Data classes; each has its own accounting on every port.
     pub classes: usize,
@@ -32,49 +80,53 @@ pub struct BufferConfig {
     pub limits: Vec<IngressLimit>,
     /// PFC on: pause the peer instead of dropping.
     pub lossless: bool,
-    /// Headroom is set aside once per port (the reference), not once per port and class.
-    pub headroom_once_per_port: bool,
+    /// As the reference accounts: headroom and reserve are set aside once per port, not per class; and under PFC a packet
+    /// is refused where threshold and headroom are used up, even if the reserve has room.
+    pub as_reference: bool,
 }
 
 impl BufferConfig {
     /// Bytes that reserves and headroom take before anything is shared.
     pub fn reserved(&self) -> u64 {
-        let headroom: u64 = self
-            .limits
-            .iter()
-            .map(|limit| u64::from(limit.headroom))
-            .sum();
-        let classes = self.classes as u64;
-        let headroom = if self.headroom_once_per_port {
-            headroom
-        } else {
-            headroom * classes
-        };
-        let reserve_classes = if self.headroom_once_per_port {
-            1
-        } else {
-            classes
-        };
-        headroom + self.limits.len() as u64 * RESERVE_BYTES * reserve_classes
+        let classes = if self.as_reference { 1 } else { self.classes };
+        let of = |limit: &IngressLimit| u64::from(limit.headroom) + u64::from(limit.reserve);
+        self.limits.iter().map(of).sum::<u64>() * classes as u64
     }
 }
 
-/// What an ingress port and class holds.
-#[derive(Clone, Copy, Debug, Default)]
+impl IngressLimit {
+    /// Whether a port that holds nothing takes a frame of so many bytes while all of the shared part is free.
+    pub fn takes(&self, bytes: u64, available: u64) -> bool {
+        let most = self.share.threshold(available).min(available);
+        bytes <= most.max(u64::from(self.reserve.max(self.headroom)))
+    }
+}
+
+/// What an ingress port and class holds, and its limits; half a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 struct Ingress {
     /// Reserve and shared bytes.
     stored: u32,
     /// Headroom bytes.
     in_headroom: u32,
-    headroom: u32,
-    shift: u8,
+    limit: IngressLimit,
     paused: bool,
 }
 
+const _: () = assert!(size_of::<Ingress>() == 32);
+
 impl Ingress {
+    /// Bytes of the shared part.
     #[inline]
     fn shared(&self) -> u64 {
-        u64::from(self.stored).saturating_sub(RESERVE_BYTES)
+        u64::from(self.stored.saturating_sub(self.limit.reserve))
+    }
+
+    /// Bytes of the shared part that it may hold while `free` bytes of it are free.
+    #[inline]
+    fn threshold(&self, free: u64) -> u64 {
+        self.limit.share.threshold(free).min(self.shared() + free)
     }
 }
 
@@ -88,70 +140,66 @@ pub(crate) struct SharedBuffer {
     shared: u64,
     occupied: u64,
     lossless: bool,
+    /// A packet that fits the reserve is taken whatever else is full.
+    keeps_reserve: bool,
 }
 
 impl SharedBuffer {
     pub(crate) fn new(config: &BufferConfig) -> Self {
-        let ingress = config
-            .limits
-            .iter()
-            .flat_map(|limit| {
-                std::iter::repeat_n(
-                    Ingress {
-                        headroom: limit.headroom,
-                        shift: limit.shift,
-                        ..Ingress::default()
-                    },
-                    config.classes,
-                )
-            })
-            .collect();
+        let account = |&limit: &IngressLimit| Ingress {
+            stored: 0,
+            in_headroom: 0,
+            limit,
+            paused: false,
+        };
+        let ports = config.limits.iter().map(account);
         Self {
-            ingress,
+            ingress: ports
+                .flat_map(|account| std::iter::repeat_n(account, config.classes))
+                .collect(),
             classes: config.classes,
             available: config.total.saturating_sub(config.reserved()),
             shared: 0,
             occupied: 0,
             lossless: config.lossless,
+            keeps_reserve: !config.lossless || !config.as_reference,
         }
     }
 
+    /// Bytes of the shared part that nobody uses.
     #[inline]
-    fn threshold(&self, shift: u8) -> u64 {
-        (self.available - self.shared.min(self.available)) >> shift
+    pub(crate) fn free(&self) -> u64 {
+        self.available.saturating_sub(self.shared)
     }
 
     /// Takes `bytes` from `port` in `class`. `None`: refused. `Some(true)`: the peer must be paused now.
     #[inline]
     pub(crate) fn admit(&mut self, port: u16, class: usize, bytes: u32) -> Option<bool> {
-        let at = usize::from(port) * self.classes + class;
-        let threshold = self.threshold(self.ingress[at].shift);
-        let ingress = &mut self.ingress[at];
+        let free = self.free();
+        let ingress = &mut self.ingress[usize::from(port) * self.classes + class];
         let size = u64::from(bytes);
+        let threshold = ingress.threshold(free);
+        // What it would hold over its reserve.
         let total = u64::from(ingress.stored) + size;
-        // Without PFC there is no headroom, and the reserve has to be asked for by itself: it is the port's even where
-        // others have taken all that is shared.
-        let reserved = !self.lossless && total <= RESERVE_BYTES;
-        if bytes + ingress.in_headroom > ingress.headroom
+        let over = total.saturating_sub(u64::from(ingress.limit.reserve));
+        if bytes + ingress.in_headroom > ingress.limit.headroom
             && size + ingress.shared() > threshold
-            && !reserved
+            // The reserve is the port's even where others have taken all that is shared.
+            && !(over == 0 && self.keeps_reserve)
         {
             return None;
         }
-        if total <= RESERVE_BYTES {
-            ingress.stored += bytes;
-        } else if total - RESERVE_BYTES > threshold {
+        self.occupied += size;
+        let full = if over > threshold {
             ingress.in_headroom += bytes;
+            true
         } else {
             ingress.stored += bytes;
-            self.shared += size.min(total - RESERVE_BYTES);
-        }
-        self.occupied += size;
-        let pause = self.lossless
-            && !ingress.paused
-            && (ingress.in_headroom > 0
-                || ingress.shared()
-                    >= (self.available - self.shared.min(self.available)) >> ingress.shift);
+            let taken = size.min(over);
+            self.shared += taken;
+            ingress.in_headroom > 0 || over >= ingress.threshold(free - taken)
+        };
+        let pause = full && self.lossless && !ingress.paused;
         ingress.paused |= pause;
         Some(pause)
     }
@@ -178,7 +226,8 @@ impl SharedBuffer {
             return false;
         }
         let shared = ingress.shared();
-        if shared != 0 && shared + RESUME_OFFSET_BYTES > self.threshold(ingress.shift) {
+        let offset = u64::from(ingress.limit.resume_offset);
+        if shared != 0 && shared + offset > ingress.threshold(self.free()) {
             return false;
         }
         self.ingress[at].paused = false;
@@ -197,6 +246,15 @@ impl SharedBuffer {
     #[inline]
     pub(crate) fn prefetch(&self, port: u16) {
         prefetch(&self.ingress[usize::from(port) * self.classes]);
+    }
+
+    /// Bytes that came in by `port` and are in the buffer.
+    pub(crate) fn held(&self, port: u16) -> u64 {
+        let first = usize::from(port) * self.classes;
+        let accounts = self.ingress[first..first + self.classes].iter();
+        accounts
+            .map(|ingress| u64::from(ingress.stored) + u64::from(ingress.in_headroom))
+            .sum()
     }
 
     /// Bytes in the buffer.

@@ -6,7 +6,7 @@ use raddle_transport::telemetry::{HopRecord, TelemetryUnits};
 use raddle_units::{prefetch, prefetch_start};
 
 use crate::{
-    buffer::{BufferConfig, SharedBuffer},
+    buffer::{BufferConfig, Share, SharedBuffer},
     pint::{ExactStamp, LogStamp, PintInput, PintStamp},
 };
 
@@ -87,6 +87,8 @@ pub struct PortConfig {
     pub rate: u64,
     /// ECN (kmin, kmax in bytes, pmax); `None`: no marks.
     pub ecn: Option<(u64, u64, f64)>,
+    /// What each of its data queues may hold of the buffer's shared part; an empty queue takes a frame whatever is free.
+    pub egress: Share,
 }
 
 /// Settings of one switch.
@@ -128,7 +130,8 @@ pub struct PortCounters {
     pub ecn_marks: u64,
     /// Most bytes queued at once.
     pub max_queue_bytes: u64,
-    /// Frames that came in here and were refused by the buffer, or were flushed when this port's link failed.
+    /// Frames that came in here and were refused by the buffer, that were to leave here and found the queue full, or that
+    /// were flushed when this port's link failed.
     pub drops: u64,
 }
 
@@ -163,6 +166,7 @@ struct Port {
     drops: u64,
     utilisation: f64,
     bytes_per_s: u64,
+    egress: Share,
     /// By queue number; those past the data classes stay empty.
     queues: [Queue; QUEUES],
 }
@@ -179,6 +183,8 @@ pub struct Switch {
     free_accounts: Vec<u32>,
     pfc_frame_bytes: u32,
     view_with_departing: bool,
+    /// Some queue has a limit of its own.
+    limits_queues: bool,
     stamping: Stamping,
 }
 
@@ -216,6 +222,7 @@ impl Switch {
                 kmax,
                 pmax,
                 bytes_per_s: settings.rate / 8,
+                egress: settings.egress,
                 queues: Default::default(),
                 tx_bytes: 0,
                 tx_packets: 0,
@@ -231,6 +238,7 @@ impl Switch {
             free_accounts: Vec::new(),
             pfc_frame_bytes: config.pfc_frame_bytes,
             view_with_departing: config.queue_view_with_departing,
+            limits_queues: config.ports.iter().any(|port| port.egress != Share::ALL),
             stamping: config.stamping,
         }
     }
@@ -239,6 +247,10 @@ impl Switch {
     /// queued on `frame.in_port`; the driver tries to send there first, then on `out`.
     #[inline(always)]
     pub fn enqueue(&mut self, out: u16, frame: Frame) -> Result<bool, Refused> {
+        if !self.has_room(out, frame.queue, frame.bytes) {
+            self.ports[usize::from(out)].drops += 1;
+            return Err(Refused);
+        }
         let pause = self.admit(&frame)?;
         self.append(out, frame);
         Ok(pause)
@@ -246,7 +258,7 @@ impl Switch {
 
     /// Like [`Self::enqueue`] for a data frame that leaves by several ports; its bytes count once, until the last copy leaves.
     /// Each copy has a handle of its own (marks and telemetry differ); the handle in `frame` does not matter. An empty list
-    /// of copies takes nothing.
+    /// of copies takes nothing. Leave out copies whose queue has no room ([`Self::has_room`]): nothing asks here.
     pub fn enqueue_copies(
         &mut self,
         copies: Copies<'_>,
@@ -323,6 +335,18 @@ impl Switch {
         let port = &mut self.ports[usize::from(out)];
         port.max_queue_bytes = port.max_queue_bytes.max(u64::from(frame.bytes));
         Ok(Some(self.depart(now_ns, out, frame, 0, frames)))
+    }
+
+    /// Whether `queue` of port `out` may take a frame of so many bytes; the account of the port that it comes in by is asked
+    /// when it is queued.
+    #[inline]
+    pub fn has_room(&self, out: u16, queue: u8, bytes: u32) -> bool {
+        if !self.limits_queues || queue < QUEUE_DATA {
+            return true;
+        }
+        let port = &self.ports[usize::from(out)];
+        let held = port.queues[usize::from(queue) % QUEUES].bytes;
+        held == 0 || held + u64::from(bytes) <= port.egress.threshold(self.buffer.free())
     }
 
     /// Whether port `out` holds nothing and may send frames of `queue`.
@@ -441,6 +465,11 @@ impl Switch {
     /// Bytes queued in port `out`.
     pub fn queued_bytes(&self, out: u16) -> u64 {
         self.ports[usize::from(out)].queued_bytes
+    }
+
+    /// Bytes that came in by `port` and are still here (data classes).
+    pub fn ingress_bytes(&self, port: u16) -> u64 {
+        self.buffer.held(port)
     }
 
     /// Bytes accounted in the buffer (data classes).

@@ -13,7 +13,7 @@ mod buffer;
 mod data_plane;
 mod pint;
 
-pub use buffer::{BufferConfig, IngressLimit, RESERVE_BYTES, RESUME_OFFSET_BYTES};
+pub use buffer::{BufferConfig, IngressLimit, RESERVE_BYTES, RESUME_OFFSET_BYTES, Share};
 pub use data_plane::{
     Copies, Departure, Frame, FrameKind, Frames, PortConfig, PortCounters, QUEUE_ACKS, QUEUE_DATA,
     QUEUE_PFC, Refused, Stamping, Switch, SwitchConfig,

@@ -33,6 +33,17 @@ schemes = ["none", "dctcp", "dcqcn", "timely", "hpcc", "pint"]
 seeds = [1]                 # more seeds, e.g. [1, 2, 3], give 95 % intervals
 buffer = "32MiB"            # shared buffer of each switch
 
+# How ports share the buffer, where PFC pauses, and what is set aside for what still arrives.
+# [switch.ingress]
+# sharing = "dynamic"       # dynamic: alpha times what is free; static; complete
+# alpha = 0.125
+# headroom = "64KiB"        # default: what can arrive until a PAUSE takes effect
+
+# Recorded beside flows, pauses and port counters.
+# [record]
+# paths = true              # every flow's hops: paths.parquet
+# busiest = 8               # series of the 8 fullest ports; or of some: ports = ["s4:1"]
+
 # Parameters of a scheme; what is left out has the default of its paper, scaled to this fabric.
 # [schemes.hpcc]
 # target_utilisation = 0.95

@@ -3,8 +3,8 @@
 use raddle_fabric::Fabric;
 use raddle_routing::LinkState;
 use raddle_switch::{
-    BufferConfig, ExactStamp, IngressLimit, LogStamp, PortConfig, QUEUE_ACKS, Stamping, Switch,
-    SwitchConfig,
+    BufferConfig, ExactStamp, IngressLimit, LogStamp, PortConfig, QUEUE_ACKS, Share, Stamping,
+    Switch, SwitchConfig,
 };
 use raddle_transport::{
     cc::{FlowLimits, Signals, Telemetry},
@@ -30,7 +30,6 @@ use crate::{
     packet::Packets,
     paths::{ACK_BYTES, HEADER_BYTES},
     record::Recorder,
-    semantics::Semantics,
     setup::{Network, RunConfig, RunSummary, SetupError},
 };
 
@@ -39,8 +38,6 @@ const PFC_BYTES_REFERENCE: u32 = 43;
 const PFC_BYTES: u32 = 64;
 /// Acknowledgement: link, network and 12 bytes of transport header, padded to [`ACK_BYTES`] where telemetry is short.
 const ACK_HEADER_BYTES: u64 = 14 + 20 + 12;
-/// Alpha of the dynamic threshold is 2^-3 on ports of the hosts' speed.
-const BASE_SHIFT: u8 = 3;
 
 impl Layout {
     fn new(signals: &Signals, network: &Network, config: &RunConfig) -> Result<Self, SetupError> {
@@ -88,9 +85,9 @@ impl Layout {
     }
 }
 
-/// Headroom of a port: what may still arrive after a pause was decided.
-fn headroom(rate: BitRate, delay: Span, layout: &Layout, semantics: &Semantics) -> u64 {
-    if !semantics.exact_headroom {
+/// Headroom that a port needs for what may still arrive after a pause was decided.
+fn headroom(rate: BitRate, delay: Span, layout: &Layout, network: &Network) -> u64 {
+    if !network.semantics.exact_headroom {
         // 3 x rate x delay / 8, in the reference's integer arithmetic.
         return 3 * (u128::from(rate.0) * u128::from(delay.0) / 8_000_000_000_000) as u64;
     }
@@ -101,6 +98,93 @@ fn headroom(rate: BitRate, delay: Span, layout: &Layout, semantics: &Semantics) 
     rate.bytes_in(delay * 2).0 + 3 * layout.largest_packet() + pfc
 }
 
+/// The same for a port of a run; nothing where the scheme does not fit the network.
+pub(crate) fn needed_headroom(network: &Network, config: &RunConfig, port: PortId) -> Option<u64> {
+    let layout = Layout::new(config.scheme.signals(), network, config).ok()?;
+    let fabric = &network.fabric;
+    Some(headroom(
+        fabric.rate(port),
+        fabric.delay(port),
+        &layout,
+        network,
+    ))
+}
+
+/// The shares of a switch: what its ports may hold, and what their queues may.
+fn buffer(
+    network: &Network,
+    config: &RunConfig,
+    layout: &Layout,
+    node: NodeId,
+) -> Result<(BufferConfig, Vec<Share>), SetupError> {
+    let fabric = &network.fabric;
+    let first = fabric.first_port(node).0;
+    let ports: Vec<PortId> = (first..)
+        .map(PortId)
+        .take(fabric.ports_of(node).len())
+        .collect();
+    let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let limit = |&port: &PortId| {
+        let ingress = &config.buffers.of(port).ingress;
+        let needed = || headroom(fabric.rate(port), fabric.delay(port), layout, network);
+        let headroom = ingress.headroom.map_or_else(needed, |given| given.0);
+        IngressLimit {
+            reserve: bytes(ingress.reserve.0),
+            // What is left to share is known when all reserves are.
+            share: Share::ALL,
+            headroom: if config.lossless { bytes(headroom) } else { 0 },
+            resume_offset: bytes(ingress.resume_offset.0),
+        }
+    };
+    let mut buffer = BufferConfig {
+        total: config.buffer.0,
+        classes: usize::from(config.data_classes),
+        limits: ports.iter().map(limit).collect(),
+        lossless: config.lossless,
+        as_reference: !network.semantics.exact_headroom,
+    };
+    let shared = buffer.total.saturating_sub(buffer.reserved());
+    let part = shared / (ports.len() * buffer.classes).max(1) as u64;
+    let mut egress = Vec::with_capacity(ports.len());
+    for (limit, &port) in buffer.limits.iter_mut().zip(&ports) {
+        // Faster ports may take more of what is free.
+        let ratio = fabric.rate(port).0 / network.environment.line_rate.0.max(1);
+        let own = config.buffers.of(port);
+        limit.share = own.ingress.sharing.share(ratio, part);
+        egress.push(own.egress.share(ratio, part));
+    }
+    check_room(&buffer, layout, || fabric.node_name(node).into_owned())?;
+    Ok((buffer, egress))
+}
+
+/// Refuses a buffer that cannot hold its reserves, or a port that can never take a packet.
+fn check_room(
+    buffer: &BufferConfig,
+    layout: &Layout,
+    node: impl Fn() -> String,
+) -> Result<(), SetupError> {
+    let packet = layout.largest_packet();
+    let reserved = buffer.reserved();
+    let needed = reserved + if buffer.lossless { packet } else { 0 };
+    if needed > buffer.total {
+        return Err(SetupError::BufferTooSmall {
+            node: node(),
+            ports: buffer.limits.len(),
+            buffer: Bytes(buffer.total),
+            reserved: Bytes(needed),
+        });
+    }
+    let takes = |limit: &IngressLimit| limit.takes(packet, buffer.total - reserved);
+    match buffer.limits.iter().position(|limit| !takes(limit)) {
+        None => Ok(()),
+        Some(index) => Err(SetupError::NoRoom {
+            node: node(),
+            port: index + 1,
+            packet: Bytes(packet),
+        }),
+    }
+}
+
 fn switch(
     network: &Network,
     config: &RunConfig,
@@ -109,63 +193,25 @@ fn switch(
     node: NodeId,
 ) -> Result<Switch, SetupError> {
     let fabric = &network.fabric;
-    let ports = fabric.ports_of(node);
     let first = fabric.first_port(node).0;
-    let host_rate = network.environment.line_rate;
-    let rate = |index: usize| fabric.rate(PortId(first + index as u32));
-    let limit = |index: usize| {
-        let headroom = headroom(
-            rate(index),
-            fabric.delay(PortId(first + index as u32)),
-            layout,
-            &network.semantics,
-        );
-        // One less per factor of two over the hosts' speed: faster ports may take more of what is free.
-        let doublings = (rate(index).0 / host_rate.0.max(1)).max(1).ilog2() as u8;
-        IngressLimit {
-            headroom: if config.lossless {
-                u32::try_from(headroom).unwrap_or(u32::MAX)
-            } else {
-                0
-            },
-            shift: BASE_SHIFT.saturating_sub(doublings),
-        }
-    };
-    let buffer = BufferConfig {
-        total: config.buffer.0,
-        classes: usize::from(config.data_classes),
-        limits: (0..ports.len()).map(limit).collect(),
-        lossless: config.lossless,
-        headroom_once_per_port: !network.semantics.exact_headroom,
-    };
-    let needed = buffer.reserved()
-        + if config.lossless {
-            layout.largest_packet()
-        } else {
-            0
-        };
-    if needed > buffer.total {
-        return Err(SetupError::BufferTooSmall {
-            node: fabric.node_name(node).into_owned(),
-            ports: ports.len(),
-            buffer: config.buffer,
-            reserved: Bytes(needed),
-        });
-    }
+    let (buffer, egress) = buffer(network, config, layout, node)?;
     let ecn = |rate: BitRate| {
         signals.ecn.map(|profile| {
             let (kmin, kmax) = profile.thresholds(rate);
             (kmin, kmax, profile.pmax)
         })
     };
+    let port = |(port, egress)| {
+        let rate = fabric.rate(PortId(port));
+        PortConfig {
+            rate: rate.0,
+            ecn: ecn(rate),
+            egress,
+        }
+    };
     let rtt_ns = network.environment.base_rtt.as_ns();
     Ok(Switch::new(SwitchConfig {
-        ports: (0..ports.len())
-            .map(|index| PortConfig {
-                rate: rate(index).0,
-                ecn: ecn(rate(index)),
-            })
-            .collect(),
+        ports: (first..).zip(egress).map(port).collect(),
         buffer,
         pfc_frame_bytes: layout.pfc_bytes,
         queue_view_with_departing: network.semantics.queue_view
@@ -268,7 +314,7 @@ impl<'a> Engine<'a> {
             multicast,
             offload,
             rails,
-            sampler: Sampler::new(config.sample_interval, classes),
+            sampler: Sampler::new(config, classes, fabric),
             paused_ports: 0,
             summary: RunSummary::default(),
             signals,

@@ -66,7 +66,10 @@ impl Engine<'_> {
     }
 
     pub(super) fn change_link(&mut self, index: usize) {
-        match self.changes[index] {
+        let change = self.changes[index];
+        let moves = matches!(change, Change::Reroute(_) | Change::Multicast(..));
+        let before = (moves && self.config.record_paths).then(|| self.ways());
+        match change {
             Change::Down(_, link) => self.fail_link(link),
             Change::Up(_, link) => self.restore_link(link),
             Change::Multicast(_, update) => self.multicast.update(update),
@@ -80,6 +83,9 @@ impl Engine<'_> {
                     self.move_flows_to_working_ports();
                 }
             }
+        }
+        if let Some(before) = before {
+            self.record_new_ways(&before);
         }
     }
 

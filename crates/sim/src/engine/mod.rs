@@ -14,6 +14,7 @@
 //! | `look_ahead.rs` | the cache: what the next events will touch |
 //! | `fault.rs` | links that fail and return |
 //! | `sample.rs` | series over time, port counters at the end |
+//! | `ways.rs` | the ways that packets take, for the record |
 
 mod build;
 mod bus;
@@ -28,7 +29,9 @@ mod rail_packets;
 mod rails;
 mod route;
 mod sample;
+mod ways;
 
+pub(crate) use build::needed_headroom;
 use raddle_fabric::Fabric;
 use raddle_routing::{LinkState, UnicastTables};
 use raddle_switch::Switch;
@@ -258,6 +261,9 @@ impl Engine<'_> {
     fn run(&mut self, progress: &Progress) {
         self.schedule_start();
         self.schedule_faults();
+        if self.config.record_paths {
+            self.record_reduction_ways();
+        }
         let end = self.config.end.unwrap_or(Time::NEVER);
         self.checkpoint = self.sampler.next.min(end);
         let mut seen = 0;

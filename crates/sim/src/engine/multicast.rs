@@ -188,7 +188,7 @@ impl<'a> Multicasts<'a> {
         GroupId(u32::from(self.colours[group as usize].0)).address()
     }
 
-    fn out_ports(&self, switch: NodeId, in_port: u16, address: NodeId) -> PortSet {
+    pub(super) fn out_ports(&self, switch: NodeId, in_port: u16, address: NodeId) -> PortSet {
         let colour = GroupId::of(address).map_or(0, |colour| colour.0 as u16);
         match (&self.tables, u8::try_from(in_port)) {
             (Some(tables), Ok(in_port)) => tables.out_ports(switch, in_port, Colour(colour)),
@@ -225,7 +225,8 @@ impl Engine<'_> {
                 self.packets.insert(template)
             });
             let out_port = self.port_on(port, out);
-            if self.ends[out_port.index()].up {
+            let room = self.switches[device].has_room(out, template.queue, template.bytes);
+            if self.ends[out_port.index()].up && room {
                 copies.push((out, copy));
             } else {
                 self.history[out_port.index()].lost += 1;

@@ -61,6 +61,9 @@ struct Leader {
     tag: u64,
     running: bool,
     timer: Time,
+    /// Ports that lead from the host to the root.
+    way: Vec<PortId>,
+    root: NodeId,
 }
 
 #[derive(Debug)]
@@ -193,7 +196,16 @@ impl Offloads {
                 child = (member, switch_socket(at));
                 at = parent;
             }
+            let mut way = vec![fabric.first_port(host)];
+            let mut at = leaf;
+            while let Some(&port) = ways.get(&at) {
+                way.push(port);
+                at = fabric.port(fabric.port(port).peer).node;
+            }
             self.add_member(plan, index, group, member, host, leaf);
+            if let Some(leader) = self.leaders.last_mut() {
+                leader.way = way;
+            }
         }
         // Top first, as the master does it.
         for (node, place) in places.iter().rev() {
@@ -251,6 +263,8 @@ impl Offloads {
             tag: 0,
             running: false,
             timer: Time::NEVER,
+            way: Vec::new(),
+            root: members.root,
         });
     }
 
@@ -350,6 +364,19 @@ impl Offloads {
     /// A packet is lost.
     pub(super) fn forget(&mut self, place: u32) {
         self.take(place);
+    }
+
+    /// Members of all groups.
+    pub(super) fn members(&self) -> u32 {
+        self.leaders.len() as u32
+    }
+
+    /// A member's host, the root of its tree, the port that its packets come from, and the ports that lead from one to the
+    /// other.
+    pub(super) fn way(&self, member: u32) -> (NodeId, NodeId, u16, Vec<PortId>) {
+        let leader = &self.leaders[member as usize];
+        let sport = FIRST_PORT + member as u16;
+        (leader.host, leader.root, sport, leader.way.clone())
     }
 
     /// When a member's timer is due.

@@ -33,6 +33,8 @@ pub(super) struct Half {
     /// When its timer is due ([`Time::NEVER`]: it has none).
     timer: Time,
     failed: bool,
+    /// Its ways are recorded.
+    pub(super) recorded: bool,
 }
 
 /// What the connections of a host share.
@@ -133,6 +135,9 @@ impl Engine<'_> {
             Err(problem) => return self.stop(refuse(problem)),
         };
         self.summary.flows_started += 1;
+        if self.config.record_paths {
+            self.record_rail_ways(half);
+        }
         if self.rails.half(half).failed {
             return self.record_message(&message, None);
         }
@@ -169,6 +174,7 @@ impl Engine<'_> {
                 open: 0,
                 timer: Time::NEVER,
                 failed: false,
+                recorded: false,
             });
             self.rails.hosts[host.index()].halves.push(half);
             self.rails.pairs.insert((host, peer), half);

@@ -1,9 +1,13 @@
 //! Series over time, and what is recorded at the end of a run.
 
+use raddle_fabric::Fabric;
 use raddle_units::{Bytes, NodeId, PortId, Span, Time};
 
 use super::Engine;
-use crate::record::{PortRecord, Sample};
+use crate::{
+    record::{PortRecord, PortSample, Sample},
+    setup::{PortSeries, RunConfig},
+};
 
 /// Flows with a series of their own.
 const MAX_WATCHED: usize = 64;
@@ -15,10 +19,38 @@ pub(super) struct Sampler {
     pub(super) next: Time,
     by_class: Vec<u64>,
     watched: Vec<(NodeId, NodeId, u16, u64)>,
+    series: Vec<Series>,
+    /// Ports where nothing happened are left out of samples.
+    active_only: bool,
+    /// Scratch: the ports of one sample.
+    ports: Vec<PortSample>,
+}
+
+/// A port with a series, and its counters at the last sample.
+#[derive(Debug)]
+struct Series {
+    port: PortId,
+    tx_bytes: u64,
+    ecn_marks: u64,
 }
 
 impl Sampler {
-    pub(super) fn new(interval: Span, classes: usize) -> Self {
+    pub(super) fn new(config: &RunConfig, classes: usize, fabric: &Fabric) -> Self {
+        let interval = config.sample_interval;
+        let series = |port| Series {
+            port,
+            tx_bytes: 0,
+            ecn_marks: 0,
+        };
+        let (ports, active_only): (Vec<PortId>, bool) = match &config.port_series {
+            PortSeries::None => (Vec::new(), false),
+            PortSeries::Ports(ports) => (ports.clone(), false),
+            PortSeries::Busiest(_) => {
+                let all = (0..fabric.port_count() as u32).map(PortId);
+                let of_switch = |port: &PortId| !fabric.is_host(fabric.port(*port).node);
+                (all.filter(of_switch).collect(), true)
+            }
+        };
         Self {
             interval,
             next: if interval == Span::ZERO {
@@ -28,6 +60,9 @@ impl Sampler {
             },
             by_class: vec![0; classes],
             watched: Vec::new(),
+            series: ports.into_iter().map(series).collect(),
+            active_only,
+            ports: Vec::new(),
         }
     }
 
@@ -81,6 +116,7 @@ impl Engine<'_> {
             .filter(|flow| flow.3 > 0)
             .copied()
             .collect();
+        let ports = self.sample_ports();
         self.recorder.sample(&Sample {
             time,
             delivered_by_class: &self.sampler.by_class,
@@ -92,11 +128,46 @@ impl Engine<'_> {
                 .sum(),
             max_port_bytes,
             paused_ports: self.paused_ports,
+            ports: &ports,
         });
+        self.sampler.ports = ports;
         self.sampler.by_class.fill(0);
         for flow in &mut self.sampler.watched {
             flow.3 = 0;
         }
+    }
+
+    /// The ports with a series.
+    fn sample_ports(&mut self) -> Vec<PortSample> {
+        let mut found = std::mem::take(&mut self.sampler.ports);
+        found.clear();
+        for series in &mut self.sampler.series {
+            let end = &self.ends[series.port.index()];
+            let mut sample = PortSample {
+                id: series.port,
+                node: end.node,
+                port: end.index + 1,
+                queue_bytes: 0,
+                ingress_bytes: 0,
+                paused: end.paused != 0,
+                tx_bytes: self.history[series.port.index()].tx_bytes,
+                ecn_marks: 0,
+            };
+            if end.is_switch {
+                let switch = &self.switches[end.device as usize];
+                let counters = switch.counters(end.index);
+                (sample.tx_bytes, sample.ecn_marks) = (counters.tx_bytes, counters.ecn_marks);
+                sample.queue_bytes = switch.queued_bytes(end.index);
+                sample.ingress_bytes = switch.ingress_bytes(end.index);
+            }
+            sample.tx_bytes -= std::mem::replace(&mut series.tx_bytes, sample.tx_bytes);
+            sample.ecn_marks -= std::mem::replace(&mut series.ecn_marks, sample.ecn_marks);
+            let active = sample.tx_bytes | sample.queue_bytes | sample.ingress_bytes != 0;
+            if active || sample.paused || !self.sampler.active_only {
+                found.push(sample);
+            }
+        }
+        found
     }
 
     /// The last, partial interval; pauses and flows that have not ended; port counters.

@@ -19,6 +19,8 @@ const MAX_TIME: Span = Span(86_400 * 1_000_000_000_000);
 const MAX_RUNS: usize = 10_000;
 /// Least time between two samples.
 const FINEST_SAMPLE: Span = Span::from_ns(1);
+/// Most ports that have a series of their own.
+pub(super) const MAX_SERIES: u32 = 10_000;
 /// Difference from 1 up to which weights are taken as meant to sum to 1, and scaled.
 const WEIGHT_TOLERANCE: f64 = 0.011;
 
@@ -31,7 +33,8 @@ pub(crate) fn check(experiment: &Experiment, root: &Node) -> Result<(), Experime
     check.numbers_of_schemes()?;
     check.faults(experiment)?;
     check.rails(experiment)?;
-    check.record_and_score(experiment)
+    check.record(experiment)?;
+    check.score(experiment)
 }
 
 struct Check<'a> {
@@ -175,6 +178,14 @@ impl Check<'_> {
                 .with_hint("leave it out for 20ms"));
         }
         if simulation.compat == Some(Compat::HpccNs3) {
+            if !experiment.switch.is_empty() {
+                return Err(self
+                    .error(
+                        &["switch"],
+                        "compat = \"hpcc-ns3\" shares buffers as that simulator does",
+                    )
+                    .with_hint("remove it, or remove `compat`"));
+            }
             for key in ["retransmission_timeout", "max_timeouts"] {
                 if self.root.find(&["simulation", key]).is_some() {
                     return Err(self
@@ -300,14 +311,41 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn record_and_score(&self, experiment: &Experiment) -> Result<(), ExperimentError> {
-        let interval = experiment.record.sample_interval;
+    fn record(&self, experiment: &Experiment) -> Result<(), ExperimentError> {
+        let record = &experiment.record;
+        if record
+            .busiest
+            .is_some_and(|ports| !(1..=MAX_SERIES).contains(&ports))
+        {
+            return Err(self.error(
+                &["record", "busiest"],
+                format!("from 1 to {MAX_SERIES} ports have a series"),
+            ));
+        }
+        if record.ports.as_ref().is_some_and(Vec::is_empty) {
+            return Err(self
+                .error(&["record", "ports"], "the list is empty")
+                .with_hint("name ports, like ports = [\"s4:1\"], or leave it out"));
+        }
+        if record.ports.is_some() && record.busiest.is_some() {
+            return Err(self
+                .error(
+                    &["record", "busiest"],
+                    "`ports` says which ports are recorded",
+                )
+                .with_hint("remove one of the two"));
+        }
+        let interval = record.sample_interval;
         if interval.is_some_and(|interval| interval < FINEST_SAMPLE || interval > MAX_TIME) {
             return Err(self.error(
                 &["record", "sample_interval"],
                 "samples are 1ns to a day apart",
             ));
         }
+        Ok(())
+    }
+
+    fn score(&self, experiment: &Experiment) -> Result<(), ExperimentError> {
         let Some(weights) = experiment.score.weights else {
             return Ok(());
         };

@@ -9,7 +9,7 @@ use raddle_workload::TrafficSource;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use super::rails::RailsTable;
+use super::{rails::RailsTable, switch::SwitchTable};
 
 /// A raddle experiment: a network, traffic on it, and the congestion-control schemes to compare.
 ///
@@ -38,6 +38,9 @@ pub struct Experiment {
     /// What is simulated, and how.
     #[serde(default)]
     pub simulation: SimulationTable,
+    /// How switches share out their buffers: PFC thresholds, headroom, limits of queues.
+    #[serde(default, skip_serializing_if = "SwitchTable::is_empty")]
+    pub switch: SwitchTable,
     /// Parameters by scheme; what is not set takes its default.
     #[serde(default)]
     pub schemes: SchemeSettings,
@@ -142,6 +145,17 @@ pub struct RecordTable {
     /// Every acknowledgement at its sender, in acks.parquet (large). Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acks: Option<bool>,
+    /// The way of every flow, hop by hop, in paths.parquet. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<bool>,
+    /// Ports whose queues are sampled in port_queues.parquet: "NODE:3" is a port by its number, "NODE->PEER" all that lead
+    /// to a neighbour, "NODE" all of a node. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ports: Option<Vec<String>>,
+    /// Instead of `ports`: so many ports of switches, those with the longest queues on average. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10000))]
+    pub busiest: Option<u32>,
     /// Distance of the samples of throughput and queues. Default: 10 us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample_interval: Option<Span>,

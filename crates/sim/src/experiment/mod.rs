@@ -1,7 +1,7 @@
 //! Experiments as files: read, checked, resolved to runs with every default explicit, and planned.
 //!
 //! - [`raddle_files`]: the text with its includes as one tree, from there to typed values, errors of one screen.
-//! - `fields`, `rails`: the tables of the file, and their JSON Schema.
+//! - `fields`, `rails`, `switch`: the tables of the file, and their JSON Schema.
 //! - `check`: what types cannot say.
 //! - `resolve`, `settings`, `sources`: network, schemes, runs; every setting with its source; maps and files outside.
 //! - `plan`: the same as JSON, with estimates.
@@ -38,6 +38,9 @@ mod resolve;
 mod settings;
 mod sources;
 mod stamp;
+mod switch;
+#[cfg(test)]
+mod switch_tests;
 #[cfg(test)]
 mod tests;
 
@@ -57,3 +60,4 @@ use raddle_files::{document, error, files, read};
 pub use rails::RailsTable;
 pub use resolve::{PlannedRun, Resolved, SchemeRun};
 pub use settings::Setting;
+pub use switch::{EgressTable, IngressTable, PortsTable, SharingName, SwitchTable};

@@ -11,6 +11,7 @@ use super::{
     files::Files,
     rails::RailsTable,
     resolve::{Resolved, SchemeRun},
+    switch::SwitchTable,
 };
 use crate::Network;
 
@@ -96,6 +97,8 @@ struct ResolvedFile<'a> {
     simulation: SimulationTable,
     record: &'a RecordTable,
     score: &'a ScoreTable,
+    #[serde(skip_serializing_if = "SwitchTable::is_empty")]
+    switch: &'a SwitchTable,
     #[serde(skip_serializing_if = "Option::is_none")]
     rails: Option<&'a RailsTable>,
     schemes: IndexMap<&'a str, Parameters>,
@@ -149,6 +152,7 @@ impl Resolved {
             fabric,
             traffic,
             simulation,
+            switch: &self.experiment.switch,
             record: &self.experiment.record,
             score: &self.experiment.score,
             rails: self.experiment.rails.as_ref(),

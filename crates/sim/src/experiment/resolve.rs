@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use raddle_fabric::write_toml;
+use raddle_fabric::{Fabric, write_toml};
 use raddle_routing::PathChoice;
 use raddle_transport::cc::{EffectiveParameter, SchemeParameters, SchemeSettings};
 use raddle_units::{BitRate, Bytes, NodeId, Time};
@@ -11,22 +11,23 @@ use raddle_workload::{
 };
 
 use super::{
-    check::{check, normalised},
+    check::{MAX_SERIES, check, normalised},
     document::{self, Location, Node, Value},
     error::{InputError as ExperimentError, Problem, clip},
-    fields::{Compat, Experiment, Reading, Variance},
+    fields::{Compat, Experiment, Reading, RecordTable, Variance},
     files::Files,
     multicast,
     plan::Estimate,
     rails,
     read::read,
     settings::{Setting, default_buffer, settings},
-    sources::{build_fabric, build_traffic, find_faults, rebase_files},
+    sources::{build_fabric, build_traffic, find_faults, find_ports, rebase_files},
     stamp::Stamp,
+    switch,
 };
 use crate::{
-    Discard, MarkReplay, Network, Progress, RunConfig, Semantics, SetupError, rails::multi_plane,
-    simulate,
+    Discard, MarkReplay, Network, PortSeries, Progress, RunConfig, Semantics, SetupError,
+    rails::multi_plane, simulate,
 };
 
 /// Schemes that are compared where the experiment names none: the paper's.
@@ -225,9 +226,14 @@ impl Resolver<'_> {
             Some(twin) => Some(self.traffic(twin, &network, first_seed)?),
             None => None,
         };
-        for scheme in &schemes {
-            self.rehearse(&network, &base, scheme, &experiment)?;
+        let configs: Vec<RunConfig> = schemes
+            .iter()
+            .map(|scheme| with_scheme(&base, scheme, &experiment.schemes))
+            .collect();
+        for config in &configs {
+            self.rehearse(&network, config, &experiment)?;
         }
+        warnings.extend(switch::warning(&network, &configs));
 
         let common = self.stamp(&experiment, &network)?;
         let hops = average_hops(&network);
@@ -260,7 +266,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        let settings = settings(self.root, &experiment, &network);
+        let settings = settings(self.root, &experiment, &network, &configs);
         Ok(Resolved {
             classes: traffic.classes().to_vec(),
             expected: (
@@ -281,7 +287,9 @@ impl Resolver<'_> {
 
     fn setup_error(&self, error: &SetupError) -> ExperimentError {
         let at = match error {
-            SetupError::BufferTooSmall { .. } => self.at(&["simulation", "buffer"]),
+            SetupError::BufferTooSmall { .. } | SetupError::NoRoom { .. } => {
+                self.at(&["simulation", "buffer"])
+            }
             SetupError::TooManyLinkRates { .. } | SetupError::TooManyHops { .. } => {
                 self.at(&["simulation", "schemes"])
             }
@@ -341,12 +349,16 @@ impl Resolver<'_> {
             ));
         }
         simulation.mtu = Some(mtu);
+        let buffer = *simulation
+            .buffer
+            .get_or_insert_with(|| default_buffer(line_rate, compat));
+        let lossless = *simulation.lossless.get_or_insert(true);
+        let table = &experiment.switch;
         let mut config = RunConfig {
             mtu,
-            buffer: *simulation
-                .buffer
-                .get_or_insert_with(|| default_buffer(line_rate, compat)),
-            lossless: *simulation.lossless.get_or_insert(true),
+            buffer,
+            buffers: table.resolve(&network.fabric, buffer, lossless, self.root)?,
+            lossless,
             path_choice: *simulation
                 .path_choice
                 .get_or_insert_with(PathChoice::default),
@@ -364,6 +376,8 @@ impl Resolver<'_> {
         }
         let record = &mut experiment.record;
         config.record_acks = *record.acks.get_or_insert(false);
+        config.record_paths = record.paths.unwrap_or(false);
+        config.port_series = self.port_series(record, &network.fabric)?;
         config.sample_interval = *record.sample_interval.get_or_insert(config.sample_interval);
         config.watch_from = *record.watch_from.get_or_insert(config.watch_from);
         let score = &mut experiment.score;
@@ -371,6 +385,35 @@ impl Resolver<'_> {
         score.reading.get_or_insert_with(Reading::default);
         score.variance.get_or_insert_with(Variance::default);
         Ok(config)
+    }
+
+    fn port_series(
+        &self,
+        record: &RecordTable,
+        fabric: &Fabric,
+    ) -> Result<PortSeries, ExperimentError> {
+        let Some(names) = &record.ports else {
+            return Ok(record.busiest.map_or(PortSeries::None, PortSeries::Busiest));
+        };
+        let mut ports = Vec::new();
+        for (index, name) in names.iter().enumerate() {
+            let at = self.root.item(&["record", "ports"], index);
+            ports.extend(find_ports(fabric, name, at)?);
+        }
+        ports.sort_unstable();
+        ports.dedup();
+        if ports.len() > MAX_SERIES as usize {
+            let message = format!(
+                "{} ports are named, and {MAX_SERIES} can be recorded",
+                ports.len()
+            );
+            let problem = Problem::Value {
+                key: "`ports`: ".to_owned(),
+                message,
+            };
+            return Err(ExperimentError::at(self.at(&["record", "ports"]), problem));
+        }
+        Ok(PortSeries::Ports(ports))
     }
 
     fn schemes(
@@ -483,11 +526,9 @@ impl Resolver<'_> {
     fn rehearse(
         &self,
         network: &Network,
-        base: &RunConfig,
-        scheme: &SchemeRun,
+        config: &RunConfig,
         experiment: &Experiment,
     ) -> Result<(), ExperimentError> {
-        let config = with_scheme(base, scheme, &experiment.schemes);
         if let (Some(table), Some(rails)) = (&experiment.rails, &config.rails) {
             table
                 .try_out(rails)
@@ -496,7 +537,7 @@ impl Resolver<'_> {
         let mut nothing = FlowList::new(Vec::new(), vec!["flow".to_owned()]);
         simulate(
             network,
-            &config,
+            config,
             &mut nothing,
             &mut Discard,
             &Progress::default(),
@@ -519,6 +560,9 @@ impl Resolver<'_> {
             .with(json(serde_json::to_string(&experiment.record)).as_bytes());
         if let Some(rails) = &experiment.rails {
             stamp = stamp.with(json(serde_json::to_string(rails)).as_bytes());
+        }
+        if !experiment.switch.is_empty() {
+            stamp = stamp.with(json(serde_json::to_string(&experiment.switch)).as_bytes());
         }
         let mut traffic = experiment.traffic.clone();
         let named: Vec<String> = traffic

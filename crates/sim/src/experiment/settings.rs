@@ -5,13 +5,13 @@ use std::fmt::Display;
 use raddle_units::{BitRate, Bytes};
 use serde::Serialize;
 
-use super::{document::Node, fields::Experiment};
-use crate::Network;
+use super::{document::Node, fields::Experiment, switch};
+use crate::{Network, RunConfig};
 
 /// A setting as the runs use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
-    /// Key in `[simulation]`, `[record]` or `[rails]`, or the name of a figure derived from the fabric.
+    /// Key in `[simulation]`, `[switch]`, `[record]` or `[rails]`, or the name of a figure derived from the fabric.
     pub key: &'static str,
     /// Value with its unit.
     pub value: String,
@@ -32,11 +32,18 @@ pub(super) fn default_buffer(line_rate: BitRate, compat: bool) -> Bytes {
     )
 }
 
-/// All settings of an experiment whose defaults are filled in; `root` tells which of them were given.
-pub(super) fn settings(root: &Node, experiment: &Experiment, network: &Network) -> Vec<Setting> {
+/// All settings of an experiment whose defaults are filled in; `root` tells which of them were given, `runs` has what a run
+/// with each scheme is told.
+pub(super) fn settings(
+    root: &Node,
+    experiment: &Experiment,
+    network: &Network,
+    runs: &[RunConfig],
+) -> Vec<Setting> {
     let mut settings = Vec::new();
     let mut add = |table: &str, key: &'static str, value: Option<String>, default: &'static str| {
-        let given = root.find(&[table, key]).is_some();
+        let path: Vec<&str> = [table].into_iter().chain(key.split('.')).collect();
+        let given = root.find(&path).is_some();
         let source = if given { "experiment file" } else { default };
         settings.extend(value.map(|value| Setting { key, value, source }));
     };
@@ -60,6 +67,11 @@ pub(super) fn settings(root: &Node, experiment: &Experiment, network: &Network) 
     add("simulation", "buffer", text(&simulation.buffer), scaled);
     add("simulation", "mtu", text(&simulation.mtu), usual);
     add("simulation", "lossless", text(&simulation.lossless), usual);
+    if !compat {
+        for (key, value, default) in switch::rows(network, runs) {
+            add("switch", key, Some(value), default);
+        }
+    }
     let lowest = if compat {
         "HPCC simulator, run.py"
     } else {
@@ -98,6 +110,15 @@ pub(super) fn settings(root: &Node, experiment: &Experiment, network: &Network) 
         "whether the traffic has tested flows among others",
     );
     add("record", "acks", text(&experiment.record.acks), usual);
+    add("record", "paths", text(&experiment.record.paths), usual);
+    let ports = experiment.record.ports.as_ref();
+    add(
+        "record",
+        "ports",
+        ports.map(|ports| ports.join(", ")),
+        usual,
+    );
+    add("record", "busiest", text(&experiment.record.busiest), usual);
     add(
         "record",
         "sample_interval",

@@ -1,13 +1,14 @@
 //! Results on disk: one folder per run while an experiment is under way, joined to one file per table at the end.
 //!
 //! - `tables`: the tables, their columns and units.
-//! - `record`: the [`crate::Recorder`] that fills the tables of a run.
+//! - `record`: the [`crate::Recorder`] that fills the tables of a run; `port_queues`: the one of single ports.
 //! - `run`: a run from plan to folder; a folder has its final name only when it is whole.
 //! - `merge`: the parts of all runs, joined in the order of the plan.
 //!
 //! The same runs give the same bytes: no file holds a time, a path or the name of the machine.
 
 mod merge;
+mod port_queues;
 mod record;
 mod run;
 mod tables;

@@ -1,15 +1,18 @@
 //! Fills the tables of one run while it goes on.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
+use raddle_fabric::Fabric;
 use raddle_files::{Cell, TableWriter};
 use raddle_units::{Span, Time};
 use raddle_workload::GroupId;
 
-use super::{ResultsError, tables::Table};
+use super::{ResultsError, port_queues::PortQueues, tables::Table};
 use crate::{
     RunConfig,
-    record::{AckRecord, FlowRecord, MemberRecord, PauseRecord, PortRecord, Recorder, Sample},
+    record::{
+        AckRecord, FlowRecord, MemberRecord, PathRecord, PauseRecord, PortRecord, Recorder, Sample,
+    },
 };
 
 /// Writes what a run reports into Parquet files of a folder. The first error stops the run and is told at the end.
@@ -25,12 +28,15 @@ pub struct RunRecorder {
     queues: TableWriter,
     acks: Option<TableWriter>,
     members: Option<TableWriter>,
+    paths: Option<TableWriter>,
+    port_queues: Option<PortQueues>,
+    fabric: Arc<Fabric>,
     flows_seen: u64,
     flows_finished: u64,
 }
 
 impl RunRecorder {
-    /// New files in `folder`. `classes` are the workload's; acknowledgements and members have a file where `config` has them.
+    /// New files in `folder`. `classes` are the workload's; what not every run records has a file where `config` has it.
     ///
     /// # Errors
     /// [`ResultsError::Disk`] with the file that cannot be made.
@@ -40,6 +46,7 @@ impl RunRecorder {
         seed: u64,
         classes: &[String],
         config: &RunConfig,
+        fabric: &Arc<Fabric>,
     ) -> Result<Self, ResultsError> {
         let table = |table: Table| TableWriter::create(folder.join(table.file()), table.schema());
         let optional = |wanted: bool, name| wanted.then(|| table(name)).transpose();
@@ -55,6 +62,9 @@ impl RunRecorder {
             queues: table(Table::Queues)?,
             acks: optional(config.record_acks, Table::Acks)?,
             members: optional(config.multicast.is_some(), Table::Members)?,
+            paths: optional(config.record_paths, Table::Paths)?,
+            port_queues: PortQueues::create(folder, scheme, seed, &config.port_series, fabric)?,
+            fabric: Arc::clone(fabric),
             flows_seen: 0,
             flows_finished: 0,
         })
@@ -73,8 +83,12 @@ impl RunRecorder {
             self.flow_throughput,
             self.queues,
         ];
-        for table in tables.into_iter().chain(self.acks).chain(self.members) {
+        let optional = [self.acks, self.members, self.paths];
+        for table in tables.into_iter().chain(optional.into_iter().flatten()) {
             table.finish()?;
+        }
+        if let Some(port_queues) = self.port_queues {
+            port_queues.finish()?;
         }
         Ok((self.flows_seen, self.flows_finished))
     }
@@ -119,6 +133,26 @@ impl Recorder for RunRecorder {
                 .delivered
                 .map_or(Cell::Null, |Time(at)| Cell::U64(at)),
         ]);
+    }
+
+    fn path(&mut self, path: &PathRecord<'_>) {
+        let Some(paths) = &mut self.paths else { return };
+        for hop in path.hops {
+            paths.row(&[
+                Cell::Text(&self.scheme),
+                Cell::U64(self.seed),
+                Cell::U32(path.src.0),
+                Cell::U32(path.dst.0),
+                path.sport.map_or(Cell::Null, Cell::U16),
+                Cell::U8(path.rail),
+                Cell::U64(path.since.0),
+                Cell::U16(hop.depth),
+                Cell::U32(hop.node.0),
+                Cell::U16(hop.port),
+                Cell::Text(&self.fabric.node_name(hop.node)),
+                Cell::U32(hop.peer.0),
+            ]);
+        }
     }
 
     fn pause(&mut self, pause: &PauseRecord) {
@@ -177,6 +211,9 @@ impl Recorder for RunRecorder {
             Cell::U64(sample.max_port_bytes),
             Cell::U64(sample.paused_ports),
         ]);
+        if let Some(port_queues) = &mut self.port_queues {
+            port_queues.sample(sample);
+        }
     }
 
     fn port(&mut self, port: &PortRecord) {
@@ -209,6 +246,8 @@ impl Recorder for RunRecorder {
             .into_iter()
             .chain(&self.acks)
             .chain(&self.members)
+            .chain(&self.paths)
             .any(TableWriter::failed)
+            || self.port_queues.as_ref().is_some_and(PortQueues::failed)
     }
 }

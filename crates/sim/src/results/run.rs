@@ -122,7 +122,8 @@ fn simulate_into(
     let config = resolved.run_config(run);
     let scheme = &resolved.schemes[run.scheme].name;
     let classes = workload.classes().to_vec();
-    let mut recorder = RunRecorder::create(folder, scheme, run.seed, &classes, &config)?;
+    let fabric = &resolved.network.fabric;
+    let mut recorder = RunRecorder::create(folder, scheme, run.seed, &classes, &config, fabric)?;
     let start = Instant::now();
     let summary = simulate(
         &resolved.network,

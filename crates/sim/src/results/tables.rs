@@ -15,12 +15,14 @@ pub(crate) enum Table {
     Queues,
     Acks,
     Members,
+    Paths,
+    PortQueues,
     Nodes,
     Links,
 }
 
 /// Tables of every run, in the order in which they are written.
-pub(crate) const RUN_TABLES: [Table; 8] = [
+pub(crate) const RUN_TABLES: [Table; 10] = [
     Table::Flows,
     Table::Pauses,
     Table::Ports,
@@ -29,6 +31,8 @@ pub(crate) const RUN_TABLES: [Table; 8] = [
     Table::Queues,
     Table::Acks,
     Table::Members,
+    Table::Paths,
+    Table::PortQueues,
 ];
 
 impl Table {
@@ -43,6 +47,8 @@ impl Table {
             Self::Queues => "queues.parquet",
             Self::Acks => "acks.parquet",
             Self::Members => "members.parquet",
+            Self::Paths => "paths.parquet",
+            Self::PortQueues => "port_queues.parquet",
             Self::Nodes => "nodes.parquet",
             Self::Links => "links.parquet",
         }
@@ -120,6 +126,29 @@ impl Table {
                 ("member", UInt32),
                 ("delivered_ps", UInt64),
             ],
+            Self::Paths => &[
+                ("src", UInt32),
+                ("dst", UInt32),
+                ("sport", UInt16),
+                ("rail", UInt8),
+                ("since_ps", UInt64),
+                ("hop", UInt16),
+                ("node", UInt32),
+                ("port", UInt16),
+                ("name", Utf8),
+                ("peer", UInt32),
+            ],
+            Self::PortQueues => &[
+                ("time_ps", UInt64),
+                ("node", UInt32),
+                ("port", UInt16),
+                ("name", Utf8),
+                ("queue_bytes", UInt64),
+                ("ingress_bytes", UInt64),
+                ("paused", Boolean),
+                ("tx_bytes", UInt64),
+                ("ecn_marks", UInt64),
+            ],
             Self::Nodes => &[
                 ("node", UInt32),
                 ("kind", Utf8),
@@ -138,14 +167,20 @@ impl Table {
         };
         let of_run = !matches!(self, Self::Nodes | Self::Links);
         let columns = run.iter().filter(|_| of_run).chain(own);
-        let fields: Vec<Field> = columns.map(|(name, kind)| field(name, kind)).collect();
+        // A flow that did not finish has no completion time, a member that missed its message no delivery, and the way of
+        // all messages over a rail no port; nothing else is ever absent.
+        let absent = |name: &str| match self {
+            Self::Paths => name == "sport",
+            _ => matches!(name, "fct_ps" | "delivered_ps"),
+        };
+        let fields: Vec<Field> = columns
+            .map(|(name, kind)| field(name, kind, absent(name)))
+            .collect();
         Arc::new(Schema::new(fields))
     }
 }
 
-fn field(name: &str, kind: &DataType) -> Field {
-    // A flow that did not finish has no completion time, nor a member that missed its message; nothing else is ever absent.
-    let absent = matches!(name, "fct_ps" | "delivered_ps");
+fn field(name: &str, kind: &DataType, absent: bool) -> Field {
     let field = Field::new(name, kind.clone(), absent);
     match unit(name) {
         Some(unit) => field.with_metadata(HashMap::from([("unit".to_owned(), unit.to_owned())])),

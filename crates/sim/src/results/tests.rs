@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use arrow_array::{Array, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{Array, StringArray, UInt16Array, UInt32Array, UInt64Array};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 
@@ -287,6 +287,106 @@ fn a_full_disk_is_an_error_and_not_a_short_file() {
     assert!(error.to_string().contains("No space left"), "{error}");
 }
 
+/// `TWO` with ways and the series of some ports.
+fn watched(series: &str) -> String {
+    TWO.replace(
+        "acks = true",
+        &format!("paths = true\nsample_interval = \"200ns\"\n{series}"),
+    )
+}
+
+#[test]
+fn every_flow_has_its_way_hop_by_hop() {
+    let (resolved, out) = (resolve(&watched("")), Folder::new());
+    run_all(&resolved, &out.0, 0..4);
+    let file = out.0.join("paths.parquet");
+    let all = |name| -> Vec<u32> {
+        let parts = column::<UInt32Array>(&file, name);
+        parts
+            .iter()
+            .flat_map(|part| part.values().to_vec())
+            .collect()
+    };
+    let (src, dst, node, peer) = (all("src"), all("dst"), all("node"), all("peer"));
+    let hops: Vec<u16> = column::<UInt16Array>(&file, "hop")
+        .iter()
+        .flat_map(|part| part.values().to_vec())
+        .collect();
+    let names: Vec<String> = column::<StringArray>(&file, "name")
+        .iter()
+        .flat_map(|part| {
+            part.iter()
+                .map(|name| name.unwrap().to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(hops.iter().filter(|&&hop| hop == 0).count(), 4 * 6);
+    let fabric = &resolved.network.fabric;
+    for row in 0..hops.len() {
+        assert_eq!(
+            names[row],
+            fabric.node_name(raddle_units::NodeId(node[row]))
+        );
+        if hops[row] == 0 {
+            assert_eq!(node[row], src[row]);
+        } else {
+            assert_eq!((hops[row], node[row]), (hops[row - 1] + 1, peer[row - 1]));
+        }
+        let last = hops.get(row + 1).is_none_or(|&next| next == 0);
+        assert_eq!(peer[row] == dst[row], last);
+    }
+    assert!(!out.0.join("port_queues.parquet").exists());
+}
+
+/// All ports of both switches are recorded, and the busiest of them by themselves: the same rows, chosen by the mean queue.
+#[test]
+fn the_busiest_ports_are_those_with_the_longest_queues() {
+    let most = 3;
+    let (all, some) = (Folder::new(), Folder::new());
+    let every = resolve(&watched("ports = [\"s6\", \"s7\"]"));
+    run_all(&every, &all.0, 0..4);
+    let busiest = resolve(&watched(&format!("busiest = {most}")));
+    run_all(&busiest, &some.0, 0..4);
+    for run in &every.runs {
+        let read = |out: &Path| {
+            let file = part_folder(out, &run.name).join("port_queues.parquet");
+            let times = column::<UInt64Array>(&file, "time_ps");
+            let nodes = column::<UInt32Array>(&file, "node");
+            let ports = column::<UInt16Array>(&file, "port");
+            let queues = column::<UInt64Array>(&file, "queue_bytes");
+            let sent = column::<UInt64Array>(&file, "tx_bytes");
+            let mut rows = Vec::new();
+            for part in 0..times.len() {
+                for row in 0..times[part].len() {
+                    let port = (nodes[part].value(row), ports[part].value(row));
+                    let figures = (queues[part].value(row), sent[part].value(row));
+                    rows.push((times[part].value(row), port, figures));
+                }
+            }
+            rows
+        };
+        let (all, some) = (read(&all.0), read(&some.0));
+        let mut sums: BTreeMap<(u32, u16), (u64, u64)> = BTreeMap::new();
+        for (_, port, (queue, sent)) in &all {
+            let sum = sums.entry(*port).or_default();
+            *sum = (sum.0 + queue, sum.1 + sent);
+        }
+        assert_eq!(sums.len(), 8);
+        let mut order: Vec<_> = sums.into_iter().collect();
+        order.sort_by_key(|&(port, sum)| (std::cmp::Reverse(sum), port));
+        assert!(order[0].1.0 > 0);
+        let chosen: Vec<_> = order[..most].iter().map(|entry| entry.0).collect();
+        let mut expected = all.clone();
+        expected.retain(|(_, port, _)| chosen.contains(port));
+        assert_eq!(some, expected, "{}", run.name);
+        assert_eq!(some.len() * 8, all.len() * most);
+    }
+    // Nothing of the gathering is left.
+    let part = part_folder(&some.0, &busiest.runs[0].name);
+    assert!(part.join("port_queues.parquet").exists());
+    assert!(!part.join("port_queues.samples").exists());
+}
+
 #[test]
 fn a_damaged_part_is_named() {
     let (resolved, out) = (resolve(TWO), Folder::new());
@@ -322,7 +422,7 @@ proptest! {
             "schema = 1\n[fabric]\nkind = \"dumbbell\"\nhosts_per_side = {hosts}\n\
              [traffic]\ngenerator = \"{traffic}\"\n{sources}size = \"{size_kib}KiB\"\n\
              [simulation]\nschemes = [\"{scheme}\"]\nseeds = [{seed}]\nbuffer = \"{buffer_kib}KiB\"\n{compat}\
-             [record]\nacks = true\n"
+             [record]\nacks = true\npaths = true\nbusiest = 2\n"
         );
         // Small buffers cannot hold the headroom; that is refused, and not the subject here.
         let Ok(resolved) = Resolved::new(&text, "e.toml", &MemoryFiles::default()) else { return Ok(()) };

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use raddle_fabric::{Fabric, FabricBuilder};
 use raddle_sim::{
     Network, Progress, Recorder, RunConfig, RunSummary, Semantics, SetupError,
-    record::{AckRecord, FlowRecord, MemberRecord, PauseRecord, PortRecord, Sample},
+    record::{
+        AckRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, PortRecord, PortSample,
+        Sample,
+    },
     simulate,
 };
 use raddle_transport::cc::{SchemeParameters, SchemeSettings};
@@ -29,6 +32,18 @@ pub(crate) struct Snapshot {
     pub(crate) buffered_bytes: u64,
     pub(crate) max_port_bytes: u64,
     pub(crate) paused_ports: u64,
+    pub(crate) ports: Vec<PortSample>,
+}
+
+/// The same of a way.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Travelled {
+    pub(crate) src: NodeId,
+    pub(crate) dst: NodeId,
+    pub(crate) sport: Option<u16>,
+    pub(crate) rail: u8,
+    pub(crate) since: Time,
+    pub(crate) hops: Vec<Hop>,
 }
 
 /// Everything that a run reported.
@@ -40,6 +55,7 @@ pub(crate) struct Log {
     pub(crate) acks: Vec<AckRecord>,
     pub(crate) samples: Vec<Snapshot>,
     pub(crate) ports: Vec<PortRecord>,
+    pub(crate) ways: Vec<Travelled>,
 }
 
 impl Recorder for Log {
@@ -63,10 +79,21 @@ impl Recorder for Log {
             buffered_bytes: sample.buffered_bytes,
             max_port_bytes: sample.max_port_bytes,
             paused_ports: sample.paused_ports,
+            ports: sample.ports.to_vec(),
         });
     }
     fn port(&mut self, port: &PortRecord) {
         self.ports.push(*port);
+    }
+    fn path(&mut self, path: &PathRecord<'_>) {
+        self.ways.push(Travelled {
+            src: path.src,
+            dst: path.dst,
+            sport: path.sport,
+            rail: path.rail,
+            since: path.since,
+            hops: path.hops.to_vec(),
+        });
     }
 }
 

@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use raddle_fabric::{CnTn, Dumbbell, Fabric, KAryFatTree, LeafSpine};
 use raddle_routing::PathChoice;
-use raddle_sim::{LinkFault, RunConfig, RunSummary, record::PauseRecord};
+use raddle_sim::{Buffers, LinkFault, RunConfig, RunSummary, Sharing, record::PauseRecord};
 use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
 use raddle_workload::Message;
 
-use crate::common::{Dice, HEADERS, Lab, Log, MTU, SCHEMES, message};
+use crate::{
+    buffers::any_buffers,
+    common::{Dice, HEADERS, Lab, Log, MTU, SCHEMES, message},
+};
 
 /// Everything a case is made from.
 #[derive(Clone, Debug)]
@@ -18,6 +21,7 @@ struct Case {
     scheme: usize,
     seed: u64,
     lossless: bool,
+    buffers: Buffers,
     d_mod_k: bool,
     data_classes: u8,
     /// Buffer beyond the least that is accepted.
@@ -29,7 +33,12 @@ struct Case {
 
 fn case(faults: std::ops::Range<u64>) -> impl Strategy<Value = Case> {
     let fabric = (0u8..6, 0..SCHEMES.len(), any::<u64>(), any::<bool>());
-    let switch = (any::<bool>(), 1u8..7, prop_oneof![Just(0u64), 0u64..200]);
+    let switch = (
+        any::<bool>(),
+        1u8..7,
+        prop_oneof![Just(0u64), 0u64..200],
+        prop_oneof![Just(Buffers::default()), any_buffers()],
+    );
     let load = (
         1u64..24,
         prop_oneof![Just(1000u64), Just(9_999), Just(150_000)],
@@ -43,6 +52,7 @@ fn case(faults: std::ops::Range<u64>) -> impl Strategy<Value = Case> {
         d_mod_k: switch.0,
         data_classes: switch.1,
         spare_kib: switch.2,
+        buffers: switch.3,
         flows: load.0,
         largest: load.1,
         faults: load.2,
@@ -148,8 +158,14 @@ fn simulate(case: &Case) -> Outcome {
     let dice = &mut Dice(case.seed);
     let lab = Lab::new(fabric(case, dice));
     let messages = flows(case, &lab, dice);
+    let mut buffers = case.buffers.clone();
+    if case.lossless {
+        // Queues drop what they have no room for.
+        buffers.usual.egress = Sharing::Complete;
+    }
     let mut config = RunConfig {
         seed: case.seed,
+        buffers,
         lossless: case.lossless,
         data_classes: case.data_classes,
         path_choice: if case.d_mod_k {

@@ -4,6 +4,7 @@
 //! `cargo test -p raddle-sim --test corrected`.
 
 mod accuracy;
+mod buffers;
 mod closed_forms;
 mod common;
 mod conservation;
@@ -19,3 +20,4 @@ mod offload;
 mod rail_hosts;
 mod rail_runs;
 mod rails;
+mod ways;

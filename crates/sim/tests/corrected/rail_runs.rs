@@ -16,7 +16,7 @@ use crate::{
     rails::two_rails,
 };
 
-fn rails(adjust: impl Fn(&mut Rails)) -> Rails {
+pub(crate) fn rails(adjust: impl Fn(&mut Rails)) -> Rails {
     let mut protocol = Config::new(1, JobKey::new([0; 16]), 0, 1, 1, Vec::new());
     protocol.segment = 900;
     protocol.heartbeat = Span::from_ms(1);
@@ -62,7 +62,7 @@ fn drive(lab: &Lab, config: &RunConfig, messages: &[Message]) -> (RunSummary, Lo
         .unwrap()
 }
 
-fn config(lab: &Lab, rails: Rails) -> RunConfig {
+pub(crate) fn config(lab: &Lab, rails: Rails) -> RunConfig {
     RunConfig {
         rails: Some(Arc::new(rails)),
         ..lab.config("none")

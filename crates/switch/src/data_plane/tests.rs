@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::buffer::IngressLimit;
+use crate::{IngressLimit, RESERVE_BYTES, RESUME_OFFSET_BYTES};
 
 /// Frames without contents; accounts by handle.
 #[derive(Default)]
@@ -25,21 +25,37 @@ impl Frames for NoFrames {
 }
 
 fn switch(ports: usize, total: u64, lossless: bool) -> Switch {
-    let headroom = if lossless { 37_500 } else { 0 };
+    let limit = IngressLimit {
+        reserve: RESERVE_BYTES,
+        share: Share::of_free(0.125),
+        headroom: if lossless { 37_500 } else { 0 },
+        resume_offset: RESUME_OFFSET_BYTES,
+    };
+    switch_with(ports, total, lossless, limit, Share::ALL)
+}
+
+fn switch_with(
+    ports: usize,
+    total: u64,
+    lossless: bool,
+    limit: IngressLimit,
+    egress: Share,
+) -> Switch {
     Switch::new(SwitchConfig {
         ports: vec![
             PortConfig {
                 rate: 100_000_000_000,
-                ecn: None
+                ecn: None,
+                egress,
             };
             ports
         ],
         buffer: BufferConfig {
             total,
             classes: 1,
-            limits: vec![IngressLimit { headroom, shift: 3 }; ports],
+            limits: vec![limit; ports],
             lossless,
-            headroom_once_per_port: true,
+            as_reference: false,
         },
         pfc_frame_bytes: 64,
         queue_view_with_departing: true,
@@ -113,6 +129,134 @@ fn headroom_takes_what_is_in_flight_and_then_refuses() {
         "only {after_pause} B after the pause"
     );
     assert_eq!(switch.counters(0).drops, 1);
+}
+
+/// A port of a switch with a buffer that is large enough, whose frames all wait in port 1: bytes that were taken until the
+/// peer was told to pause, and after that until a frame was refused.
+fn fill(switch: &mut Switch, in_port: u16, bytes: u32) -> (u64, u64) {
+    let (mut before, mut after, mut paused) = (0, 0, false);
+    for handle in 0..100_000 {
+        let frame = Frame {
+            bytes,
+            ..data(handle, in_port)
+        };
+        match switch.enqueue(1, frame) {
+            Ok(pause) => {
+                *(if paused { &mut after } else { &mut before }) += u64::from(bytes);
+                paused |= pause;
+            }
+            Err(Refused) => return (before, after),
+        }
+    }
+    panic!("nothing was refused");
+}
+
+#[test]
+fn a_static_threshold_pauses_at_its_byte_and_headroom_takes_what_follows() {
+    for (reserve, threshold, headroom) in [(4096, 100_000, 30_000), (0, 64, 64), (0, 6400, 0)] {
+        let limit = IngressLimit {
+            reserve,
+            share: Share::fixed(threshold),
+            headroom,
+            resume_offset: 640,
+        };
+        let mut switch = switch_with(2, 32 << 20, true, limit, Share::ALL);
+        // Frames of 64 B reach any threshold here exactly: 4096 and 6400 are multiples of it.
+        let (before, after) = fill(&mut switch, 0, 64);
+        let line = u64::from(reserve + threshold).div_ceil(64) * 64;
+        assert_eq!(before, line, "{limit:?}");
+        let over = u64::from(reserve + threshold) % 64 != 0;
+        let room = u64::from(headroom) / 64 * 64 - u64::from(over) * 64;
+        assert_eq!(after, room, "{limit:?}");
+        assert!(switch.ingress_bytes(0) <= u64::from(reserve + threshold + headroom));
+        assert_eq!(switch.counters(0).drops, 1);
+        // It resumes `resume_offset` below the threshold.
+        let mut frames = NoFrames::default();
+        while switch.dequeue(0, 1, &mut frames).unwrap().resume.is_none() {}
+        let left = switch.ingress_bytes(0);
+        let resumes = u64::from(reserve + threshold.saturating_sub(640)).max(u64::from(reserve));
+        assert!(
+            left <= resumes && left + 64 > resumes,
+            "{left} B of {limit:?}"
+        );
+    }
+}
+
+#[test]
+fn a_larger_alpha_pauses_later_and_complete_sharing_when_nothing_is_free() {
+    let with = |share| {
+        let limit = IngressLimit {
+            reserve: 0,
+            share,
+            headroom: 10_000,
+            resume_offset: 0,
+        };
+        let mut switch = switch_with(4, 1_040_000, true, limit, Share::ALL);
+        fill(&mut switch, 0, 100).0
+    };
+    // Alone, a port that may hold alpha times what is free holds alpha / (1 + alpha) of all: 1 MB here.
+    let mut last = 0;
+    for alpha in [1.0 / 128.0, 1.0 / 8.0, 0.5, 1.0, 2.0, 8.0] {
+        let bytes = with(Share::of_free(alpha));
+        let expected = 1e6 * alpha / (1.0 + alpha);
+        assert!(
+            (bytes as f64 - expected).abs() <= 100.0,
+            "alpha {alpha}: {bytes}"
+        );
+        assert!(bytes > last);
+        last = bytes;
+    }
+    assert_eq!(with(Share::ALL), 1_000_000);
+    // A threshold above what there is pauses when there is no more, as complete sharing does.
+    assert_eq!(with(Share::fixed(5_000_000)), 1_000_000);
+}
+
+#[test]
+fn complete_sharing_gives_the_last_byte_to_whoever_comes_first() {
+    let limit = IngressLimit {
+        reserve: 1000,
+        share: Share::ALL,
+        headroom: 0,
+        resume_offset: 0,
+    };
+    let mut switch = switch_with(3, 103_000, false, limit, Share::ALL);
+    let (before, after) = fill(&mut switch, 0, 1000);
+    assert_eq!((before, after), (101_000, 0));
+    // Its reserve is left to the other port.
+    let of_other = |handle| Frame {
+        bytes: 1000,
+        ..data(handle, 2)
+    };
+    assert_eq!(switch.enqueue(1, of_other(0)), Ok(false));
+    assert_eq!(switch.enqueue(1, of_other(1)), Err(Refused));
+}
+
+#[test]
+fn a_queue_holds_no_more_than_its_egress_limit() {
+    let limit = IngressLimit {
+        reserve: 0,
+        share: Share::ALL,
+        headroom: 0,
+        resume_offset: 0,
+    };
+    let full = |egress| {
+        let mut switch = switch_with(3, 1_000_000, false, limit, egress);
+        let (queued, _) = fill(&mut switch, 0, 1000);
+        assert_eq!(
+            (switch.counters(1).drops, switch.counters(0).drops),
+            (1, 0),
+            "counted where it was to leave"
+        );
+        // The other queue is none the worse, but for what is free.
+        assert!(switch.enqueue(2, data(1, 0)).is_ok());
+        queued
+    };
+    assert_eq!(full(Share::fixed(50_000)), 50_000);
+    // Choudhury and Hahne: one queue holds alpha / (1 + alpha) of the buffer.
+    assert_eq!(full(Share::of_free(1.0)), 500_000);
+    assert_eq!(full(Share::of_free(0.25)), 200_000);
+    // A frame longer than the limit goes through an empty queue.
+    assert_eq!(full(Share::fixed(10)), 1000);
 }
 
 #[test]
@@ -201,6 +345,25 @@ fn a_failed_port_gives_back_what_it_held() {
     assert_eq!((switch.buffered_bytes(), switch.queued_bytes(1)), (0, 0));
 }
 
+fn any_share() -> impl Strategy<Value = Share> {
+    prop_oneof![
+        Just(Share::ALL),
+        (0u32..500_000).prop_map(Share::fixed),
+        (0.0..20.0).prop_map(Share::of_free),
+    ]
+}
+
+fn any_limit() -> impl Strategy<Value = IngressLimit> {
+    (0u32..10_000, any_share(), 0u32..80_000, 0u32..10_000).prop_map(
+        |(reserve, share, headroom, resume_offset)| IngressLimit {
+            reserve,
+            share,
+            headroom,
+            resume_offset,
+        },
+    )
+}
+
 proptest! {
     /// The account of a frame is open from its first copy's arrival to its last copy's departure, whatever the order.
     #[test]
@@ -247,8 +410,11 @@ proptest! {
     fn bytes_are_conserved_and_never_negative(
         steps in prop::collection::vec((0u16..4, 0u16..4, 64u32..1100, any::<bool>()), 1..600),
         lossless in any::<bool>(),
+        ingress in any_limit(),
+        egress in any_share(),
     ) {
-        let mut switch = switch(4, 400_000, lossless);
+        let limit = IngressLimit { headroom: u32::from(lossless) * ingress.headroom, ..ingress };
+        let mut switch = switch_with(4, 400_000, lossless, limit, egress);
         let (mut inside, mut handle) = (0u64, 0);
         for (in_port, out, bytes, arrive) in steps {
             if arrive {
@@ -264,7 +430,10 @@ proptest! {
             }
             prop_assert_eq!(switch.buffered_bytes(), inside);
             prop_assert!(switch.shared_bytes() <= inside);
-            prop_assert!(inside <= 400_000);
+            let reserved = 4 * u64::from(limit.reserve + limit.headroom);
+            prop_assert!(switch.shared_bytes() + reserved <= 400_000);
+            let of_ports: u64 = (0..4).map(|port| switch.ingress_bytes(port)).sum();
+            prop_assert_eq!(of_ports, inside);
         }
     }
 }
