@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from switch_harness import Net, Switch, missing, transfer
+from switch_harness import Net, Switch, missing, transfer, until
 
 REASON = missing()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
@@ -105,6 +105,24 @@ def test_programs_go_with_the_process_however_it_ends(net: Net, hook: str) -> No
         switch.process.send_signal(signal.SIGCONT)
         switch.stop(number)
         assert not net.ping("h1", "10.77.0.2")
+
+
+@BUFFERS
+def test_ports_come_and_go_while_the_program_runs(net: Net, hook: str) -> None:
+    """A reload adds a host and takes one away; rounds go on, with the new one too."""
+    switch = net.add_switch("tor")
+    add_hosts(net, switch, range(1, 4))
+    start(switch, extra=f'forward = "kernel"\nattach = "{hook}"')
+    rounds_in_the_kernel(net, [(switch, None, [1, 2, 3])], "--rounds", "2000")
+    members = net.start_allreduce([(switch, None, [2, 3])], "--rounds", "50000", job=3)
+    add_hosts(net, switch, range(4, 5))
+    switch.ports.remove(("p1", False))
+    switch.reload()
+    until(lambda: switch.up() == {"p2": True, "p3": True, "p4": True}, "p4 up")
+    assert not any(result["wrong"] for result in net.finish(members))
+    assert net.ping("h4", "10.77.0.2")
+    assert not net.ping("h1", "10.77.0.2", "-W", "1")
+    rounds_in_the_kernel(net, [(switch, None, [2, 3, 4])], "--rounds", "2000")
 
 
 @HOOKS

@@ -203,10 +203,8 @@ fn check_sockets(
         wrong(&places.status, "status", message, hint);
     }
     if !machine.has(config.backend) {
-        let message = format!(
-            "this raddle-switch was built without {}",
-            config.backend.name()
-        );
+        let name = config.backend.name();
+        let message = format!("`{name}`: this raddle-switch was built without it");
         let hint = "install clang and libbpf-dev and build it again, or write \"sockets\"";
         wrong(&places.backend, "backend", message, hint);
     }
@@ -361,7 +359,7 @@ interface = "p2"
                 "tier = 1",
                 "tier = 1\nbackend = \"xdp\"",
                 Wrong,
-                &["tor1.toml:6:", "without xdp", "clang"],
+                &["tor1.toml:6:", "`xdp`", "built without it", "clang"],
             ),
             (
                 "\"p1\"",

@@ -2,6 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    os::unix::ffi::OsStrExt,
     path::PathBuf,
 };
 
@@ -296,7 +297,8 @@ fn check(
         .metrics
         .as_ref()
         .map(|text| {
-            text.parse().map_err(|_| {
+            let parsed = text.parse().ok().filter(|to: &SocketAddr| to.port() > 0);
+            parsed.ok_or_else(|| {
                 wrong("metrics", format!("`{text}` is no address with a port"))
                     .with_hint("write one like \"127.0.0.1:9464\"")
             })
@@ -312,6 +314,9 @@ fn check(
         || Config::status_socket(&file.name),
         |status| files.beside(own_name, status).into(),
     );
+    if status.file_name().is_none() || status.as_os_str().as_bytes().contains(&0) {
+        return Err(wrong("status", "that is no path of a file".to_owned()));
+    }
     if status.as_os_str().len() > SOCKET_PATH {
         let message = format!("the path of a socket has at most {SOCKET_PATH} bytes");
         return Err(wrong("status", message));

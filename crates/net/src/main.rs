@@ -398,7 +398,9 @@ fn hook(config: &Config) -> raddle_net::xdp::Hook {
 #[cfg(not(raddle_xdp))]
 fn load_program(_: &Config, _: u32) -> Result<Box<dyn FastPath>, Failure> {
     // The check of the file has refused this before.
-    Err(Failure::input("this raddle-switch was built without xdp"))
+    Err(Failure::input(
+        "xdp: this raddle-switch was built without it",
+    ))
 }
 
 fn show_status(socket: &Path, json: bool) -> Result<(), Failure> {

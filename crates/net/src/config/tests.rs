@@ -36,7 +36,7 @@ fn a_short_file_is_enough() {
 #[test]
 fn errors_say_where_what_and_how_to_cure_it() {
     // (what to replace, by what, words of the message)
-    let cases: [(&str, &str, &[&str]); 20] = [
+    let cases: [(&str, &str, &[&str]); 23] = [
         (
             "schema = 1",
             "schema = 2",
@@ -64,6 +64,21 @@ fn errors_say_where_what_and_how_to_cure_it() {
             "[[ports]]\ninterface = \"p1\"",
             "[quotas]\nlease = \"60d\"\n[[ports]]\ninterface = \"p1\"",
             &["tor1.toml:9:", "`lease`"],
+        ),
+        (
+            "tier = 1",
+            "tier = 1\nmetrics = \"127.0.0.1:0\"",
+            &["tor1.toml:6:", "`metrics`", "127.0.0.1:9464"],
+        ),
+        (
+            "tier = 1",
+            "tier = 1\nstatus = \"..\"",
+            &["tor1.toml:6:", "`status`", "no path"],
+        ),
+        (
+            "tier = 1",
+            "tier = 1\nstatus = \"\\u0000switch\"",
+            &["tor1.toml:6:", "`status`", "no path"],
         ),
         (
             "tier = 1",
