@@ -1,5 +1,6 @@
 """Pictures for papers (matplotlib): who talks to whom, and a map by its levels."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from raddle.columns import codes, integers
 from raddle.errors import ResultsError
@@ -51,11 +53,14 @@ def check_ending(file: Path) -> None:
 def draw_traffic(panels: Sequence[tuple[str, pa.Table]], *, seed: int) -> Figure:
     """Source against destination, as the paper's Figure 7: tested dots, background triangles.
 
+    Classes of a panel stand beside each other within a host's place, so that none hides another.
+
     Parameters
     ----------
     panels
         Title and flows (columns src, dst, class) of each panel.
     """
+    hosts = max((_last_host(flows) + 1 for _, flows in panels), default=1)
     figure = Figure(figsize=(4.6 * len(panels), 5.2), layout="constrained")
     axes = np.atleast_1d(figure.subplots(1, len(panels), sharex=True, sharey=True))
     for axis, (title, flows) in zip(axes, panels, strict=True):
@@ -64,7 +69,8 @@ def draw_traffic(panels: Sequence[tuple[str, pa.Table]], *, seed: int) -> Figure
         step = max(1, flows.num_rows // MOST_MARKS)
         used = {"tested": 0, "background": 0}
         # Background first, so that the few tested dots lie on top.
-        for code in sorted(range(len(names)), key=lambda c: (_is_tested(names[c]), names[c])):
+        order = sorted(range(len(names)), key=lambda c: (_is_tested(names[c]), names[c]))
+        for code, (right, up) in zip(order, _places(len(order)), strict=True):
             rows = np.flatnonzero(which == code)
             rows = rows[::step] if rows.size > 1000 else rows
             kind = "tested" if _is_tested(names[code]) else "background"
@@ -72,8 +78,8 @@ def draw_traffic(panels: Sequence[tuple[str, pa.Table]], *, seed: int) -> Figure
             colour = palette[used[kind] % len(palette)]
             used[kind] += 1
             axis.scatter(
-                src[rows],
-                dst[rows],
+                src[rows] + right,
+                dst[rows] + up,
                 s=9 if kind == "tested" else 7,
                 marker="o" if kind == "tested" else "^",
                 color=colour,
@@ -83,16 +89,38 @@ def draw_traffic(panels: Sequence[tuple[str, pa.Table]], *, seed: int) -> Figure
             )
         axis.set_title(f"{title}: {many(flows.num_rows, 'flow')}", fontsize=10)
         axis.set_xlabel("source host")
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        axis.set_xlim(-0.5, hosts - 0.5)
+        axis.set_ylim(-0.5, hosts - 0.5)
         axis.set_aspect("equal")
-        axis.legend(
+        legend = axis.legend(
             loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=7, frameon=False
         )
+        for mark in legend.legend_handles:
+            if mark is not None:
+                mark.set_alpha(1)
     axes[0].set_ylabel("destination host")
-    note = f"seed {seed}; dots are tested flows, triangles background"
+    note = f"seed {seed}; dots are tested flows, triangles background; "
+    note += "classes stand beside each other in a host's place"
     if any(table.num_rows > MOST_MARKS for _, table in panels):
         note += "; large classes are thinned out"
-    figure.text(0.5, -0.015, note, fontsize=7, color="#666666", ha="center", va="top")
+    figure.text(0.5, -0.045, note, fontsize=7, color="#666666", ha="center", va="top")
     return figure
+
+
+def _last_host(flows: pa.Table) -> int:
+    return max((int(integers(flows, end).max(initial=0)) for end in ("src", "dst")), default=0)
+
+
+def _places(count: int) -> list[tuple[float, float]]:
+    """So many places on a grid within a square of 0.6 around (0, 0)."""
+    side = math.ceil(math.sqrt(count))
+    rows = math.ceil(count / side) if side else 0
+    return [
+        (0.6 * ((k % side + 0.5) / side - 0.5), 0.6 * ((k // side + 0.5) / rows - 0.5))
+        for k in range(count)
+    ]
 
 
 def draw_fabric(
@@ -115,10 +143,13 @@ def draw_fabric(
         members = [nodes["node"][i] for i in np.flatnonzero(levels == level).tolist()]
         xs, ys = zip(*(position[m] for m in members), strict=True)
         marker, colour = ("o", "#0072B2") if level == 0 else ("s", "#D55E00")
-        axis.scatter(xs, ys, s=max(4.0, 60 - len(members) / 4), marker=marker, color=colour)
-        name = many(len(members), "host") if level == 0 else f"{len(members):,} level {level}"
+        size = max(4.0, 60 - len(members) / 4)
+        axis.scatter(xs, ys, s=size, marker=marker, color=colour, zorder=3)
+        name = many(len(members), "host")
+        if level > 0:
+            name = f"level {level}: {many(len(members), 'switch')}"
         axis.text(-0.01, float(level), name, ha="right", va="center")
-    axis.set_xlim(-0.12, 1.01)
+    axis.set_xlim(-0.16, 1.01)
     axis.set_axis_off()
     axis.set_title(f"{title}: {many(len(position), 'node')}, {many(len(segments), 'link')}")
     return figure

@@ -15,6 +15,7 @@ __all__ = [
     "many",
     "map_words",
     "memory",
+    "percent",
     "plural",
     "significant",
     "size",
@@ -120,6 +121,12 @@ def every(number: int, what: str) -> str:
     if number == 1:
         return f"the only {what}"
     return f"both {plural(what)}" if number == 2 else f"all {spelled(number)} {plural(what)}"
+
+
+def percent(share: float) -> str:
+    """A share in percent: "93 %", below ten "9.3 %", below one "0.93 %"."""
+    value = 100 * share
+    return f"{value:.0f} %" if value >= 9.95 or value == 0 else f"{significant(value, 2)} %"
 
 
 def size(value_bytes: float) -> str:

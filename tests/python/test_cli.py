@@ -8,12 +8,15 @@ import time
 import tomllib
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import tomli_w
 from typer.testing import CliRunner, Result
 
 from raddle.cli.app import app
 from raddle.cli.template import EXPERIMENT
+from raddle.plots import draw_traffic
 from synthetic import SyntheticCore
 
 
@@ -221,6 +224,26 @@ def test_traffic_commands_write_describe_and_plot(
         result = invoke("traffic", "plot", experiment, experiment, "--out", picture)
         assert result.exit_code == 0, result.output
         assert picture.stat().st_size > 5000
+
+
+def test_axes_of_hosts_have_ticks_at_hosts_only_and_classes_hide_nobody() -> None:
+    flows = pa.table(
+        {"src": [0, 0, 0, 1], "dst": [1, 1, 1, 0], "class": ["T_long", "T_short", "B_a", "B_a"]}
+    )
+    axis = draw_traffic([("x", flows)], seed=1).axes[0]
+    for ticks, limits in (
+        (axis.get_xticks(), axis.get_xlim()),
+        (axis.get_yticks(), axis.get_ylim()),
+    ):
+        assert limits == (-0.5, 1.5)
+        assert [tick for tick in ticks if -0.5 <= tick <= 1.5] == [0, 1]
+    marks = [
+        tuple(point)
+        for group in axis.collections
+        for point in np.asarray(group.get_offsets()).tolist()
+    ]
+    assert len(marks) == len(set(marks)) == 4
+    assert {(round(x), round(y)) for x, y in marks} == {(0, 1), (1, 0)}
 
 
 def test_doctor_names_a_cure_for_what_is_missing(core: SyntheticCore) -> None:

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from raddle import _core
 from raddle.cli.app import app
 from raddle.errors import TraceError
-from raddle.trace import APPLICATIONS, describe, draw
+from raddle.trace import APPLICATIONS, describe, draw, why
+from raddle.waits import split_time
 
 GOAL = """num_ranks 3
 rank 0 {
@@ -104,6 +105,58 @@ def test_show_draws_and_tells(trace: Path, tmp_path: Path) -> None:
     assert "3 on 3 hosts" in result.stdout
     assert "<svg" in plot.read_text()
     assert len(draw(describe(trace, matrix=True), title="x").axes) == 3
+    assert "Sizes: 50 % of the messages have 64 B to under 128 B" in plot.read_text()
+
+
+def test_axes_of_ranks_have_ticks_at_ranks_only(trace: Path) -> None:
+    """Not at -0.5 and 0.5, where squares of the matrix meet."""
+    matrix = draw(describe(trace, matrix=True), title="x").axes[0]
+    for ticks, (low, high) in (
+        (matrix.get_xticks(), matrix.get_xlim()),
+        (matrix.get_yticks(), sorted(matrix.get_ylim())),
+    ):
+        shown = [tick for tick in ticks if low <= tick <= high]
+        assert shown == [0, 1, 2]
+
+
+def test_sizes_are_bars_from_zero_or_points(trace: Path) -> None:
+    """A bar on a cut axis would say nothing; few messages are not hidden by many."""
+    found = describe(trace, matrix=True)
+    sizes = draw(found, title="x").axes[1]
+    assert [bar.get_height() for bar in sizes.containers[0]] == [1, 1]
+    assert sizes.get_ylim()[0] == 0
+    assert [label.get_text() for label in sizes.get_xticklabels()][:2] == ["64 B", "128 B"]
+    found["sizes"][0]["messages"] = 1000
+    sizes = draw(found, title="x").axes[1]
+    assert not sizes.containers
+    assert sizes.get_yscale() == "log"
+
+
+def test_empty_messages_stand_beside_those_of_a_byte(trace: Path) -> None:
+    """Both bins once stood at one place."""
+    found = describe(trace, matrix=True)
+    found["sizes"] = [
+        {"from_bytes": 0, "messages": 5, "bytes": 0},
+        {"from_bytes": 1, "messages": 3, "bytes": 3},
+    ]
+    bars = draw(found, title="x").axes[1].containers[0]
+    assert [bar.get_x() + bar.get_width() / 2 for bar in bars] == [0, 1]
+
+
+def test_a_picture_says_who_sends_most_and_where_time_goes() -> None:
+    """Each figure is one that `trace show` and `trace times` print."""
+    recorded = Path(__file__).parents[1] / "data" / "traces" / "openfoam.trace.parquet"
+    found, times = describe(recorded, matrix=True), split_time(recorded)
+    messages, sizes, time = why(found, times)
+    pairs = found["rank_matrix"]
+    first = pairs["bytes"].index(max(pairs["bytes"]))
+    assert f"most from {pairs['from'][first]} to {pairs['to'][first]} (89.3 kB in 531" in messages
+    assert sizes.startswith("Sizes: 87 % of the messages have 128 B to under 256 B")
+    late = [rank["late"] + rank["collective late"] for rank in times["ranks"]]
+    assert f"rank {late.index(max(late))} waits longest" in time
+    assert f"rank {late.index(min(late))} least" in time
+    assert time.startswith("Time: 87 % of it is spent in MPI, most in “collective wire” (37 %)")
+    assert why(found)[2] == "Time: 87 % of it is spent in MPI."
 
 
 @pytest.mark.parametrize("application", APPLICATIONS)

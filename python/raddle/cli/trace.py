@@ -33,6 +33,10 @@ OwnFabric = Annotated[
 ]
 
 
+MOST_CALLS_SPLIT = 1_000_000
+"""Beyond it a picture says nothing about late ranks: that would take longer than all else."""
+
+
 class Sizes(StrEnum):
     """How long most messages are."""
 
@@ -64,10 +68,12 @@ def show(
     if plot is not None:
         from raddle.plots import check_ending, save
         from raddle.trace import draw
+        from raddle.waits import split_time
 
         check_ending(plot)
         found = describe(trace, matrix=True)
-        save(draw(found, title=trace.name), plot)
+        times = split_time(trace) if found["calls"] <= MOST_CALLS_SPLIT else None
+        save(draw(found, title=trace.name, times=times), plot)
     else:
         found = describe(trace, matrix=as_json)
     if as_json:
