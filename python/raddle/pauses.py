@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from raddle.columns import floats, integers
 
-__all__ = ["PauseEdge", "PauseNode", "pause_edges", "pause_time_by_port_us", "pause_tree"]
+__all__ = [
+    "PauseEdge",
+    "PauseNode",
+    "covered_ps",
+    "pause_edges",
+    "pause_time_by_port_us",
+    "pause_tree",
+    "spans_of",
+]
 
 Spans = NDArray[np.float64]
 """Disjoint (start, end) rows in ps, ascending."""
@@ -54,7 +62,7 @@ def pause_time_by_port_us(
     pauses: pa.Table, end_ps: int | None = None
 ) -> dict[tuple[int, int], float]:
     """Total time each (node, port) was silenced, µs; a pause without an end lasts to `end_ps`."""
-    spans = _spans(pauses, end_ps)
+    spans = spans_of(pauses, end_ps)
     node, port = integers(pauses, "node"), integers(pauses, "port")
     key = node * 65536 + port
     values, inverse = np.unique(key, return_inverse=True)
@@ -68,7 +76,7 @@ def pause_time_by_port_us(
 def pause_edges(pauses: pa.Table, links: pa.Table, end_ps: int | None = None) -> list[PauseEdge]:
     """Who silenced whom, longest first; pauses of ports that no link names are left out."""
     peers = _peers(links)
-    spans = _spans(pauses, end_ps)
+    spans = spans_of(pauses, end_ps)
     key = integers(pauses, "node") * 65536 + integers(pauses, "port")
     rows: dict[tuple[int, int], list[Spans]] = {}
     counts: dict[tuple[int, int], int] = {}
@@ -170,18 +178,31 @@ def overlap_ps(left: Spans, right: Spans) -> float:
     >>> overlap_ps(np.array([[0.0, 10.0]]), np.array([[2.0, 3.0], [8.0, 20.0]]))
     3.0
     """
-    if len(left) == 0 or len(right) == 0:
-        return 0.0
-    # Measure of `right` up to a time, as a piecewise linear function.
-    lengths = right[:, 1] - right[:, 0]
-    times = right.ravel()
+    return float(covered_ps(left, right).sum())
+
+
+def covered_ps(each: Spans, spans: Spans) -> NDArray[np.float64]:
+    """How much of each span, which may overlap others, is covered by disjoint `spans`, ps.
+
+    Examples
+    --------
+    >>> spans = np.array([[2.0, 3.0], [8.0, 20.0]])
+    >>> covered_ps(np.array([[0.0, 10.0], [5.0, 9.0]]), spans).tolist()
+    [3.0, 1.0]
+    """
+    if len(each) == 0 or len(spans) == 0:
+        return np.zeros(len(each))
+    # Measure of `spans` up to a time, as a piecewise linear function.
+    lengths = spans[:, 1] - spans[:, 0]
+    times = spans.ravel()
     measure = np.column_stack([np.cumsum(lengths) - lengths, np.cumsum(lengths)]).ravel()
-    at_end = np.interp(left[:, 1], times, measure)
-    at_start = np.interp(left[:, 0], times, measure)
-    return float((at_end - at_start).sum())
+    at_end = np.interp(each[:, 1], times, measure)
+    at_start = np.interp(each[:, 0], times, measure)
+    return at_end - at_start
 
 
-def _spans(pauses: pa.Table, end_ps: int | None) -> Spans:
+def spans_of(pauses: pa.Table, end_ps: int | None = None) -> Spans:
+    """Start and end of each pause; one without an end lasts to `end_ps`."""
     start, end = floats(pauses, "start_ps"), floats(pauses, "end_ps")
     known = np.concatenate([start, end[~np.isnan(end)], [0.0]])
     last = float(end_ps) if end_ps is not None else float(known.max())

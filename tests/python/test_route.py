@@ -2,13 +2,17 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from browsing import needs_browser, show_in_browser
+from raddle.report.merges import read_merges
+from raddle.report.page import charts_of
 from real import raddle, raddle_json
 
 ENGINES = ("c-mr4lms-fixed", "c-mr4lms-dynamic", "mr4lms", "broadcast", "opensm")
@@ -151,10 +155,106 @@ def test_no_engine_with_an_answer_is_a_no(tmp_path: Path) -> None:
 
 def test_the_report_says_what_merged_and_why(routed: Path) -> None:
     page = (routed / "out" / "report.html").read_text()
-    assert "1 shared tree<" in page
+    assert re.search(r"\d+ groups share \d+ trees?: \d+ of \d+", page)
+    assert "They meet at links to hosts (1)." in page
     assert "both need the link" in page
     for engine in ENGINES:
         assert engine in page
+
+
+CROWDED = (
+    ROUTES.replace("colours = 12", "colours = 2")
+    .replace("[32, 16]", "[16, 8]")
+    .replace("processes_per_terminal = 4", "processes_per_terminal = 1")
+)
+"""Fewer colours than groups need: trees are merged, and tables fill."""
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("crowded")
+    (folder / "grid.toml").write_text(CROWDED)
+    raddle("route", "grid.toml", "--out", "out", "-q", folder=folder)
+    return folder
+
+
+def sentences(folder: Path) -> dict[str, str]:
+    page = (folder / "out" / "report.html").read_text()
+    end = page.rpartition("<section")[2]
+    assert 'id="why"' in end
+    found = re.findall(r"<li><b>(\w+)\.</b> (.*?)</li>", end)
+    return {name: text.replace("\u00a0", " ") for name, text in found}
+
+
+def test_the_report_ends_with_what_merging_costs(routed: Path, crowded: Path) -> None:
+    """Each figure is one of the folder's own tables."""
+    apart = sentences(routed)
+    assert "of the others no table is full: the fullest hold 5 of 12 entries" in apart["Tables"]
+    assert apart["Trees"] == "No groups share a tree, except with broadcast."
+    assert "goes to its members only, 640 in all" in apart["Cost"]
+    merged = sentences(crowded)
+    trees = pq.read_table(crowded / "out" / "trees.parquet").to_pylist()
+    merges = pq.read_table(crowded / "out" / "merges.parquet").to_pylist()
+    own = [row for row in merges if row["engine"] == "c-mr4lms-fixed"]
+    groups = sum(len(row["groups"]) for row in own)
+    assert f"c-mr4lms-fixed lets {groups} groups share {len(own)} trees" in merged["Trees"]
+    members = {
+        row["group"]: set(row["members"]) for row in trees if row["engine"] == "c-mr4lms-fixed"
+    }
+    strangers = 0
+    for row in own:
+        everybody = set().union(*(members[group] for group in row["groups"]))
+        strangers += sum(len(everybody - members[group]) for group in row["groups"])
+    assert strangers > 0
+    assert f"c-mr4lms-fixed {strangers:,} (" in merged["Cost"]
+
+
+def test_the_page_can_be_made_again(crowded: Path) -> None:
+    page = crowded / "out" / "report.html"
+    before = page.read_bytes()
+    page.unlink()
+    assert raddle("report", "out", folder=crowded).stdout.strip() == "out/report.html"
+    assert page.read_bytes() == before
+
+
+def test_examples_of_merges_are_few(crowded: Path) -> None:
+    page = (crowded / "out" / "report.html").read_text()
+    section = page.partition('<section id="merges">')[2].partition("</section>")[0]
+    assert section.count("<li>") <= 5 * section.count("<details")
+    assert "<details open" not in section
+
+
+def test_many_merges_are_a_line_and_a_few_examples(tmp_path: Path) -> None:
+    """They were a wall of forty rows for each engine."""
+    reason = "g{} and g{} both need the link s1 – s2 with colour 0"
+    rows = [
+        {"engine": "mr4lms", "tree": tree, "groups": [3 * tree, 3 * tree + 1, 3 * tree + 2],
+         "reason": reason.format(3 * tree, 3 * tree + 1)}
+        for tree in range(50)
+    ]  # fmt: skip
+    rows[0]["groups"] = [0, 1]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "merges.parquet")
+    names: dict[str, list[Any]] = {
+        "group": list(range(150)),
+        "name": [f"g{group}" for group in range(150)],
+    }
+    pq.write_table(pa.table(names), tmp_path / "trees.parquet")
+    pq.write_table(pa.table({"name": ["s1", "s2"], "level": [1, 2]}), tmp_path / "nodes.parquet")
+    (merged,) = read_merges(tmp_path, ["mr4lms", "broadcast"])
+    assert (merged.trees, merged.groups, merged.sizes) == (50, 149, "49 of 3, 1 of 2")
+    assert merged.places == "links between levels 1 and 2 (50)"
+    assert [(e.tfi, e.names) for e in merged.examples[:1]] == [(3, "g3, g4 and g5")]
+    assert len(merged.examples) == 5
+
+
+def test_one_tree_for_all_does_not_squeeze_the_others(crowded: Path) -> None:
+    """Its 48 groups on every link stand behind a break of the axis, or need none."""
+    page = (crowded / "out" / "report.html").read_text()
+    efi = next(chart for chart in charts_of(page) if chart["key"] == "efi")
+    for view in efi["views"]:
+        far = [trace for trace in view["data"] if trace.get("xaxis") == "x2"]
+        assert {trace["name"] for trace in far} == ({"broadcast"} if far else set())
+        assert bool(far) == ("xaxis2" in view["layout"])
 
 
 @needs_browser

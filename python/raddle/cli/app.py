@@ -316,13 +316,13 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A results folder.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Make report.html of a results folder again."""
+    """Make the page of a folder of `raddle run`, `sweep` or `route` again."""
     from raddle.faults import faults_of
-    from raddle.report import write_report
+    from raddle.report import write_page
     from raddle.results import load
 
-    file = write_report(folder)
-    faults = faults_of(load(folder))
+    file = write_page(folder)
+    faults = faults_of(load(folder)) if (folder / "flows.parquet").is_file() else ()
     for fault in faults:
         say(f"warning: {folder}/{fault.words}")
     if as_json:

@@ -1,14 +1,33 @@
 """`report.html`: one file that works offline, made from a results folder."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from raddle.errors import ResultsError
 from raddle.faults import refuse_changed
 from raddle.files import write_text
 from raddle.results import load
 
-__all__ = ["write_report", "write_route_report", "write_sweep"]
+__all__ = ["write_page", "write_report", "write_route_report", "write_sweep"]
+
+
+def write_page(folder: Path) -> Path:
+    """Write the page of a folder that `raddle run`, `sweep` or `route` left; return its path.
+
+    Raises
+    ------
+    ResultsError
+        `folder` is none of these, or one of its files cannot be read.
+    """
+    if not (folder / "flows.parquet").is_file():
+        sweep, summary = (_read(folder / name) for name in ("sweep.json", "summary.json"))
+        if sweep is not None:
+            return write_sweep(folder, sweep)
+        if summary is not None and summary.get("kind") == "route":
+            return write_route_report(folder)
+    return write_report(folder)
 
 
 def write_report(folder: str | Path) -> Path:
@@ -48,3 +67,14 @@ def write_sweep(folder: Path, table: Mapping[str, Any]) -> Path:
     file = folder / "sweep.html"
     write_text(file, render_sweep(table, reports=reports))
     return file
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    if not file.is_file():
+        return None
+    try:
+        value: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        msg = f"{file} cannot be read: {error}"
+        raise ResultsError(msg) from error
+    return value

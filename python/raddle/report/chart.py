@@ -1,16 +1,33 @@
-"""A chart of the report: figures that share a place, with buttons to choose between them."""
+"""A chart of a page: figures that share a place, with buttons to choose between them.
+
+Colours: schemes have theirs (`COLOURS`). What is no scheme has none of them: a quantity is drawn in
+`SCALE`, a sequential scale, lines of one scheme in `FLOWS`. These are names of the page's style, so
+that they suit its light and its dark theme; report.js puts the colours in.
+"""
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 
-from raddle.columns import Floats
+from raddle.report.axes import BEGINS, SplitAxis
 
-__all__ = ["COLOURS", "Chart", "View", "colour_of", "dash_of", "figure", "log_axis"]
+__all__ = [
+    "COLOURS",
+    "FLOWS",
+    "QUIET",
+    "SCALE",
+    "SYMBOLS",
+    "TEXT",
+    "Chart",
+    "View",
+    "colour_of",
+    "dash_of",
+    "figure",
+    "split_figure",
+]
 
 COLOURS = {
     "none": "#8a8f98",
@@ -25,34 +42,59 @@ COLOURS = {
 """Okabe-Ito colours, one per scheme, the same in every chart (its black and yellow are too close
 to a page's text and ground; grey and a darker yellow stand in)."""
 
+SCALE = tuple(f"var(--scale-{step})" for step in range(1, 6))
+"""Five classes of a quantity, from little to much."""
+
+FLOWS = tuple(f"var(--flow-{number})" for number in range(1, 9))
+"""Lines that are no schemes."""
+
+TEXT, QUIET = "var(--text)", "var(--quiet)"
+
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
+"""Marks of series in turn, so that colour is never the only difference."""
+
 SPARE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8a8f98")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One figure of a chart and the word on its button."""
+    """One figure of a chart and the word on its button.
 
-    label: str
+    A label of several words gives a row of buttons for each; `note` stands under this figure only.
+    """
+
+    label: str | tuple[str, ...]
     figure: go.Figure
+    note: str = ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words on the buttons that choose this view, one per row."""
+        return (self.label,) if isinstance(self.label, str) else self.label
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart: its views, what it shows, and the caption with n, seeds and units explained."""
+    """A chart: its views, what it shows, and the caption with n, seeds and units explained.
+
+    With `scale` the legend is a scale from little to much, not a list of names.
+    """
 
     key: str
     title: str
     views: Sequence[View]
     caption: str
     height: int = 360
+    scale: str = ""
 
     def to_json(self) -> str:
         """Views as JSON for report.js; `</` is escaped so that it can stand in a script tag."""
         views: list[dict[str, Any]] = [
-            {"label": v.label, **json.loads(v.figure.to_json())} for v in self.views
+            {"label": v.words, "note": v.note, **json.loads(v.figure.to_json())} for v in self.views
         ]
-        return json.dumps({"key": self.key, "views": views}, allow_nan=False).replace("</", "<\\/")
+        content = {"key": self.key, "title": self.title, "scale": self.scale, "views": views}
+        return json.dumps(content, allow_nan=False).replace("</", "<\\/")
 
 
 def colour_of(scheme: str, index: int) -> str:
@@ -72,7 +114,15 @@ def figure(
     y: dict[str, Any],
     **layout: Any,  # noqa: ANN401 - plotly's own keywords
 ) -> go.Figure:
-    """A figure in the report's plain style; report.js adds the colours of the page's theme."""
+    """A figure in the report's plain style; report.js adds the colours of the page's theme.
+
+    An axis that does not begin at zero (`value_axis`) is marked in the picture.
+    """
+    begin = y.get(BEGINS)
+    if begin is not None:
+        y = {key: value for key, value in y.items() if key != BEGINS}
+        _add(layout, "shapes", [_stroke(0, "M -6,9 L 6,13"), _stroke(0, "M -6,14 L 6,18")])
+        _add(layout, "annotations", [_words(f"axis begins at {begin:,.6g}, not at 0")])
     return go.Figure(
         data=list(data),
         layout=go.Layout(
@@ -87,39 +137,43 @@ def figure(
     )
 
 
-def log_axis(
-    title: str, values: Sequence[Floats], including: Sequence[float] = ()
-) -> dict[str, Any]:
-    """A logarithmic axis with ticks at 1, 2, 5 where it spans few decades."""
-    positive = [v[v > 0] for v in values]
-    low = min((float(v.min()) for v in positive if v.size), default=1.0)
-    high = max((float(v.max()) for v in positive if v.size), default=10.0)
-    low, high = min([low, *including]), max([high, *including])
-    if high / low < 8:  # under a decade 1, 2, 5 would leave one tick or none
-        low, high = low / 1.06, high * 1.06
-        ticks = _ticks(low, high)
-        return {
-            "type": "log",
-            "title": {"text": title},
-            "range": [math.log10(low), math.log10(high)],
-            "tickvals": ticks,
-            "ticktext": [f"{tick:.6g}" for tick in ticks],
-        }
+def split_figure(data: Sequence[Any], *, x: SplitAxis, y: dict[str, Any]) -> go.Figure:
+    """A figure whose horizontal axis has a break; traces of the far part have `xaxis="x2"`."""
+    near, far = x.near["domain"][1], x.far["domain"][0]
+    middle = (near + far) / 2
+    shapes = [_stroke(middle, "M -8,-7 L -2,7"), _stroke(middle, "M 2,-7 L 8,7")]
+    return figure(data, x=x.near, y=y, xaxis2=x.far, shapes=shapes)
+
+
+def _stroke(x: float, path: str) -> dict[str, Any]:
+    """A slanted stroke across an axis, the sign of a break: pixels from its foot at `x`."""
     return {
-        "type": "log",
-        "title": {"text": title},
-        "dtick": "D2" if high / low < 300 else 1,
-        "exponentformat": "none" if high < 1e7 else "power",
-        "tickformat": "~g" if high < 1e7 else None,
+        "type": "path",
+        "path": path,
+        "xref": "paper",
+        "yref": "paper",
+        "xsizemode": "pixel",
+        "ysizemode": "pixel",
+        "xanchor": x,
+        "yanchor": 0,
+        "line": {"color": TEXT, "width": 1.4},
     }
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    """Round values between `low` and `high`, which are less than a decade apart."""
-    if high / low > 2.5:
-        power = 10.0 ** math.floor(math.log10(low))
-        round_values = [f * p for p in (power, 10 * power) for f in (1, 1.5, 2, 3, 4, 5, 6, 8)]
-        return [v for v in round_values if low <= v <= high]
-    step = 10.0 ** math.floor(math.log10((high - low) / 3))
-    step *= next(f for f in (1, 2, 5, 10) if (high - low) / (f * step) <= 7)
-    return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+def _words(text: str) -> dict[str, Any]:
+    return {
+        "text": text,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": 0,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "xshift": 12,
+        "showarrow": False,
+        "font": {"color": QUIET, "size": 11},
+    }
+
+
+def _add(layout: dict[str, Any], key: str, what: list[dict[str, Any]]) -> None:
+    layout[key] = [*layout.get(key, ()), *what]

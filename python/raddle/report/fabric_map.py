@@ -1,4 +1,4 @@
-"""The fabric, drawn by its levels, each link in the colour of its load.
+"""The fabric, drawn by its levels, each link in a class of a scale by its load.
 
 Large maps are drawn in groups: the hosts of one switch become one mark, and levels with many
 switches are cut into at most `MOST_GROUPS` runs of neighbours; a drawn line then stands for all
@@ -15,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from raddle.columns import Floats, Integers, floats, integers, select
-from raddle.report.chart import Chart, View, figure
+from raddle.report.chart import QUIET, SCALE, TEXT, Chart, View, figure
 from raddle.results import Results
-from raddle.text import span_us
+from raddle.text import percent, span_us
 from raddle.verdict import label_of
 
 __all__ = [
@@ -34,20 +34,18 @@ __all__ = [
 
 MOST_LINKS = 3000
 MOST_GROUPS = 80
-# Load classes as shares of the busiest link: colour, width, opacity. Width and order carry the
-# meaning as well, so that colour is not needed to read the picture.
-CLASSES = (
-    (0.2, "#9aa5b1", 0.7, 0.35),
-    (0.4, "#56B4E9", 0.9, 0.7),
-    (0.6, "#009E73", 1.3, 0.85),
-    (0.8, "#E69F00", 1.8, 0.95),
-    (1.0, "#D55E00", 2.6, 1.0),
-)
+# Load classes as shares of the busiest link, with the width of their lines: width and order carry
+# the meaning as well, so that colour is not needed to read the picture.
+CLASSES = ((0.2, 0.6), (0.4, 1.0), (0.6, 1.6), (0.8, 2.3), (1.0, 3.2))
 
 
 @dataclass(frozen=True, slots=True)
 class BusyLink:
-    """A link in its busier direction; `load` is the share of its capacity over the run."""
+    """A link in its busier direction.
+
+    `load` is the share of its capacity over the run and `pause_us` its pause time, means over
+    seeds; `max_queue_bytes` is the longest queue of any seed.
+    """
 
     source: str
     target: str
@@ -108,7 +106,7 @@ def fabric_chart(results: Results, simulated_ps: Mapping[str, float]) -> Chart |
     caption = (
         "Hosts at the bottom, switches above by level. Colour and width of a link: bytes sent in "
         "its busier direction over what it could carry in the simulated time, with the same "
-        f"classes for every scheme ({top:.1%} is the busiest link of all). Ringed switches had "
+        f"classes for every scheme (the busiest link of all: {percent(top)}). Ringed switches had "
         "paused ports."
     )
     if grouped:
@@ -116,7 +114,7 @@ def fabric_chart(results: Results, simulated_ps: Mapping[str, float]) -> Chart |
             f" The {results.nodes.num_rows:,} nodes are drawn in {len(drawing.x):,} groups; a "
             "line shows the busiest of its links."
         )
-    return Chart("fabric", "Load of the links", views, caption, height=460)
+    return Chart("fabric", "Load of the links", views, caption, height=460, scale="Load")
 
 
 def busiest_links(
@@ -130,24 +128,29 @@ def busiest_links(
             integers(results.nodes, "node").tolist(), results.nodes["name"].to_pylist(), strict=True
         )
     )
-    ports = {
-        (row["node"], row["port"]): row for row in select(results.ports, scheme=scheme).to_pylist()
-    }
+    ports = select(results.ports, scheme=scheme)
+    seeds = max(1, len(set(integers(ports, "seed").tolist())))
+    key = _key(integers(ports, "node"), integers(ports, "port"))
     found = []
     for index in np.argsort(-loads, kind="stable")[:most].tolist():
-        row = {c: links[c][index].as_py() for c in ("node_a", "port_a", "node_b", "port_b")}
-        a, b = (row["node_a"], row["port_a"]), (row["node_b"], row["port_b"])
-        empty = {"tx_bytes": 0, "max_queue_bytes": 0, "pause_ps": 0}
-        if ports.get(b, empty)["tx_bytes"] > ports.get(a, empty)["tx_bytes"]:
-            a, b = b, a
-        port = ports.get(a, empty)
+        ends = [
+            (links[f"node_{end}"][index].as_py(), links[f"port_{end}"][index].as_py())
+            for end in ("a", "b")
+        ]
+        rows = [np.flatnonzero(key == node * 65536 + port) for node, port in ends]
+        sent, queue, pause = (
+            [floats(ports, column)[r] for r in rows]
+            for column in ("tx_bytes", "max_queue_bytes", "pause_ps")
+        )
+        busier = int(sent[1].sum() > sent[0].sum())
+        source, target = ends[busier][0], ends[1 - busier][0]
         found.append(
             BusyLink(
-                str(names.get(a[0], a[0])),
-                str(names.get(b[0], b[0])),
+                str(names.get(source, source)),
+                str(names.get(target, target)),
                 float(loads[index]),
-                int(port["max_queue_bytes"]),
-                float(port["pause_ps"]) / 1e6,
+                int(queue[busier].max(initial=0)),
+                float(pause[busier].sum()) / 1e6 / seeds,
             )
         )
     return found
@@ -164,7 +167,7 @@ def _map(
     left, right, peak = between_groups(drawing, results.links, loads)
     traces: list[go.Scatter] = []
     low = 0.0
-    for share, colour, width, opacity in CLASSES:
+    for (share, width), colour in zip(CLASSES, SCALE, strict=True):
         high = share * top
         rows = (peak >= low) & ((peak < high) | (share == 1.0)) & (left != right)
         xs = np.column_stack([drawing.x[left[rows]], drawing.x[right[rows]]])
@@ -174,8 +177,7 @@ def _map(
                 x=broken_lines(xs),
                 y=broken_lines(ys),
                 mode="lines",
-                name=f"{low:.0%}–{high:.0%}" if top > 0.05 else f"{low:.1%}–{high:.1%}",
-                opacity=opacity,
+                name=_between(low, high, top),
                 line={"color": colour, "width": width},
                 hoverinfo="skip",
             )
@@ -197,9 +199,9 @@ def _map(
             marker={
                 "size": np.where(drawing.is_host, 4, 9),
                 "symbol": np.where(drawing.is_host, "circle", "square").tolist(),
-                "color": "#7a828c",
+                "color": QUIET,
                 "line": {
-                    "color": "#D55E00",
+                    "color": TEXT,
                     "width": np.where((paused > 0) & ~drawing.is_host, 2.0, 0.0),
                 },
             },
@@ -207,6 +209,11 @@ def _map(
         )
     )
     return figure(traces, **level_axes(levels))
+
+
+def _between(low: float, high: float, top: float) -> str:
+    digits = 0 if top > 0.05 else 1
+    return f"{100 * low:.{digits}f}–{100 * high:.{digits}f} %"
 
 
 def level_axes(levels: list[float]) -> dict[str, Any]:
@@ -218,6 +225,8 @@ def level_axes(levels: list[float]) -> dict[str, Any]:
             "ticktext": ["hosts" if v == 0 else f"level {v:.0f}" for v in levels],
             "range": [levels[0] - 0.2, levels[-1] + 0.2],
             "showgrid": False,
+            "showline": False,
+            "ticks": "",
             "zeroline": False,
             "fixedrange": True,
         },

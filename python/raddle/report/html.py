@@ -1,5 +1,6 @@
 """Pages from templates: everything in one file, nothing asked of the network."""
 
+import re
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -8,6 +9,9 @@ from raddle.text import count, duration_s, fixed, many, memory, significant, siz
 from raddle.verdict import label_of
 
 __all__ = ["render_page"]
+
+
+UNIT = re.compile(r"(\d) ((?:[num]?s|µs|[kMGT]?B|[KMGT]iB|[kMG]?b/s|×)\b|×)")
 
 
 def render_page(template: str, **content: Any) -> str:  # noqa: ANN401 - what the template names
@@ -42,9 +46,9 @@ def render_page(template: str, **content: Any) -> str:  # noqa: ANN401 - what th
 
 def _kept(text: str) -> str:
     """Keep figures and their units on one line."""
-    for mark in ("±", "%", "=", "≥"):
+    for mark in ("±", "%", "=", "≥", "→"):
         text = text.replace(f" {mark} ", f"\u00a0{mark}\u00a0").replace(f" {mark}", f"\u00a0{mark}")
-    return text.replace("≥ ", "≥\u00a0")
+    return UNIT.sub("\\1\u00a0\\2", text.replace("≥ ", "≥\u00a0"))
 
 
 @cache

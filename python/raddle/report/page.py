@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from raddle.columns import integers, select
 from raddle.faults import faults_of
-from raddle.pauses import PauseNode, pause_edges, pause_tree
+from raddle.pauses import PauseEdge, PauseNode, pause_edges, pause_tree
 from raddle.report.chart import colour_of
 from raddle.report.fabric_map import BusyLink, busiest_links, fabric_chart
 from raddle.report.html import render_page
@@ -21,6 +21,7 @@ from raddle.report.spreads import (
     score_chart,
     slowdown_chart,
 )
+from raddle.report.why_run import why_of
 from raddle.results import Results
 from raddle.score import OWN, Weights, class_order
 from raddle.summary import summary_of
@@ -41,6 +42,8 @@ __all__ = ["render"]
 
 Json = Mapping[str, Any]
 NO_MANIFEST: Json = {"runs": [], "versions": {}, "machine": {}, "written": "", "command": []}
+ROUNDING = 1e-9
+"""An interval so small beside its figure is the rounding of equal values."""
 UNITS = {"long": "Gb/s", "short": "µs", "allreduce": "µs"}
 
 
@@ -118,7 +121,8 @@ def _content(results: Results) -> dict[str, Any]:
         "charts": shown,
         "chart_json": [chart.to_json() for chart in shown.values()],
         "trees": _pause_trees(results),
-        "busiest": _busiest(results, simulated, verdict),
+        "busiest": _busiest(results, simulated),
+        "why": why_of(results, leaders=verdict.leaders),
         "settings": manifest.get("settings", []),
         "parameters": manifest.get("parameters", {}),
         "warnings": manifest.get("warnings", []),
@@ -171,7 +175,7 @@ def _why_no_score(results: Results) -> str:
 
 
 def _score_rows(schemes: Json, verdict: Verdict) -> list[dict[str, Any]]:
-    """Two rows per scheme, as the paper's Table 3: under load and alone."""
+    """The paper's Table 3: S, and each kind of tested flows under load and alone."""
     rows = []
     scored = {n: r["score"] for n, r in schemes.items() if r.get("score")}
     weightings = list(next(iter(scored.values()))["weights"]) if scored else []
@@ -185,8 +189,7 @@ def _score_rows(schemes: Json, verdict: Verdict) -> list[dict[str, Any]]:
                 "label": label_of(name),
                 "colour": colour_of(name, index),
                 "best": name in winners,
-                "loaded": [_number(parts[r]["loaded"]) for r in UNITS],
-                "alone": [_number(parts[r]["alone"]) for r in UNITS],
+                "means": [(_number(parts[r]["loaded"]), _number(parts[r]["alone"])) for r in UNITS],
                 "ratios": [_plain(parts[r]["ratio"]) for r in UNITS],
                 "w": _plain(score["w"]),
                 "totals": [
@@ -235,7 +238,42 @@ def _score_meta(schemes: Json) -> dict[str, Any] | None:
     }
 
 
-def _glance(schemes: Json) -> list[dict[str, Any]]:
+GLANCE = (
+    ("finished", "flows"),
+    ("slowdown p50", "×"),
+    ("slowdown p99", "×"),
+    ("goodput", "Gb/s"),
+    ("flows ≥ 1 MB", "Gb/s each"),
+    ("their fairness", "Jain"),
+    ("paused", "all ports"),
+    ("fullest port", ""),
+    ("ECN marks", ""),
+    ("drops", ""),
+)
+
+
+def _glance(schemes: Json) -> dict[str, Any]:
+    """The main figures; a column that says the same of all schemes is a sentence instead."""
+    rows = _glance_rows(schemes)
+    said = []
+    if all(row["finished"] == row["flows"] for row in schemes.values()):
+        said.append(("finished", "All flows finished."))
+    for name, key, sentence in (
+        ("paused", "pause_us", "No port was paused."),
+        ("ECN marks", "ecn_marks", "No packet was marked."),
+        ("drops", "drops", "No packet was dropped."),
+    ):
+        if all(row.get(key) == 0 for row in schemes.values()):
+            said.append((name, sentence))
+    left_out = {name for name, _ in said}
+    kept = [place for place, (name, _) in enumerate(GLANCE) if name not in left_out]
+    for row in rows:
+        row["cells"] = [row["cells"][place] for place in kept]
+    sentences = " ".join(sentence for _, sentence in said)
+    return {"heads": [GLANCE[place] for place in kept], "rows": rows, "said": sentences}
+
+
+def _glance_rows(schemes: Json) -> list[dict[str, Any]]:
     rows = []
     for index, (name, row) in enumerate(schemes.items()):
         slowdown = row.get("slowdown") or {}
@@ -319,7 +357,14 @@ def _fct_tables(schemes: Json) -> list[dict[str, Any]]:
                     ],
                 }
             )
-        tables.append({"name": name, "rows": rows, "twin": any(r["impact"] for r in rows)})
+        tables.append(
+            {
+                "name": name,
+                "rows": rows,
+                "twin": any(r["impact"] for r in rows),
+                "unfinished": any(r["unfinished"] for r in rows),
+            }
+        )
     return tables
 
 
@@ -345,25 +390,29 @@ def _pause_trees(results: Results) -> list[dict[str, Any]]:
             {
                 "label": label_of(scheme),
                 "colour": colour_of(scheme, index),
-                "roots": [_tree_line(r, names, longest, root=True) for r in roots],
+                "roots": [_root_line(r, names, longest, edges) for r in roots],
                 "pauses": rows.num_rows,
             }
         )
     return trees
 
 
-def _tree_line(
-    node: PauseNode, names: Mapping[int, Any], longest_us: float, *, root: bool = False
+def _root_line(
+    root: PauseNode, names: Mapping[int, Any], longest_us: float, edges: Sequence[PauseEdge]
 ) -> TreeLine:
+    children = tuple(_tree_line(c, names, longest_us) for c in root.children)
+    out = [edge for edge in edges if edge.pauser == root.node]
+    silenced = join_words(str(names.get(edge.paused, edge.paused)) for edge in out)
+    if len(out) > 3:
+        silenced = many(len(out), "neighbour")
+    total = span_us(sum(edge.paused_us for edge in out))
+    name = str(names.get(root.node, root.node))
+    return TreeLine(name, f"silences {silenced}, {total}", 0.0, children, root.more)
+
+
+def _tree_line(node: PauseNode, names: Mapping[int, Any], longest_us: float) -> TreeLine:
     children = tuple(_tree_line(c, names, longest_us) for c in node.children)
     name = str(names.get(node.node, node.node))
-    if root:
-        total = sum(c.paused_us for c in node.children)
-        silenced = join_words(str(names.get(c.node, c.node)) for c in node.children[:3])
-        neighbours = len(node.children) + node.more
-        if neighbours > 3:
-            silenced = many(neighbours, "neighbour")
-        return TreeLine(name, f"silences {silenced}, {span_us(total)}", 0.0, children, node.more)
     detail = f"{span_us(node.paused_us)}, {many(node.pauses, 'pause')}"
     if node.repeats:
         detail += ", closes a cycle"
@@ -371,13 +420,15 @@ def _tree_line(
     return TreeLine(name, detail, min(share, 1.0), children, node.more)
 
 
-def _busiest(
-    results: Results, simulated: Mapping[str, float], verdict: Verdict
-) -> tuple[str, list[BusyLink]] | None:
-    scheme = verdict.best or next(iter(simulated), None)
-    if scheme is None or not simulated.get(scheme) or results.ports.num_rows == 0:
-        return None
-    return label_of(scheme), busiest_links(results, scheme, simulated[scheme])
+def _busiest(results: Results, simulated: Mapping[str, float]) -> list[tuple[str, list[BusyLink]]]:
+    """The busiest links under each scheme that the map shows."""
+    if results.ports.num_rows == 0:
+        return []
+    return [
+        (label_of(scheme), busiest_links(results, scheme, simulated[scheme]))
+        for scheme in results.schemes
+        if simulated.get(scheme)
+    ]
 
 
 def _experiment(results: Results) -> str:
@@ -408,6 +459,7 @@ def _pm(value: float | None, half: float | None) -> str:
     text = significant(value)
     if half is None:
         return text
+    half = 0 if half < ROUNDING * abs(value) else half
     return Markup("{} <small>± {}</small>").format(text, significant(half, 2))
 
 

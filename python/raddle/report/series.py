@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pyarrow as pa
 
 from raddle.columns import Floats, codes, floats, integers, select, take
-from raddle.report.chart import Chart, View, colour_of, dash_of, figure
+from raddle.report.chart import FLOWS, Chart, View, colour_of, dash_of, figure
 from raddle.results import Results
 from raddle.score import Role, class_order, role_of
 from raddle.verdict import label_of
@@ -73,7 +73,7 @@ def watched_chart(results: Results) -> Chart | None:
         views.append(View(_flow_name(flow), _over_time(lines, "goodput of the flow, Gb/s")))
     for scheme in results.schemes:
         lines = [
-            _line(_flow_name(flow), i, edges[1:] / PS_PER_MS, rate, "Gb/s")
+            _line(_flow_name(flow), i, edges[1:] / PS_PER_MS, rate, "Gb/s", FLOWS[i])
             for i, flow in enumerate(flows)
             if (rate := _flow_rate(table, scheme, flow, edges, step)) is not None
         ]
@@ -149,7 +149,10 @@ def _binned(table: pa.Table, edges: Floats, column: str, *, peak: bool = False) 
     return out
 
 
-def _line(name: str, index: int, x: Floats, y: Floats, unit: str) -> go.Scatter:
+def _line(
+    name: str, index: int, x: Floats, y: Floats, unit: str, colour: str | None = None
+) -> go.Scatter:
+    """A line of a scheme, or in a `colour` of its own."""
     label = label_of(name)
     active = np.flatnonzero(y)
     # Nothing happens before the first and after the last value: draw one zero on each side.
@@ -160,8 +163,8 @@ def _line(name: str, index: int, x: Floats, y: Floats, unit: str) -> go.Scatter:
         name=label,
         mode="lines",
         line={
-            "color": colour_of(name, index),
-            "dash": dash_of(name, index),
+            "color": colour or colour_of(name, index),
+            "dash": "solid" if colour else dash_of(name, index),
             "width": 1.8,
         },
         hovertemplate=f"{label}: %{{y:.3~g}} {unit}<extra></extra>",

@@ -1,6 +1,6 @@
 """Charts of distributions: scores, completion times, slowdown by size, pause time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,11 @@ import plotly.graph_objects as go
 import pyarrow as pa
 
 from raddle.columns import Floats, floats, groups, integers, select
-from raddle.report.chart import Chart, View, colour_of, dash_of, figure, log_axis
+from raddle.report.axes import log_axis, time_unit, value_axis
+from raddle.report.chart import SYMBOLS, Chart, View, colour_of, dash_of, figure
 from raddle.results import Results
 from raddle.score import Weights, class_order
-from raddle.stats import slowdown_by_size
+from raddle.stats import SizeBin, slowdown_by_size
 from raddle.text import size, span_us
 from raddle.verdict import label_of
 
@@ -35,37 +36,36 @@ def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
         ("s", "Score S", "S (lower is better)"),
         ("monotone", "Monotone score", "weighted 2-norm (lower is better)"),
     ):
-        bars = []
+        points = []
         for index, (name, score) in enumerate(scored.items()):
             values = [score[key][c] for c in weights]
             halves = [v["ci95"] for v in values]
-            bars.append(
-                go.Bar(
+            points.append(
+                go.Scatter(
                     x=ticks,
                     y=[v["mean"] for v in values],
                     name=label_of(name),
-                    marker={"color": colour_of(name, index)},
-                    error_y=None
-                    if None in halves
-                    else {
-                        "type": "data",
-                        "array": halves,
-                        "thickness": 1,
-                        "width": 2,
-                        "color": WHISKER,
+                    mode="markers",
+                    offsetgroup=name,
+                    marker={
+                        "color": colour_of(name, index),
+                        "size": 10,
+                        "symbol": SYMBOLS[index % len(SYMBOLS)],
                     },
+                    error_y=None if None in halves else _whiskers(halves),
                     hovertemplate=f"{label_of(name)}: %{{y:.2f}}<extra></extra>",
                 )
             )
-        views.append(
-            View(label, figure(bars, x={"type": "category"}, y=_titled(title), bargap=0.25))
-        )
+        y = _ratio_axis(title, [np.asarray(p.y, dtype=np.float64) for p in points])
+        layout = {"scattermode": "group", "scattergap": 0.2}
+        views.append(View(label, figure(points, x={"type": "category"}, y=y, **layout)))
     whiskers = "" if all(len(s["seeds"]) < 2 for s in scored.values()) else "; whiskers are 95 %"
     return Chart(
         "score",
         "Score at each weighting",
         views,
-        f"How much worse tested flows fare under load; {seeds_words}{whiskers}. Weights: "
+        f"How much worse tested flows fare under load; {seeds_words}{whiskers}. The scale is "
+        "logarithmic, as for ratios. Weights: "
         + "; ".join(f"{CONFIGURATION_NAMES[c]} {w.label}" for c, w in weights.items())
         + ".",
     )
@@ -86,11 +86,12 @@ def fct_chart(results: Results, seeds_words: str) -> Chart | None:
     for name in names:
         lines: list[go.Scatter] = []
         xs: list[Floats] = []
+        unit, scale = time_unit([p[name] for p in parts.values() if name in p])
         for index, scheme in enumerate(results.schemes):
             for sample, dash in ((alone[scheme].get(name), "dot"), (parts[scheme].get(name), None)):
                 if sample is None or np.isnan(sample).all():
                     continue
-                x, y = _distribution(sample)
+                x, y = _distribution(sample * scale)
                 xs.append(x)
                 words = label_of(scheme) + (" alone" if dash else "")
                 lines.append(
@@ -106,12 +107,14 @@ def fct_chart(results: Results, seeds_words: str) -> Chart | None:
                             "width": 1.2 if dash else 2.0,
                             "shape": "hv",
                         },
-                        hovertemplate=f"{words}: %{{y:.1%}} within %{{x:.4~g}} µs<extra></extra>",
+                        hovertemplate=f"{words}: %{{y:.1%}} within %{{x:.4~g}} {unit}"
+                        "<extra></extra>",
                     )
                 )
         if lines:
             axis = {"title": {"text": "share of flows"}, "tickformat": ".0%", "range": [0, 1.01]}
-            views.append(View(name, figure(lines, x=log_axis("completion time, µs", xs), y=axis)))
+            x_axis = log_axis(f"completion time, {unit}", xs)
+            views.append(View(name, figure(lines, x=x_axis, y=axis)))
     dotted = "; dotted: the same flows alone on the fabric" if twin else ""
     return Chart(
         "fct",
@@ -130,42 +133,67 @@ def slowdown_chart(results: Results, seeds_words: str) -> Chart | None:
     if not edges:
         return None
     labels = _size_labels(results, edges)
+    kinds = {"slowdown": None, "over the lowest": bins} if len(bins) > 1 else {"slowdown": None}
     views = []
     for key, label in (("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("p99_9", "p99.9")):
-        lines, ys = [], []
-        for index, scheme in enumerate(results.schemes):
-            rows = [b for b in bins[scheme] if getattr(b.slowdown, key) is not None]
-            y = np.asarray([getattr(b.slowdown, key) for b in rows], dtype=np.float64)
-            ys.append(y)
-            lines.append(
-                go.Scatter(
-                    x=[labels[b.low_bytes, b.high_bytes] for b in rows],
-                    y=y,
-                    customdata=[b.slowdown.n for b in rows],
-                    name=label_of(scheme),
-                    mode="lines+markers",
-                    line={"color": colour_of(scheme, index), "dash": dash_of(scheme, index)},
-                    marker={"size": 8, "symbol": index % 8},
-                    hovertemplate=f"{label_of(scheme)}: %{{y:.3~g}} × (n = %{{customdata:,}})"
-                    "<extra></extra>",
-                )
-            )
-        if any(y.size for y in ys):
+        for kind, others in kinds.items():
+            lines = [
+                _size_line(scheme, index, bins[scheme], key, labels, _lowest(others, key))
+                for index, scheme in enumerate(results.schemes)
+            ]
+            ys = [np.asarray(line.y, dtype=np.float64) for line in lines]
+            if not any(y.size for y in ys):
+                continue
             x = {
                 "type": "category",
                 "title": {"text": "message size"},
                 "categoryorder": "array",
                 "categoryarray": [labels[e] for e in edges],
             }
-            views.append(
-                View(label, figure(lines, x=x, y=log_axis("slowdown, ×", ys, including=[1.0])))
-            )
+            title = "slowdown, ×" if others is None else "slowdown over the lowest, ×"
+            view = figure(lines, x=x, y=log_axis(title, ys, including=[1.0]))
+            views.append(View((label, kind), view))
     return Chart(
         "slowdown",
         "Slowdown by message size",
         views,
-        "Completion time over that of the same flow on an idle fabric (1 × is ideal); "
+        "Completion time over that of the same flow on an idle fabric (1 × is ideal); over the "
+        "lowest: each scheme's over that of the scheme with the least at this size; "
         f"{seeds_words}; n counts the flows of one run.",
+    )
+
+
+Bins = Sequence[SizeBin]
+
+
+def _lowest(bins: Mapping[str, Bins] | None, key: str) -> dict[int, float]:
+    """The least slowdown of any scheme in each bin; nothing where none is asked for."""
+    least: dict[int, float] = {}
+    for row in (row for rows in (bins or {}).values() for row in rows):
+        value = getattr(row.slowdown, key)
+        if value is not None:
+            least[row.low_bytes] = min(value, least.get(row.low_bytes, np.inf))
+    return least
+
+
+def _size_line(
+    scheme: str,
+    index: int,
+    rows: Bins,
+    key: str,
+    labels: Mapping[tuple[int, int], str],
+    lowest: Mapping[int, float],
+) -> go.Scatter:
+    rows = [b for b in rows if getattr(b.slowdown, key) is not None]
+    return go.Scatter(
+        x=[labels[b.low_bytes, b.high_bytes] for b in rows],
+        y=[getattr(b.slowdown, key) / lowest.get(b.low_bytes, 1.0) for b in rows],
+        customdata=[b.slowdown.n for b in rows],
+        name=label_of(scheme),
+        mode="lines+markers",
+        line={"color": colour_of(scheme, index), "dash": dash_of(scheme, index)},
+        marker={"size": 8, "symbol": SYMBOLS[index % len(SYMBOLS)]},
+        hovertemplate=f"{label_of(scheme)}: %{{y:.3~f}} × (n = %{{customdata:,}})<extra></extra>",
     )
 
 
@@ -196,9 +224,7 @@ def pause_chart(schemes: Json, seeds_words: str) -> Chart | None:
         x=[values[n] for n in names],
         orientation="h",
         marker={"color": [colour_of(n, i) for i, n in enumerate(names)]},
-        error_x={"type": "data", "array": halves, "thickness": 1, "width": 3, "color": WHISKER}
-        if any(halves)
-        else None,
+        error_x=_whiskers(halves) if any(halves) else None,
         hovertemplate="%{y}: %{x:.4~g} ms<extra></extra>",
     )
     x = {"title": {"text": "pause time, all ports together, ms"}, "rangemode": "tozero"}
@@ -231,5 +257,13 @@ def _distribution(sample: Floats) -> tuple[Floats, Floats]:
     return np.concatenate([[x[0]], x]), np.concatenate([[0.0], y])
 
 
-def _titled(title: str) -> dict[str, Any]:
-    return {"title": {"text": title}, "rangemode": "tozero"}
+def _whiskers(halves: Sequence[float]) -> dict[str, Any]:
+    return {"type": "data", "array": halves, "thickness": 1, "width": 3, "color": WHISKER}
+
+
+def _ratio_axis(title: str, values: Sequence[Floats]) -> dict[str, Any]:
+    """Scores are ratios: logarithmic, with 1 (load does not hurt) where it is near."""
+    least = min(float(v.min()) for v in values)
+    if least <= 0:
+        return value_axis(title, values)
+    return log_axis(title, values, including=[1.0] if least < 2 else [])

@@ -4,10 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import plotly.graph_objects as go
 
-from raddle.report.chart import Chart, View, colour_of, dash_of, figure
+from raddle.columns import Floats
+from raddle.report.axes import value_axis
+from raddle.report.chart import SYMBOLS, Chart, View, colour_of, dash_of, figure
 from raddle.report.html import render_page
+from raddle.report.why_sweep import why_of_sweep
 from raddle.score import class_order
 from raddle.text import fixed, join_words, many, significant, size, span_us
 from raddle.verdict import label_of, sweep_headline
@@ -16,6 +20,7 @@ __all__ = ["render_sweep"]
 
 Json = Mapping[str, Any]
 Value = Callable[[Json], Any]
+Words = tuple[str, ...]
 
 
 def render_sweep(table: Json, *, reports: bool) -> str:
@@ -44,6 +49,7 @@ def render_sweep(table: Json, *, reports: bool) -> str:
         chart_json=[chart.to_json() for chart in charts.values()],
         schemes=[{"label": label_of(s), "colour": colour_of(s, i)} for i, s in enumerate(schemes)],
         tables=_tables(points, schemes, scored=scored),
+        why=why_of_sweep(table),
         folders=[
             {"set": p["set"], "href": f"{quote(p['folder'])}/report.html" if reports else ""}
             for p in points
@@ -59,10 +65,10 @@ def _charts(table: Json, schemes: Sequence[str], words: str, *, scored: bool) ->
     lower = "; lower is better"
 
     def chart(
-        key: str, title: str, rows: Sequence[tuple[str, str, Value, str]], note: str
+        key: str, title: str, rows: Sequence[tuple[Words, str, Value, str]], note: str
     ) -> Chart:
         views = [
-            View(label if not combination else f"{label} · {combination}", shown)
+            View((*label, *combination), shown)
             for label, axis, value, spread in rows
             for combination, shown in _over(table, schemes, axis, value, spread)
         ]
@@ -75,7 +81,7 @@ def _charts(table: Json, schemes: Sequence[str], words: str, *, scored: bool) ->
             chart(
                 "sweep-score",
                 "Score",
-                [(label, f"{label}{lower}", _get(key), key) for key, label in ratios],
+                [((label,), f"{label}{lower}", _get(key), key) for key, label in ratios],
                 "S and its parts: tested flows under load against the same flows alone",
             )
         )
@@ -84,7 +90,7 @@ def _charts(table: Json, schemes: Sequence[str], words: str, *, scored: bool) ->
             "sweep-fct",
             "Flow completion times",
             [
-                (f"{name} {label}", f"completion time, {label}, µs", _of_class(key, name), "")
+                ((name, label), f"completion time, {label}, µs", _of_class(key, name), "")
                 for name in classes
                 for key, label in (("fct_p99_us", "p99"), ("fct_p50_us", "p50"))
             ],
@@ -94,8 +100,8 @@ def _charts(table: Json, schemes: Sequence[str], words: str, *, scored: bool) ->
             "sweep-slowdown",
             "Slowdown",
             [
-                ("p99", "p99 slowdown, ×", _get("slowdown_p99"), "slowdown_p99"),
-                ("p50", "median slowdown, ×", _get("slowdown_p50"), "slowdown_p50"),
+                (("p99",), "p99 slowdown, ×", _get("slowdown_p99"), "slowdown_p99"),
+                (("p50",), "median slowdown, ×", _get("slowdown_p50"), "slowdown_p50"),
             ],
             "Completion time over that on an idle fabric, all flows",
         ),
@@ -103,22 +109,22 @@ def _charts(table: Json, schemes: Sequence[str], words: str, *, scored: bool) ->
             "sweep-rate",
             "Bandwidth",
             [
-                ("Long flows", "flows ≥ 1 MB, Gb/s each", _get("long_flow_rate_gbps"),
+                (("Long flows",), "flows ≥ 1 MB, Gb/s each", _get("long_flow_rate_gbps"),
                  "long_flow_rate_gbps"),
-                ("Goodput", "goodput, Gb/s", _get("goodput_gbps"), "goodput_gbps"),
+                (("Goodput",), "goodput, Gb/s", _get("goodput_gbps"), "goodput_gbps"),
             ],
             "Mean rate of long flows; goodput is the payload of finished flows over time",
         ),
         chart(
             "sweep-pauses",
             "Pause time",
-            [("Pauses", "pause time, all ports together, ms", _get("pause_us", 1e-3), "pause_us")],
+            [(("Pauses",), "pause time, all ports, ms", _get("pause_us", 1e-3), "pause_us")],
             "Time that ports were silenced by PFC, summed over ports",
         ),
         chart(
             "sweep-queue",
             "Longest queue",
-            [("Queue", "longest queue of a port, MB", _get("max_port_queue_bytes", 1e-6),
+            [(("Queue",), "longest queue of a port, MB", _get("max_port_queue_bytes", 1e-6),
               "max_port_queue_bytes")],
             "Largest sample of any port",
         ),
@@ -128,7 +134,7 @@ def _charts(table: Json, schemes: Sequence[str], words: str, *, scored: bool) ->
 
 def _over(
     table: Json, schemes: Sequence[str], axis: str, value: Value, spread: str
-) -> list[tuple[str, go.Figure]]:
+) -> list[tuple[Words, go.Figure]]:
     """A figure over the values of the first key, for each combination of the others."""
     first, *others = table["keys"]
     values = table["keys"][first]
@@ -147,7 +153,7 @@ def _over(
             if xy:
                 lines.append(_line(scheme, index, xy, spread, value))
         if lines:
-            words = ", ".join(
+            words = tuple(
                 f"{k.rpartition('.')[2]} {v}" for k, v in zip(others, combination, strict=True)
             )
             x = {
@@ -156,9 +162,16 @@ def _over(
                 "categoryorder": "array",
                 "categoryarray": list(values),
             }
-            y = {"title": {"text": axis}, "rangemode": "tozero"}
+            y = value_axis(axis, [ends for line in lines for ends in _ends(line)])
             shown.append((words, figure(lines, x=x, y=y, hovermode="x unified")))
     return shown
+
+
+def _ends(line: go.Scatter) -> tuple[Floats, Floats]:
+    """The values of a line with the ends of their whiskers."""
+    y = np.asarray(line.y, dtype=np.float64)
+    halves = np.asarray(line.error_y.array or 0, dtype=np.float64)
+    return y - halves, y + halves
 
 
 def _line(
@@ -171,7 +184,12 @@ def _line(
         name=label_of(scheme),
         mode="lines+markers",
         line={"color": colour_of(scheme, index), "dash": dash_of(scheme, index), "width": 1.8},
-        marker={"size": 8, "symbol": index % 8},
+        # Open marks: where lines coincide, all of them can be seen.
+        marker={
+            "size": 10,
+            "symbol": f"{SYMBOLS[index % len(SYMBOLS)]}-open",
+            "line": {"width": 2},
+        },
         error_y=None
         if None in halves
         else {"type": "data", "array": halves, "thickness": 1, "width": 3},
