@@ -240,5 +240,7 @@ class Replay:
         self, schedule: ReplaySchedule, seed: int, progress: Progress, out: str | PathLike[str]
     ) -> None:
         """Replay with the noise of `seed`, write the trace `out`: the same calls, these times."""
+    def occupied(self) -> tuple[int, int, int]:
+        """Hosts that have a rank, hosts of the map, and the most ranks of a host."""
     def recorded(self) -> tuple[float, float]:
         """Seconds that the program took when recorded, and the ranks' mean of them in MPI."""

@@ -78,7 +78,7 @@ def kind_of(out: Path) -> Kind | Literal["other"] | None:
         found = "sweep"
     elif "route" in (manifest.get("kind"), summary.get("kind")):
         found = "route"
-    elif "schedules" in summary:
+    elif "trace" in summary:
         found = "replay"
     elif (
         "flows.parquet" in names

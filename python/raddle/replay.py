@@ -10,9 +10,10 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
@@ -20,14 +21,19 @@ from matplotlib.figure import Figure
 from raddle.errors import TraceError
 from raddle.stats import Interval, mean_interval
 from raddle.text import many, suggest
-from raddle.trace import SUFFIX
+from raddle.trace import SUFFIX, describe
 
 if TYPE_CHECKING:
     from raddle import _core
 
-__all__ = ["SCHEDULES", "Settings", "draw_gains", "replay"]
+__all__ = ["SCHEDULES", "Settings", "draw_gains", "preview", "replay", "replay_schemes"]
 
 SCHEDULES = ("none", "reorder", "aggregate", "both")
+
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8a8f98")
+
+MOST_CALLS = 2_000_000
+"""A longer trace is not taken apart call by call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +122,134 @@ def replay(
     from raddle import _core
 
     settings = settings or Settings()
+    names = _ordered(schedules)
+    session = _session(trace, settings)
+    planned = {name: _schedule(session, name, settings.scope) for name in names}
+    runs = _run_all(session, {n: made for n, (made, _) in planned.items()}, settings, jobs, watch)
+    if traces is not None:
+        traces.mkdir(parents=True, exist_ok=True)
+        for name, (made, _) in planned.items():
+            session.retell(made, 0, _core.Progress(), traces / f"{name}{SUFFIX}")
+    return {
+        **_what(session, trace, settings),
+        "scheme": settings.scheme,
+        "schedules": {name: _summary(runs[name], runs["none"], *planned[name]) for name in names},
+    }
+
+
+def replay_schemes(
+    trace: Path,
+    schemes: Sequence[str],
+    schedules: Sequence[str] = SCHEDULES,
+    settings: Settings | None = None,
+    *,
+    jobs: int | None = None,
+    watch: Callable[[int, int], None] | None = None,
+    traces: Path | None = None,
+) -> dict[str, Any]:
+    """Replay a trace under each of `schemes`, as `replay` does under one.
+
+    Returns
+    -------
+    dict
+        As `replay`, but `schemes.NAME.schedules` in place of `schedules`. `recorded.parts` and
+        `schemes.NAME.parts` have what the ranks' time consists of in program order
+        (`raddle.waits.split_time`; None for a trace of more than `MOST_CALLS` calls). `notes` says
+        what a reader should know of the placement, and why the times differ from the recorded ones.
+
+    Raises
+    ------
+    TraceError
+        As `replay`; a scheme that is not known or named twice.
+    """
+    from raddle.replay_notes import notes
+    from raddle.waits import split_time
+
+    settings = settings or Settings()
+    if len(set(schemes)) < len(schemes) or not schemes:
+        msg = "--scheme: each scheme once, and at least one"
+        raise TraceError(msg)
+    for name in schemes:
+        _session(
+            trace, replace(settings, scheme=name)
+        )  # what is wrong is said before the first run
+    small = describe(trace)["calls"] <= MOST_CALLS
+    rows: dict[str, Any] = {}
+    told: dict[str, Any] = {}
+    with TemporaryDirectory(prefix="raddle-replay-") as temporary:
+        for index, name in enumerate(schemes):
+            folder = (traces or Path(temporary)) / (name if len(schemes) > 1 else "")
+            told = replay(
+                trace,
+                schedules,
+                replace(settings, scheme=name),
+                jobs=jobs,
+                watch=_part_of(watch, index, len(schemes)),
+                traces=folder if traces is not None or small else None,
+            )
+            rows[name] = {
+                "schedules": told["schedules"],
+                "parts": split_time(folder / f"none{SUFFIX}")["parts"] if small else None,
+            }
+    del told["schedules"], told["scheme"]
+    told["recorded"]["parts"] = split_time(trace)["parts"] if small else None
+    summary = {**told, "schemes": rows}
+    return {**summary, "notes": notes(summary)}
+
+
+def preview(
+    trace: Path,
+    schemes: Sequence[str],
+    schedules: Sequence[str] = SCHEDULES,
+    settings: Settings | None = None,
+) -> dict[str, Any]:
+    """Check what `replay_schemes` would be asked, and say what it would run.
+
+    Raises
+    ------
+    TraceError
+        As `replay_schemes`.
+    """
+    from raddle.replay_notes import notes
+
+    settings = settings or Settings()
+    names = _ordered(schedules)
+    for name in schemes:
+        session = _session(trace, replace(settings, scheme=name))
+    plans = {name: _schedule(session, name, settings.scope)[0] for name in names}
+    summary = {
+        **_what(session, trace, settings),
+        "schedules": {
+            name: {"messages": made.messages, "parcels": made.parcels}
+            for name, made in plans.items()
+        },
+        "schemes": list(schemes),
+        "runs": len(schemes) * len(names) * settings.seeds,
+    }
+    return {**summary, "notes": notes(summary)}
+
+
+def _part_of(
+    watch: Callable[[int, int], None] | None, index: int, parts: int
+) -> Callable[[int, int], None] | None:
+    """Tell `watch` of one of several equal parts as of the whole."""
+    if watch is None:
+        return None
+    return lambda done, total: watch(index * total + done, parts * total)
+
+
+def _ordered(schedules: Sequence[str]) -> list[str]:
     for name in schedules:
         if name not in SCHEDULES:
-            msg = f"`{name}` is no schedule: {suggest(name, SCHEDULES)}"
+            msg = f"--schedule: `{name}` is no schedule: {suggest(name, SCHEDULES)}"
             raise TraceError(msg)
-    session = _core.Replay(
+    return [name for name in SCHEDULES if name == "none" or name in schedules]
+
+
+def _session(trace: Path, settings: Settings) -> "_core.Replay":
+    from raddle import _core
+
+    return _core.Replay(
         trace,
         None if settings.fabric is None else str(settings.fabric),
         settings.placement,
@@ -131,26 +260,31 @@ def replay(
         settings.start_skew,
         settings.processors,
     )
-    names = [name for name in SCHEDULES if name == "none" or name in schedules]
-    planned = {name: _schedule(session, name, settings.scope) for name in names}
-    runs = _run_all(session, {n: made for n, (made, _) in planned.items()}, settings, jobs, watch)
-    if traces is not None:
-        for name, (made, _) in planned.items():
-            session.retell(made, 0, _core.Progress(), traces / f"{name}{SUFFIX}")
+
+
+def _what(session: "_core.Replay", trace: Path, settings: Settings) -> dict[str, Any]:
+    """What is replayed, where and how."""
     recorded_s, recorded_mpi_s = session.recorded()
+    used, of_map, most_ranks = session.occupied()
+    found = describe(trace)
     return {
         "trace": str(trace),
         "fabric": "the trace's own" if settings.fabric is None else str(settings.fabric),
         "placement": settings.placement,
+        "ranks": found["ranks"],
+        "hosts": {
+            "recorded": len(found["hosts"]),
+            "used": used,
+            "of_map": of_map,
+            "most_ranks": most_ranks,
+        },
         "scope": settings.scope,
-        "scheme": settings.scheme,
         "seeds": settings.seeds,
         "gap_share": settings.gap_share,
         "start_skew": settings.start_skew,
         "processors": settings.processors,
         "costs": _costs(settings.costs),
         "recorded": {"time_s": recorded_s, "mpi_s": recorded_mpi_s},
-        "schedules": {name: _summary(runs[name], runs["none"], *planned[name]) for name in names},
     }
 
 
@@ -241,24 +375,44 @@ def _ends(interval: Interval) -> list[float | None] | None:
 
 
 def draw_gains(summary: dict[str, Any]) -> Figure:
-    """The gain of every schedule over program order as a labelled bar, with its interval."""
-    rows = {name: row for name, row in summary["schedules"].items() if name != "none"}
-    figure = Figure(figsize=(1.6 + 1.3 * max(1, len(rows)), 3.6), layout="constrained")
+    """The gain of every schedule over program order as a labelled bar, with its interval.
+
+    Parameters
+    ----------
+    summary
+        Of `replay_schemes`: a group of bars for each schedule, a bar in it for each scheme.
+    """
+    schemes = summary["schemes"]
+    names = [n for n in next(iter(schemes.values()))["schedules"] if n != "none"]
+    width = 0.8 / len(schemes)
+    figure = Figure(
+        figsize=(1.6 + 1.3 * max(1, len(names) * len(schemes) ** 0.5), 3.6), layout="constrained"
+    )
     axis = figure.subplots()
-    for place, row in enumerate(rows.values()):
-        low, high = row["gain_ci95_pct"] or (row["gain_pct"], row["gain_pct"])
-        error = [[row["gain_pct"] - low], [high - row["gain_pct"]]]
-        bar = axis.bar(place, row["gain_pct"], color="#0072B2", yerr=error, capsize=4)
-        axis.bar_label(bar, fmt="{:.1f} %", padding=3)
+    for index, (scheme, found) in enumerate(schemes.items()):
+        rows = [found["schedules"][name] for name in names]
+        gains = [row["gain_pct"] for row in rows]
+        ends = [row["gain_ci95_pct"] or (row["gain_pct"], row["gain_pct"]) for row in rows]
+        error = [
+            [gain - low for gain, (low, _) in zip(gains, ends, strict=True)],
+            [high - gain for gain, (_, high) in zip(gains, ends, strict=True)],
+        ]
+        places = [place + (index - (len(schemes) - 1) / 2) * width for place in range(len(names))]
+        bar = axis.bar(
+            places, gains, width, color=PALETTE[index % len(PALETTE)], yerr=error, capsize=4,
+            label=scheme,
+        )  # fmt: skip
+        axis.bar_label(bar, fmt="{:.1f} %", padding=3, fontsize=8)
     # A gain of nothing has a bar without height: the line and the label are what is seen of it.
     axis.axhline(0, color="black", linewidth=1.2)
-    axis.set_xlim(-0.6, max(1, len(rows)) - 0.4)
+    axis.set_xlim(-0.6, max(1, len(names)) - 0.4)
     axis.margins(y=0.2)
-    axis.set_xticks(range(len(rows)), list(rows))
+    axis.set_xticks(range(len(names)), names)
     axis.set_ylabel("time saved in %")
+    if len(schemes) > 1:
+        axis.legend(fontsize=8, frameon=False)
     axis.set_title(
-        f"{Path(summary['trace']).name.removesuffix('.trace.parquet')}, "
-        f"{many(summary['seeds'], 'seed')}",
+        f"{Path(summary['trace']).name.removesuffix(SUFFIX)}, {many(summary['seeds'], 'seed')}",
         fontsize=9,
     )
     return figure

@@ -1,6 +1,9 @@
 """Replays of traces: what a schedule gains, and how it is told."""
 
+import html
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +11,9 @@ from typer.testing import CliRunner
 
 from raddle import _core
 from raddle.cli.app import app
-from raddle.errors import TraceError
-from raddle.replay import Settings, replay
+from raddle.errors import ResultsError, TraceError
+from raddle.replay import Settings, preview, replay, replay_schemes
+from raddle.report.replay import headline, render_replay
 from raddle.trace import describe
 from raddle.waits import split_time
 
@@ -130,6 +134,79 @@ def test_messages_of_a_pair_are_joined_without_a_leader(trace: Path) -> None:
     pair = replay(trace, ["aggregate"], Settings(seeds=1, scope="pair"))["schedules"]["aggregate"]
     between = pair["network_messages"] + pair["joined"]
     assert between == 3 * pair["joined"]
+
+
+def test_schemes_are_replayed_beside_each_other(trace: Path) -> None:
+    """Each as if it were alone; what ranks do with their time adds up to it."""
+    settings = Settings(seeds=2)
+    summary = replay_schemes(trace, ["none", "hpcc"], ["both"], settings, jobs=2)
+    assert list(summary["schemes"]) == ["none", "hpcc"]
+    for name, found in summary["schemes"].items():
+        alone = replay(trace, ["both"], replace(settings, scheme=name))["schedules"]
+        for schedule, row in found["schedules"].items():
+            row.pop("schedule_s")
+            alone[schedule].pop("schedule_s")
+        assert found["schedules"] == alone
+        first = alone["none"]["runs"][0]
+        assert sum(found["parts"].values()) == pytest.approx(first["mean_s"], rel=0.02)
+    with pytest.raises(TraceError, match="each scheme once"):
+        replay_schemes(trace, ["none", "none"], ["both"], settings)
+
+
+def test_a_dry_run_says_what_would_run_and_writes_nothing(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["replay", str(trace), "--dry-run", "--scheme", "none", "--scheme", "hpcc", "--json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    planned = json.loads(result.stdout)
+    assert planned["runs"] == 2 * 4 * 5
+    assert planned["hosts"] == {"recorded": 4, "used": 4, "of_map": 4, "most_ranks": 12}
+    parcels = {name: row["parcels"] for name, row in planned["schedules"].items()}
+    assert parcels["aggregate"] < parcels["none"] == planned["schedules"]["none"]["messages"]
+    assert list(tmp_path.iterdir()) == []
+    result = CliRunner().invoke(app, [*words[:3], "--scheme", "hpc"])
+    assert result.exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ranks_on_one_host_of_a_larger_map_are_told(tmp_path: Path, map_file: Path) -> None:
+    """LAMMPS was recorded on one host: as it was, nothing crosses the map's network."""
+    melt = DATA / "melt.trace.parquet"
+    planned = preview(melt, ["none"], ["both"], Settings(fabric=map_file))
+    (note,) = planned["notes"]
+    assert note.startswith("All 8 ranks are on one of the map's 4 hosts, as they were recorded")
+    assert "--placement blocks:N" in note
+    spread = Settings(fabric=map_file, placement="blocks:2")
+    assert preview(melt, ["none"], ["both"], spread)["notes"] == []
+
+
+def test_a_time_that_differs_much_from_the_recorded_one_is_explained(map_file: Path) -> None:
+    """LAMMPS' eight ranks shared two processors, and run on another map here."""
+    settings = Settings(seeds=1, fabric=map_file, placement="blocks:2")
+    melt = DATA / "melt.trace.parquet"
+    (note,) = replay_schemes(melt, ["none"], ["none"], settings)["notes"]
+    assert re.search(r"the recording took 5\.\d+ s: 9\d % shorter", note), note
+    assert "Most of it is sending" in note
+    assert f"another one ({map_file})" in note
+    assert "on 4 hosts, they were recorded on 1 host" in note
+    assert "--processors N" in note
+
+
+def test_the_page_of_a_replay_shows_its_figures(trace: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ["replay", str(trace), "--scheme", "none", "--scheme", "hpcc", "--seeds", "2"]
+    result = CliRunner().invoke(app, [*words, "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    page = (out / "report.html").read_text()
+    summary = json.loads((out / "summary.json").read_text())
+    assert headline(summary) in html.unescape(page).replace("\u00a0", " ")
+    for key in ("times", "gains", "parts"):
+        assert f'id="chart-{key}"' in page
+    assert page.count('<th scope="row"><span class="swatch"') == 8
+    with pytest.raises(ResultsError, match=r"summary\.json is missing"):
+        render_replay(tmp_path)
 
 
 def test_the_command_writes_a_summary_and_a_picture(trace: Path, tmp_path: Path) -> None:

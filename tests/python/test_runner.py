@@ -145,7 +145,7 @@ def test_more_seeds_and_schemes_and_other_weights_are_the_same_experiment(
     ("files", "words"),
     [
         ({"manifest.json": '{"kind": "route"}'}, "holds results of `raddle route`"),
-        ({"summary.json": '{"schedules": {}}'}, "holds results of `raddle replay`"),
+        ({"summary.json": '{"trace": "a.trace.parquet"}'}, "holds results of `raddle replay`"),
         ({"sweep.json": "{}"}, "holds results of `raddle sweep`"),
         ({"manifest.json": '{"name": "a web page"}'}, "holds other files and no raddle results"),
         ({"summary.json": "[]"}, "holds other files and no raddle results"),

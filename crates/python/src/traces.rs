@@ -280,6 +280,12 @@ impl Replay {
         .map_err(|error: Failure| raise(py, error))
     }
 
+    /// Hosts that have a rank, hosts of the map, and the most ranks of a host.
+    fn occupied(&self) -> (usize, usize, usize) {
+        let found = self.session.occupied();
+        (found.hosts, found.map_hosts, found.most_ranks)
+    }
+
     /// How long the program took when it was recorded, and how much of the mean over ranks was in MPI: (s, s).
     fn recorded(&self) -> (f64, f64) {
         let times = self.session.recorded();

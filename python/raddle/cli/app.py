@@ -115,9 +115,11 @@ app.command(
     name="replay",
     epilog=examples(
         "raddle replay lammps.trace.parquet --out out/lammps",
+        "raddle replay lammps.trace.parquet --fabric big.toml --dry-run",
+        "raddle replay lammps.trace.parquet --scheme none --scheme hpcc --schedule both",
         "raddle replay lammps.trace.parquet --fabric big.toml --placement blocks:24 --out out/big",
         "raddle replay em.trace.parquet --schedule both --scheme hpcc --seeds 10 --out out/em",
-        "raddle replay em.trace.parquet --out out/em --json | jq .schedules.both.gain_pct",
+        "raddle replay em.trace.parquet --json | jq .schemes.none.schedules.both.gain_pct",
     ),
 )(replay)
 app.command(

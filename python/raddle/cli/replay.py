@@ -10,7 +10,7 @@ import typer
 from raddle.cli.options import AsJson, Quiet
 from raddle.cli.talk import guarded, print_json, print_table, progress_wanted, say
 from raddle.errors import TraceError
-from raddle.text import count, elapsed_s, span_us
+from raddle.text import count, elapsed_s, many, span_us
 
 __all__ = ["replay"]
 
@@ -21,11 +21,14 @@ def replay(
         Path, typer.Argument(help="The trace, NAME.trace.parquet.", show_default=False)
     ],
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            "--out", "-o", help="Folder for summary.json and gains.svg.", show_default=False
+            "--out",
+            "-o",
+            help="Folder for summary.json, report.html and gains.svg.",
+            show_default="out/NAME-OF-TRACE-replay",
         ),
-    ],
+    ] = None,
     fabric: Annotated[
         Path | None,
         typer.Option("--fabric", help="The map.", show_default="the trace's own"),
@@ -45,7 +48,10 @@ def replay(
         str,
         typer.Option(help="Join messages of one rank to one host (process) or rank (pair)."),
     ] = "process",
-    scheme: Annotated[str, typer.Option(help="Congestion control.")] = "none",
+    scheme: Annotated[
+        list[str] | None,
+        typer.Option("--scheme", help="Congestion control; may be repeated.", show_default="none"),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each schedule.")] = 5,
     sockets: Annotated[int, typer.Option(min=1, help="Sockets of a host.")] = 2,
     processors: Annotated[
@@ -68,6 +74,10 @@ def replay(
         bool,
         typer.Option("--traces", help="Also write NAME.trace.parquet: the calls as replayed."),
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check it and say what would run only.")
+    ] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", "-j", min=1, help="Runs at the same time.", show_default="cores"),
@@ -78,14 +88,14 @@ def replay(
     """Simulate a recorded program, and say what scheduling its messages gains."""
     from raddle.files import claim_folder, write_json
     from raddle.plots import save
-    from raddle.replay import SCHEDULES, Settings, draw_gains
-    from raddle.replay import replay as replay_trace
+    from raddle.replay import SCHEDULES, Settings, draw_gains, preview, replay_schemes
+    from raddle.report import write_replay_report
+    from raddle.trace import SUFFIX
 
     settings = Settings(
         fabric=fabric,
         placement=placement,
         scope=scope,
-        scheme=scheme,
         sockets=sockets,
         costs=_costs(costs),
         seeds=seeds,
@@ -93,11 +103,17 @@ def replay(
         start_skew=start_skew,
         processors=processors,
     )
-    run = partial(
-        replay_trace, trace, schedule or SCHEDULES, settings,
-        jobs=jobs, traces=out if traces else None,
-    )  # fmt: skip
-    with claim_folder(out, "replay"):
+    asked = trace, scheme or ["none"], schedule or SCHEDULES, settings
+    planned = preview(*asked)  # what is wrong is said before anything is written
+    if dry_run:
+        if as_json:
+            print_json(planned)
+        else:
+            _show_plan(planned)
+        return
+    folder = out or Path("out") / f"{trace.name.removesuffix(SUFFIX)}-replay"
+    run = partial(replay_schemes, *asked, jobs=jobs, traces=folder if traces else None)
+    with claim_folder(folder, "replay"):
         if progress_wanted(quiet=quiet):
             from raddle.cli.progress import CountBar
 
@@ -105,13 +121,17 @@ def replay(
                 summary = run(watch=bar.show)
         else:
             summary = run()
-        write_json(out / "summary.json", {"schema": 1, **summary})
-        save(draw_gains(summary), out / "gains.svg")
+        write_json(folder / "summary.json", {"schema": 1, **summary})
+        save(draw_gains(summary), folder / "gains.svg")
+        if not no_report:
+            write_replay_report(folder)
     if as_json:
         print_json(summary)
     elif not quiet:
         _show(summary)
-        say(f"\nresults   {out}")
+        say(f"\nresults   {folder}")
+        if not no_report:
+            say(f"report    {folder / 'report.html'}")
 
 
 def _costs(file: Path | None) -> dict[str, Any]:
@@ -124,23 +144,53 @@ def _costs(file: Path | None) -> dict[str, Any]:
         raise TraceError(msg) from error
 
 
+def _show_plan(planned: dict[str, Any]) -> None:
+    hosts = planned["hosts"]
+    say(f"{planned['trace']}: {many(planned['runs'], 'run')}")
+    say(
+        f"ranks     {planned['ranks']:,} on {many(hosts['used'], 'host')} of {hosts['of_map']:,}, "
+        f"at most {hosts['most_ranks']:,} on one"
+    )
+    say(f"fabric    {planned['fabric']}")
+    say(f"schemes   {', '.join(planned['schemes'])}\n")
+    rows = [
+        (name, count(row["messages"]), count(row["parcels"]))
+        for name, row in planned["schedules"].items()
+    ]
+    print_table(("schedule", "messages between hosts", "parcels"), rows)
+    _show_notes(planned)
+
+
 def _show(summary: dict[str, Any]) -> None:
-    recorded = (span_us(1e6 * summary["recorded"][key]) for key in ("time_s", "mpi_s"))
-    rows = [("(recorded)", *recorded, *("",) * 5)]
-    for name, row in summary["schedules"].items():
-        ends = row["gain_ci95_pct"]
-        rows.append(
-            (
-                name,
-                span_us(1e6 * row["time_s"]),
-                span_us(1e6 * row["mpi_s"]),
-                "" if name == "none" else f"{row['gain_pct']:.2f} %",
-                "" if name == "none" or ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}",
-                "" if name == "none" else elapsed_s(row["schedule_s"]),
-                count(row["parcels"]),
-                count(row["network_messages"]),
+    recorded = summary["recorded"]
+    rows = []
+    if recorded["mpi_s"] > 0:  # the calls of a generated trace take no time
+        times = (span_us(1e6 * recorded[key]) for key in ("time_s", "mpi_s"))
+        rows.append(("(recorded)", "", *times, *("",) * 5))
+    for scheme, found in summary["schemes"].items():
+        for name, row in found["schedules"].items():
+            ends = row["gain_ci95_pct"]
+            rows.append(
+                (
+                    scheme,
+                    name,
+                    span_us(1e6 * row["time_s"]),
+                    span_us(1e6 * row["mpi_s"]),
+                    "" if name == "none" else f"{row['gain_pct']:.2f} %",
+                    "" if name == "none" or ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}",
+                    "" if name == "none" else elapsed_s(row["schedule_s"]),
+                    count(row["parcels"]),
+                    count(row["network_messages"]),
+                )
             )
-        )
-    times = ("time", "in MPI", "gain", "95 %", "scheduling")
-    header = ("schedule", *times, "parcels", "through the network")
-    print_table(header, rows)
+    header = (
+        "scheme", "schedule", "time", "in MPI", "gain", "95 %", "scheduling", "parcels",
+        "through the network",
+    )  # fmt: skip
+    print_table(header, rows, left=2)
+    _show_notes(summary)
+
+
+def _show_notes(summary: dict[str, Any]) -> None:
+    for note in summary["notes"]:
+        say(f"\nnote: {note}")

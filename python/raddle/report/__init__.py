@@ -10,11 +10,17 @@ from raddle.faults import refuse_changed
 from raddle.files import write_text
 from raddle.results import load
 
-__all__ = ["write_page", "write_report", "write_route_report", "write_sweep"]
+__all__ = [
+    "write_page",
+    "write_replay_report",
+    "write_report",
+    "write_route_report",
+    "write_sweep",
+]
 
 
 def write_page(folder: Path) -> Path:
-    """Write the page of a folder that `raddle run`, `sweep` or `route` left; return its path.
+    """Write the page of what `raddle run`, `sweep`, `route` or `replay` left; return its path.
 
     Raises
     ------
@@ -27,6 +33,8 @@ def write_page(folder: Path) -> Path:
             return write_sweep(folder, sweep)
         if summary is not None and summary.get("kind") == "route":
             return write_route_report(folder)
+        if summary is not None and "trace" in summary:
+            return write_replay_report(folder)
     return write_report(folder)
 
 
@@ -56,6 +64,15 @@ def write_route_report(folder: Path) -> Path:
 
     file = folder / "report.html"
     write_text(file, render_routes(folder))
+    return file
+
+
+def write_replay_report(folder: Path) -> Path:
+    """Write `folder`/report.html of what `raddle replay` left there, and return its path."""
+    from raddle.report.replay import render_replay
+
+    file = folder / "report.html"
+    write_text(file, render_replay(folder))
     return file
 
 

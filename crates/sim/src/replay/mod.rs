@@ -34,7 +34,7 @@ pub use noise::Noise;
 pub use place::{PlaceError, RankPlacement};
 pub use plan::Plan;
 pub use program::Program;
-pub use session::{Scheduled, Session, scope};
+pub use session::{Occupied, Scheduled, Session, scope};
 
 use raddle_trace::{Action, Interval, Pairing, Supersteps, Trace, TraceError};
 use raddle_transport::cc::SchemeSettings;

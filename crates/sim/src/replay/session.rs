@@ -5,6 +5,7 @@ use std::sync::Arc;
 use raddle_fabric::Fabric;
 use raddle_schedule::{Scope, Settings, Variant};
 use raddle_trace::{Interval, Times, Trace};
+use raddle_transport::cc::SchemeSettings;
 use raddle_units::NodeId;
 
 use super::{
@@ -36,6 +37,17 @@ pub struct Scheduled {
     pub joined: u64,
 }
 
+/// Where the ranks of a replay are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupied {
+    /// Hosts that have a rank.
+    pub hosts: usize,
+    /// Hosts of the map.
+    pub map_hosts: usize,
+    /// Most ranks of a host.
+    pub most_ranks: usize,
+}
+
 /// The scope of joined messages by its name: "pair" (a source and a target) or "process" (a source and a host).
 ///
 /// # Errors
@@ -63,10 +75,18 @@ impl Session {
     ) -> Result<Self, ReplayError> {
         let hosts = placement.hosts(&trace, &fabric)?;
         let nodes = RankPlacement::nodes(&hosts, &fabric);
+        let network = Network::new(Arc::new(fabric), Semantics::CORRECTED, settings.costs.mtu)?;
+        let name = &settings.scheme;
+        if SchemeSettings::default()
+            .resolve(name, &network.environment)
+            .is_none()
+        {
+            return Err(ReplayError::Scheme { name: name.clone() });
+        }
         Ok(Self {
             prepared: Prepared::new(&trace)?,
             recorded: trace,
-            network: Network::new(Arc::new(fabric), Semantics::CORRECTED, settings.costs.mtu)?,
+            network,
             hosts,
             nodes,
             settings,
@@ -123,6 +143,20 @@ impl Session {
             &settings,
             progress,
         )
+    }
+
+    /// Where the ranks are.
+    #[must_use]
+    pub fn occupied(&self) -> Occupied {
+        let mut ranks = vec![0; self.network.fabric.hosts().len()];
+        for &host in &self.hosts {
+            ranks[host as usize] += 1;
+        }
+        Occupied {
+            hosts: ranks.iter().filter(|&&ranks| ranks > 0).count(),
+            map_hosts: ranks.len(),
+            most_ranks: ranks.into_iter().max().unwrap_or(0),
+        }
     }
 
     /// How long the program took when it was recorded.
