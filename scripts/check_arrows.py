@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Lowest first. A crate may depend on crates of lower rows only, never on one of its own row.
 ORDER: tuple[tuple[str, ...], ...] = (
     ("units", "random"),
+    ("settings",),
     ("fabric",),
     ("wire", "routing", "workload", "schedule", "trace"),
     ("transport", "matching"),

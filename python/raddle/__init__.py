@@ -18,7 +18,7 @@ from raddle.errors import (
 )
 
 if TYPE_CHECKING:
-    from raddle.api import run
+    from raddle.api import Scheme, run, schemes
     from raddle.results import Results, load
 
 __all__ = [
@@ -28,14 +28,22 @@ __all__ = [
     "ResultsError",
     "RunCancelled",
     "RunFailed",
+    "Scheme",
     "__version__",
     "load",
     "run",
+    "schemes",
 ]
 
 __version__ = "0.1.0"
 
-_LAZY = {"run": "raddle.api", "load": "raddle.results", "Results": "raddle.results"}
+_LAZY = {
+    "Results": "raddle.results",
+    "Scheme": "raddle.api",
+    "load": "raddle.results",
+    "run": "raddle.api",
+    "schemes": "raddle.api",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for

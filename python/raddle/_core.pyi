@@ -27,7 +27,9 @@ __all__ = [
     "merge",
     "mgid",
     "place",
+    "parse_quantity",
     "replay_costs",
+    "schemes",
     "route",
     "route_check",
     "route_schema",
@@ -101,17 +103,17 @@ def merge(plan_json: str, out_dir: str) -> None:
 def fabric_build(spec_text: str, path: str, format: str) -> str:
     """Map text in `format` ("toml" or "hpcc-ns3") from a fabric TOML or a whole experiment."""
 
-def fabric_check(path: str, format: str, graph: bool) -> str:
+def fabric_check(text: str, path: str, format: str, graph: bool) -> str:
     """Check a map; JSON description. With `graph` also the nodes and links as columns.
 
     `format` is "auto", "toml", "experiment", "hpcc-ns3", "ibnetdiscover" or "ibsim".
     """
 
-def fabric_export(path: str, format: str, out_format: str) -> str:
+def fabric_export(text: str, path: str, format: str, out_format: str) -> str:
     """A map (`format` as for `fabric_check`) as "ibsim", "toml" or "hpcc-ns3"."""
 
 def fabric_import(
-    path: str, format: str, rate: str | None, delay: str | None, split_ports: bool
+    text: str, path: str, format: str, rate: str | None, delay: str | None, split_ports: bool
 ) -> tuple[str, str]:
     """Map of an InfiniBand fabric (`format`: "auto", "ibnetdiscover", "ibsim"): JSON, TOML.
 
@@ -189,8 +191,14 @@ def trace_generate(
 ) -> str:
     """Make a trace of a known kind of program and write it to `out`; JSON description."""
 
-def replay_costs() -> str:
-    """The costs of hosts that a replay uses where none are given, as JSON."""
+def schemes() -> list[tuple[str, str]]:
+    """Schemes of congestion control: name and one line about each, as reports order them."""
+
+def parse_quantity(kind: str, text: str) -> int:
+    """A "time" in ps, a "size" in bytes or a "rate" in bit/s; ValueError says what is wrong."""
+
+def replay_costs(text: str = "", path: str = "costs") -> str:
+    """Costs of hosts in a replay, as JSON: those of the TOML `text`, else the usual ones."""
 
 @final
 class ReplayPlan:

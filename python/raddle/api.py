@@ -1,6 +1,7 @@
-"""`raddle.run`: an experiment from Python."""
+"""`raddle.run`: an experiment from Python; `raddle.schemes`: what it may compare."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,28 @@ from raddle.errors import RunCancelled
 from raddle.results import Results, load
 from raddle.runner import execute, plan_file, plan_text
 
-__all__ = ["run"]
+__all__ = ["Scheme", "run", "schemes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A scheme of congestion control: its name in files and results, and what it does."""
+
+    name: str
+    about: str
+
+
+def schemes() -> list[Scheme]:
+    """List the schemes of congestion control, in the order in which reports show them.
+
+    Examples
+    --------
+    >>> [scheme.name for scheme in raddle.schemes()][:3]
+    ['none', 'dctcp', 'dcqcn']
+    """
+    from raddle import _core
+
+    return [Scheme(name, about) for name, about in _core.schemes()]
 
 
 def run(

@@ -289,16 +289,11 @@ def _what(session: "_core.Replay", trace: Path, settings: Settings) -> dict[str,
 
 
 def _costs(changed: dict[str, Any]) -> dict[str, Any]:
+    import tomli_w
+
     from raddle import _core
 
-    costs: dict[str, Any] = json.loads(_core.replay_costs())
-    for key, value in changed.items():
-        table = costs["host"] if key in costs["host"] else costs
-        if key not in table or key == "host":
-            known = [*costs["host"], *(name for name in costs if name != "host")]
-            msg = f"costs: `{key}` is no cost of a host: {suggest(key, known)}"
-            raise TraceError(msg)
-        table[key] = value
+    costs: dict[str, Any] = json.loads(_core.replay_costs(tomli_w.dumps(changed)))
     return costs
 
 

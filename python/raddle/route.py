@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raddle.errors import ExperimentError, ResultsError
-from raddle.files import claim_folder, write_json
+from raddle.files import claim_folder, read_text, source_name, write_json
 from raddle.text import join_words, many, verb
 
 __all__ = ["check_file", "execute", "headline", "load_drawn", "load_summary", "points_of"]
@@ -32,7 +32,7 @@ def points_of(
     """
     check = [f"{CREDIT_CHECK}=true"] if check_loops else []
     if not settings and not check:
-        return [({}, file, _read(file))]
+        return [({}, source_name(file), read_text(file, stream=True))]
     from raddle.sweep import overlays, parse_setting
 
     points: list[tuple[Mapping[str, str], Path, str]] = []
@@ -140,12 +140,6 @@ def load_drawn(folder: Path) -> Json:
         msg = f"{file} cannot be read ({error}); route again"
         raise ResultsError(msg) from error
     return drawn
-
-
-def _read(file: Path) -> str:
-    from raddle.cli.fabric import read
-
-    return read(file)
 
 
 def _in_thread(work: Callable[[], str], progress: Any, watch: Watch | None) -> str:  # noqa: ANN401

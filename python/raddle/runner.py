@@ -28,7 +28,7 @@ from raddle.errors import (
     RunFailed,
 )
 from raddle.faults import digests
-from raddle.files import claim_folder, write_json, write_text
+from raddle.files import claim_folder, read_text, source_name, write_json, write_text
 from raddle.parts import finished_run, refuse_others, remove_others
 from raddle.plan import Plan, PlannedRun, RunStats
 
@@ -98,23 +98,9 @@ def plan_file(file: Path) -> Plan:
     ExperimentError
         The file cannot be read or is not a valid experiment; the message names the place.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        msg = (
-            f"{file}: no such file\n  hint: `raddle init {file}` writes an experiment to start from"
-        )
-        raise ExperimentError(msg) from error
-    except IsADirectoryError as error:
-        msg = f"{file} is a folder; name the experiment's TOML file"
-        raise ExperimentError(msg) from error
-    except UnicodeDecodeError as error:
-        msg = f"{file}: not UTF-8 text (byte {error.start}); an experiment is a TOML file"
-        raise ExperimentError(msg) from error
-    except OSError as error:
-        msg = f"{file}: {error.strerror}"
-        raise ExperimentError(msg) from error
-    return plan_text(text, file)
+    missing = f"`raddle init {file}` writes an experiment to start from"
+    text = read_text(file, stream=True, missing=missing)
+    return plan_text(text, source_name(file))
 
 
 def plan_text(text: str, path: Path) -> Plan:

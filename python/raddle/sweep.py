@@ -259,11 +259,12 @@ def _split(text: str) -> list[str]:
 
 
 def _read(file: Path) -> Mapping[str, Any]:
+    from raddle.files import read_text
     from raddle.runner import plan_file
 
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return tomllib.loads(read_text(file))
+    except tomllib.TOMLDecodeError:
         plan_file(file)  # says what is wrong with it, and where
         return {}
 

@@ -1,5 +1,6 @@
 """Broken experiments, flows and maps: one screen that names the place, nothing half written."""
 
+import os
 import re
 import struct
 import subprocess
@@ -159,7 +160,7 @@ ROUTE_FILES = {
     "unknown engine": ('"c-mr4lms-fixed"', '"c-mr4lsm"', "possible: c-mr4lms"),
     "unknown pattern": ('"grid"', '"gird"', "did you mean `grid"),
     "no engines": ('["c-mr4lms-fixed", "broadcast"]', "[]", "the list is empty"),
-    "no colours": ("colours = 8", "colours = 0", r"file\.toml:18:11.*without colours"),
+    "no colours": ("colours = 8", "colours = 0", r"file\.toml:18:11.*from 1 to 65535"),
     "negative colours": ("colours = 8", "colours = -8", "colours"),
     "too many colours": ("colours = 8", "colours = 65536", "65535"),
     "a table for nobody": ("fault_", 'table = "per-hose"\nfault_', "per-switch"),
@@ -268,6 +269,224 @@ def test_broken_group_file_is_refused(name: str, tmp_path: Path) -> None:
     groups = f'pattern = "file"\nfile = "{file.name}"\n'
     routes = re.sub(r"pattern.*?\n\n", groups + "\n", ROUTES, flags=re.DOTALL)
     assert file.name in refuse(tmp_path, routes, "route")
+
+
+# Settings that exclude each other: what stands behind the experiment, and what must be named.
+RELATIONS = {
+    "marks that begin after they are certain": (
+        '[schemes.dcqcn]\necn_kmin = "2MB"\necn_kmax = "1MB"\n',
+        r"file\.toml:18:12.*`ecn_kmin` \(2MB\) is more than `ecn_kmax` \(1MB\)",
+    ),
+    "marks that begin after the usual end": (
+        '[schemes.dcqcn]\necn_kmin = "2MB"\n',
+        r"file\.toml:18:12.*`ecn_kmin` \(2MB\) is more than `ecn_kmax` \(1.6MB\)",
+    ),
+    "a threshold above the buffer": (
+        '[schemes.dctcp]\necn_threshold = "8MiB"\n',
+        r"file\.toml:18:17.*`ecn_threshold` \(8MiB\) is more than `buffer` of \[sim",
+    ),
+    "a low delay above the high one": (
+        '[schemes.timely]\nt_low = "1ms"\nt_high = "10us"\n',
+        r"file\.toml:18:9.*`t_low` \(1ms\) is more than `t_high` \(10us\)",
+    ),
+    "a small window above the large one": (
+        "[schemes.swift]\nflow_scaling_min_window = 200\n",
+        r"file\.toml:18:27.*`flow_scaling_min_window` \(200\) is more than",
+    ),
+    "no window": (
+        '[schemes.none]\nwindow = "0B"\n',
+        r"file\.toml:18:10: `window`: 0B is out of range: it must be at least 1B(.|\n)*no limit",
+    ),
+    "no window either": (
+        '[schemes.hpcc]\nwindow = "0B"\n',
+        r"file\.toml:18:10: `window`: 0B is out of range: it must be at least 1B",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_settings_that_exclude_each_other_are_both_named(name: str, tmp_path: Path) -> None:
+    table, named = RELATIONS[name]
+    scheme = re.match(r"\[schemes\.(\w+)\]", table)
+    assert scheme
+    message = refuse(tmp_path, GOOD.replace('"hpcc"', f'"{scheme[1]}"') + table)
+    assert re.search(named, message), message
+
+
+def test_a_missing_table_is_not_missing_in_another(tmp_path: Path) -> None:
+    message = refuse(tmp_path, re.sub(r"\[fabric\].*?\n\n", "", GOOD, flags=re.DOTALL))
+    assert "file.toml:1:1: `fabric` is missing\n" in message, message
+
+
+def test_a_small_buffer_is_warned_of_usual_thresholds(tmp_path: Path) -> None:
+    file = tmp_path / "file.toml"
+    experiment = GOOD.replace('"hpcc"', '"dcqcn"').replace('"4MiB"', '"1MiB"')
+    file.write_text(experiment.replace("sources = 3", "sources = 1"))
+    command = [str(RADDLE), "run", str(file), "--dry-run"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    warned = "[schemes.dcqcn] `ecn_kmax` (1.6MB) is more than `buffer` of [simulation] (1MiB)"
+    assert warned in done.stderr
+
+
+# What opens a file that a user names; FILE stands for it.
+OPENING = {
+    "run": ["run", "FILE", "--out", "out"],
+    "sweep": ["sweep", "FILE", "--set", "simulation.buffer=4MiB", "--out", "out"],
+    "route": ["route", "FILE", "--out", "out"],
+    "mgid": ["mgid", "FILE"],
+    "mgid fabric": ["mgid", "--fabric", "FILE", "--grid", "2x2"],
+    "mgid groups": ["mgid", "--fabric", "good.toml", "--groups", "FILE.csv"],
+    "capacity": ["capacity", "FILE"],
+    "place": ["place", "FILE"],
+    "fabric build": ["fabric", "build", "FILE"],
+    "fabric check": ["fabric", "check", "FILE"],
+    "fabric show": ["fabric", "show", "FILE"],
+    "fabric import": ["fabric", "import", "FILE"],
+    "fabric export": ["fabric", "export", "FILE"],
+    "traffic write": ["traffic", "write", "FILE", "--out", "flows.csv"],
+    "traffic describe": ["traffic", "describe", "FILE"],
+    "traffic plot": ["traffic", "plot", "FILE", "--out", "flows.svg"],
+    "trace show": ["trace", "show", "FILE"],
+    "trace export": ["trace", "export", "FILE"],
+    "trace import": ["trace", "import", "FILE", "--out", "x.trace.parquet"],
+    "trace generate": ["trace", "generate", "transport", "--ranks", "4", "--out",
+                       "x.trace.parquet", "--fabric", "FILE"],
+    "replay": ["replay", "FILE", "--out", "out"],
+    "replay fabric": ["replay", "good.trace.parquet", "--fabric", "FILE", "--out", "out"],
+    "replay costs": ["replay", "good.trace.parquet", "--costs", "FILE", "--out", "out"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of four ranks on two hosts."""
+    folder = tmp_path_factory.mktemp("trace")
+    (folder / "map.toml").write_text('schema = 1\nkind = "dumbbell"\nhosts_per_side = 2\n')
+    file = folder / "good.trace.parquet"
+    command = ["trace", "generate", "transport", "--ranks", "4", "--per-host", "2", "--exchanges"]
+    words = [*command, "1", "--fabric", str(folder / "map.toml"), "--out", str(file)]
+    subprocess.run([str(RADDLE), *words], check=True, capture_output=True, timeout=60)
+    return file
+
+
+def say_no(folder: Path, words: list[str], *, seconds: float = 20) -> str:
+    """Call raddle with something impossible; the one screen that it said."""
+    command = [str(RADDLE), *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=seconds, cwd=folder,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode in (1, 2), f"exit {done.returncode}:\n{done.stderr}{done.stdout}"
+    assert len(done.stderr.splitlines()) <= SCREEN, done.stderr
+    for word in ("panicked", "Traceback", "RUST_BACKTRACE", "internal error"):
+        assert word not in done.stderr, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("what", ["a device", "a pipe", "a folder"])
+@pytest.mark.parametrize("name", OPENING)
+def test_what_is_no_file_is_not_opened(name: str, what: str, tmp_path: Path, trace: Path) -> None:
+    ending = ".csv" if "FILE.csv" in OPENING[name] else ".toml"
+    odd = tmp_path / f"odd{ending}"
+    if what == "a device":
+        odd.symlink_to("/dev/zero")
+    elif what == "a pipe":
+        os.mkfifo(odd)
+    else:
+        odd.mkdir()
+    (tmp_path / "good.toml").write_text(ROUTES.partition("[groups]")[0].replace("[fabric]", ""))
+    (tmp_path / "good.trace.parquet").symlink_to(trace)
+    words = [odd.name if "FILE" in word else word for word in OPENING[name]]
+    message = say_no(tmp_path, words)
+    assert odd.name in message, message
+    assert f"it is {what}, and only files are read here" in message, message
+
+
+@pytest.mark.parametrize("table", ["fabric", "traffic"])
+def test_what_a_file_names_must_be_a_file_too(table: str, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.txt"
+    odd.symlink_to("/dev/zero")
+    file = 'file = "odd.txt"\nformat = "hpcc-ns3"\n\n'
+    experiment = re.sub(rf"\[{table}\].*?\n\n", f"[{table}]\n{file}", GOOD, flags=re.DOTALL)
+    assert "it is a device" in refuse(tmp_path, experiment)
+
+
+def test_a_stream_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
+    for name in ("-", "/dev/stdin"):
+        done = subprocess.run(
+            [str(RADDLE), "run", name, "--dry-run"],
+            input=GOOD, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    message = say_no(tmp_path, ["sweep", "-", "--set", "simulation.buffer=4MiB"])
+    assert "name a file" in message
+
+
+# What costs of hosts must not be, and what the message must name.
+COSTS = {
+    "no packet": ('mtu = "0B"', r"costs\.toml:1:7: `mtu`: 0B is out of range: it must be from 64B"),
+    "an endless gap": (
+        'nic_gap = "1000s"',
+        r"`nic_gap`: 1000s is out of range: it must be at most",
+    ),
+    "an endless copy": ('copy_per_byte = "1s"', r"`copy_per_byte`: 1s is out of range"),
+    "no unit": ("send_overhead = 5", r"costs\.toml:1:17: `send_overhead`: `5` has no unit"),
+    "no such cost": ('nic_gpa = "1us"', r"costs\.toml:1:1: .*`nic_gpa`(.|\n)*`nic_gap`"),
+    "a table": ('[host]\nenvelope = "1B"', "unknown key `host`"),
+    "a date": ("mtu = 2026-01-01", "a date"),
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_impossible_costs_of_a_replay_are_refused(name: str, tmp_path: Path, trace: Path) -> None:
+    text, named = COSTS[name]
+    (tmp_path / "costs.toml").write_text(f"{text}\n")
+    words = ["replay", str(trace), "--out", "out", "--costs", "costs.toml"]
+    message = say_no(tmp_path, words)
+    assert re.search(named, message), message
+
+
+# Words on the command line that mean nothing, and what the message must name.
+WORDS = {
+    "colours beside a file": (["mgid", "good.toml", "-c", "4"], "give the file alone"),
+    "no colours": (["mgid", "--fabric", "good.toml", "--grid", "2x2", "-c", "0"], "at least 1"),
+    "negative colours": (["mgid", "--fabric", "good.toml", "--grid", "2x2", "-c", "-5"], "-5"),
+    "colours of 64 bits": (["capacity", "--m", "4", "-c", str(2**40)], "65535"),
+    "no m": (["capacity", "--m", "0"], "`0`: it must be at least 1"),
+    "a huge count": (["capacity", "--m", "4", "--count", str(2**62)], "--count"),
+    "a grid of nothing": (["capacity", "--m", "4", "--grid", "0x2"], "`dims`: 0 is out of range"),
+    "a negative seed": (["traffic", "describe", "good.toml", "--seed", "-1"], "--seed"),
+    "a rate without unit": (["fabric", "import", "good.toml", "--rate", "5"], "has no unit"),
+    "a delay in bytes": (["fabric", "import", "good.toml", "--delay", "5GB"], "is not a unit of a"),
+    "no jobs": (["run", "good.toml", "--jobs", "0"], "--jobs"),
+    "jobs of 64 bits": (["run", "good.toml", "--jobs", str(2**40)], "--jobs"),
+    "no seeds": (["replay", "TRACE", "--out", "out", "--seeds", "0"], "--seeds"),
+    "sockets of 64 bits": (["replay", "TRACE", "--out", "out", "--sockets", str(2**40)], "--sock"),
+    "too many sockets": (["replay", "TRACE", "--out", "out", "--sockets", "2000"], "`sockets`"),
+    "no share": (["replay", "TRACE", "--out", "out", "--gap-share", "nan"], "a number from 0 to 1"),
+    "a share above one": (["replay", "TRACE", "--out", "out", "--gap-share", "1.5"], "from 0 to 1"),
+    "a skew in bytes": (["replay", "TRACE", "--out", "out", "--start-skew", "5MB"], "not a unit"),
+    "an endless skew": (["replay", "TRACE", "--out", "out", "--start-skew", "9999s"], "start_skew"),
+    "no scheme": (["replay", "TRACE", "--out", "out", "--scheme", "hpc"], "did you mean `hpcc`"),
+    "a gap without unit": (["trace", "generate", "transport", "--out", "x.trace.parquet", "--gap",
+                            "5"], "has no unit"),
+    "ranks of 64 bits": (["trace", "generate", "transport", "--out", "x.trace.parquet", "--ranks",
+                          str(2**40)], "--ranks"),
+    "a tolerance of nothing": (["compare", ".", ".", "--tolerance", "nan"], "a number from 0"),
+    "no hosts": (["lab", "up", "--hosts", "0"], "a lab has 1 to 250"),
+    "rates without unit": (["lab", "up", "--rates", "5"], "has no unit"),
+    "rates in bytes": (["lab", "up", "--rates", "5MB"], "not a unit of a data rate"),
+    "rates too small": (["lab", "up", "--rates", "1bps"], "from 100kbps"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_impossible_words_are_refused(name: str, tmp_path: Path, trace: Path) -> None:
+    words, named = WORDS[name]
+    (tmp_path / "good.toml").write_text(ROUTES.partition("[groups]")[0].replace("[fabric]", ""))
+    message = say_no(tmp_path, [str(trace) if word == "TRACE" else word for word in words])
+    assert re.search(named, " ".join(message.replace("│", " ").split())), message
 
 
 def test_the_good_route_file_is_not_refused(tmp_path: Path) -> None:

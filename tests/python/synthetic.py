@@ -419,7 +419,7 @@ class SyntheticCore(ModuleType):
     def fabric_build(self, spec_text: str, path: str, format: str) -> str:
         return f"# {format}\n{spec_text}"
 
-    def fabric_check(self, path: str, format: str, graph: bool) -> str:
+    def fabric_check(self, text: str, path: str, format: str, graph: bool) -> str:
         if "broken" in path:
             msg = f"{path}:3: node 7 is not connected\n  hint: add a link to node 7"
             raise ExperimentError(msg)

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use raddle_settings::{Finding, check_value};
 use raddle_units::{BitRate, LinkId, NodeId, PortId, Span};
 
 use crate::{
     error::{FabricError, Place},
+    limits::LinkSettings,
     map::{Fabric, Link, NodeKind, Port, default_name},
 };
 
@@ -226,6 +228,8 @@ impl FabricBuilder {
     }
 
     fn check_cables(&self) -> Result<(), FabricError> {
+        // A map has few kinds of links, and may have millions of links.
+        let mut judged: BTreeMap<(BitRate, Span), Result<(), Finding>> = BTreeMap::new();
         for cable in &self.cables {
             let [a, b] = cable.ends;
             let at = || self.place(cable.line);
@@ -251,9 +255,19 @@ impl FabricBuilder {
                 let (a, b) = (self.node_name(a), self.node_name(b));
                 return Err(FabricError::HostToHost { at: at(), a, b });
             }
-            if cable.rate.0 == 0 {
+            let (rate, delay) = (cable.rate, cable.delay);
+            let kind = judged
+                .entry((rate, delay))
+                .or_insert_with(|| check_value(&LinkSettings { rate, delay }));
+            if let Err(finding) = kind {
                 let (a, b) = (self.node_name(a), self.node_name(b));
-                return Err(FabricError::ZeroRate { at: at(), a, b });
+                let problem = finding.told();
+                return Err(FabricError::BadLink {
+                    at: at(),
+                    a,
+                    b,
+                    problem,
+                });
             }
         }
         Ok(())

@@ -118,15 +118,17 @@ pub enum FabricError {
         /// Ports that a switch has.
         radix: usize,
     },
-    /// A link has no rate.
-    #[error("{at}: the link between {a} and {b} has rate 0; give it a rate like \"100Gbps\"")]
-    ZeroRate {
+    /// A link has a rate or a delay that no link has.
+    #[error("{at}: the link between {a} and {b}: {problem}")]
+    BadLink {
         /// Where the link stands.
         at: Place,
         /// One end.
         a: String,
         /// The other end.
         b: String,
+        /// What is out of range, and what it may be.
+        problem: String,
     },
     /// There is no host.
     #[error("{at}: the map has no hosts; add at least one")]
@@ -149,16 +151,14 @@ pub enum FabricError {
         parameters: &'static str,
     },
     /// A parameter of a builder has a value that makes no sense.
-    #[error("{at}: `{key}` is {value}: {cure}")]
+    #[error("{at}: `{key}`: {problem}")]
     BadParameter {
         /// The map.
         at: Place,
         /// The parameter.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// What it may be.
-        cure: String,
+        key: String,
+        /// Its value and what it may be.
+        problem: String,
     },
     /// A line of a topology file is not what it should be.
     #[error("{at}: {message}")]
@@ -194,7 +194,7 @@ impl FabricError {
             | Self::HostWithoutLink { at, .. }
             | Self::Disconnected { at, .. }
             | Self::PortOverRadix { at, .. }
-            | Self::ZeroRate { at, .. }
+            | Self::BadLink { at, .. }
             | Self::NoHosts { at }
             | Self::TooLarge { at, .. }
             | Self::BadParameter { at, .. }
@@ -228,22 +228,4 @@ fn shorten(text: &str, longest: usize) -> String {
         .find(|&end| text.is_char_boundary(end))
         .unwrap_or(0);
     format!("{}...", &text[..end])
-}
-
-/// The known word closest to `word`, if one is close enough to be meant: one slip apart, or much alike.
-pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > LONGEST_WORD {
-        return None;
-    }
-    let likeness = |candidate| {
-        let alike = strsim::jaro_winkler(word, candidate);
-        let slips = strsim::osa_distance(word, candidate);
-        if slips == 1 { alike.max(0.9) } else { alike }
-    };
-    known
-        .into_iter()
-        .map(|candidate| (likeness(candidate), candidate))
-        .filter(|&(likeness, _)| likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
 }

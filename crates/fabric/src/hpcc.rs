@@ -5,7 +5,7 @@
 
 use std::{fmt::Write, str::FromStr};
 
-use raddle_units::{NodeId, UnitError};
+use raddle_units::{NodeId, UnitError, many};
 
 use crate::{
     build::{FabricBuilder, MAX_LINKS, MAX_NODES, check_limit},
@@ -87,7 +87,10 @@ impl Reader<'_> {
         if switches > nodes {
             return Err(self.malformed(
                 line,
-                format!("{switches} switches are more than {nodes} nodes; switches count as nodes"),
+                format!(
+                    "{switches} switches are more than {}; switches count as nodes",
+                    many(nodes, "node")
+                ),
             ));
         }
 
@@ -139,7 +142,10 @@ impl Reader<'_> {
             if seen == link_count {
                 return Err(self.malformed(
                     line,
-                    format!("a line after the last link; the first line says {link_count} links"),
+                    format!(
+                        "a line after the last link; the first line says {}",
+                        many(link_count, "link")
+                    ),
                 ));
             }
             self.link(&mut builder, line, words, nodes)?;
@@ -149,7 +155,8 @@ impl Reader<'_> {
             return Err(self.malformed(
                 last,
                 format!(
-                    "the file ends after {seen} of {link_count} links; it is cut off, or the first line is wrong"
+                    "the file ends after {seen} of {}; it is cut off, or the first line is wrong",
+                    many(link_count, "link")
                 ),
             ));
         }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use raddle_settings::words::closest;
 use raddle_units::{BitRate, Span};
 use schemars::schema_for;
 use serde::{
@@ -15,7 +16,7 @@ use crate::{
         CnTn, Dumbbell, FatTree, FatTree320, Graph, HostEntry, KAryFatTree, LeafSpine, LinkEntry,
         Small20, SwitchEntry,
     },
-    error::{closest, shorten_word},
+    error::shorten_word,
     numbers::Whole,
     spec::{FabricFile, FabricFormat, FabricSource, FabricSpec},
 };

@@ -39,6 +39,7 @@ mod hpcc;
 mod import;
 mod keys;
 mod layout;
+mod limits;
 mod map;
 mod numbers;
 mod spec;

@@ -20,12 +20,13 @@
 
 use std::ops::Range;
 
+use raddle_settings::words::{self, closest};
 use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
 
 use crate::{
     builders::{Graph, Origin},
-    error::{FabricError, Place, closest, shorten_message, shorten_word},
+    error::{FabricError, Place, shorten_message, shorten_word},
     keys::{AllKeys, KeyProblem, Kind},
     map::Fabric,
     spec::{FabricSource, FabricSpec},
@@ -116,11 +117,12 @@ impl File<'_> {
 
     /// Gives an error of a builder the file's name, and the line of the parameter.
     fn locate(&self, table: &DeTable<'_>, mut error: FabricError) -> FabricError {
-        let key = match &error {
-            FabricError::BadParameter { key, .. } => key,
-            _ => "kind",
-        };
-        let line = key_span(table, key).map(|span| self.position(span.start).0);
+        if let FabricError::BadParameter { key, problem, .. } = &error
+            && let Some(value) = table.get(key.as_str())
+        {
+            return self.at(value.span(), format!("`{key}`: {problem}"));
+        }
+        let line = key_span(table, "kind").map(|span| self.position(span.start).0);
         let at = error.place_mut();
         self.source.clone_into(&mut at.source);
         at.line = at.line.or(line);
@@ -207,7 +209,7 @@ fn plain_words(message: &str, keys_of_kind: &[String]) -> String {
         return format!("key {rest} is missing");
     }
     let Some(word) = quoted.next().filter(|_| message.starts_with("unknown ")) else {
-        return message.to_owned();
+        return words::plain(message);
     };
     let what = if message.starts_with("unknown variant") {
         "value"

@@ -109,7 +109,7 @@ fn unknown_keys_are_refused_with_what_was_meant() {
 
 #[test]
 fn wrong_types_are_refused_at_their_value() {
-    toml_says("schema = 1\nkind = 5", ":2:8", "expected a string");
+    toml_says("schema = 1\nkind = 5", ":2:8", "expected text in quotes");
     toml_says(
         "schema = \"one\"\nkind = \"small-20\"",
         ":1:10",
@@ -131,7 +131,7 @@ fn wrong_types_are_refused_at_their_value() {
         ":3:18",
         "NaN is not a whole",
     );
-    toml_says("schema = 1\nlink = 5", ":2:8", "expected a sequence");
+    toml_says("schema = 1\nlink = 5", ":2:8", "expected a list");
     toml_says(
         &PAIR.replace("a = \"a\"", "a = 1.5"),
         ":9:5",
@@ -148,13 +148,13 @@ fn negative_and_impossible_numbers_are_refused() {
     );
     toml_says(
         "schema = 1\nkind = \"dumbbell\"\nhosts_per_side = 0",
-        ":3: ",
-        "must be at least 1",
+        ":3:18",
+        "0 is out of range: it must be from 1 to 1000000",
     );
     toml_says(
         "schema = 1\nkind = \"k-ary-fat-tree\"\nk = 7",
-        ":3: ",
-        "must be even",
+        ":3:5",
+        "7 is out of range: it must be at least 2 and a multiple of 2",
     );
     toml_says(
         "schema = 1\nkind = \"small-20\"\ndelay = \"-1us\"",
@@ -163,11 +163,11 @@ fn negative_and_impossible_numbers_are_refused() {
     );
     toml_says(
         "schema = 1\nkind = \"small-20\"\nhost_rate = \"0Gbps\"",
-        ":2: ",
-        "has rate 0",
+        ":3:13",
+        "0bps is out of range: it must be from 1bps to 1000Tbps",
     );
     let cn_tn = "schema = 1\nkind = \"cn-tn\"\nm = 2\nq = 2\np = 2\nk = 2\nw = 2\ncns = 5";
-    toml_says(cn_tn, ":8: ", "it must be 1 to 4");
+    toml_says(cn_tn, ":8:7", "it must be from 1 to 4");
     toml_says(
         &PAIR.replace("name = \"tor\"", "name = \"tor\"\nlevel = 0"),
         ":8:9",
@@ -220,8 +220,8 @@ fn huge_maps_are_refused_before_anything_is_allocated() {
     );
     toml_says(
         "schema = 1\nkind = \"dumbbell\"\nhosts_per_side = 4_000_000_000",
-        ":2: ",
-        limit,
+        ":3:18",
+        "4000000000 is out of range",
     );
     toml_says(
         "schema = 1\nkind = \"dumbbell\"\nhosts_per_side = 1e400",
@@ -282,7 +282,11 @@ fn links_that_cannot_be_are_refused_at_their_line() {
         ":4: ",
         "`a` names two nodes",
     );
-    toml_says(&format!("{PAIR}rate = \"0bps\""), ":11: ", "has rate 0");
+    toml_says(
+        &format!("{PAIR}rate = \"0bps\""),
+        ":11: ",
+        "0bps is out of range",
+    );
     toml_says(
         &PAIR.replace("schema = 1", "schema = 1\nradix = 1"),
         ":12: ",
@@ -337,7 +341,7 @@ fn broken_topology_files_are_refused_at_their_line() {
         "already joined in line 3",
     );
     topology_says("3 1 1\n2\n0 2 1Gbps 1ns 0\n", "1: ", "host h1 has no link");
-    topology_says(&replace("100Gbps", "0"), "3: ", "has rate 0");
+    topology_says(&replace("100Gbps", "0"), "3: ", "0bps is out of range");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use toml::{
 use crate::{
     error::{InputError, Problem, clip},
     files::Files,
+    open::{MOST_TEXT, ReadError},
 };
 
 /// Files that a text may be made of.
@@ -254,6 +255,11 @@ pub fn read_text(files: &dyn Files, file: &str, at: &Location) -> Result<String,
     let bytes = files.read(file).map_err(|reason| {
         unreadable(reason).with_hint("files are found relative to the file that names them")
     })?;
+    if bytes.len() as u64 > MOST_TEXT {
+        return Err(unreadable(
+            ReadError::TooLarge { most: MOST_TEXT }.to_string(),
+        ));
+    }
     String::from_utf8(bytes).map_err(|_| unreadable("it is not text (UTF-8)".to_owned()))
 }
 

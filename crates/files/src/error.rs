@@ -281,26 +281,3 @@ pub fn clip(message: &str) -> String {
     }
     short
 }
-
-/// The known word closest to `word`, if one is close enough to be meant.
-pub fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    if word.len() > 64 {
-        return None;
-    }
-    known
-        .iter()
-        .map(|&candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|&(likeness, _)| likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
-}
-
-/// `did you mean ...?`, and what is possible.
-pub fn suggest(word: &str, known: &[&str]) -> String {
-    let list = || known.join(", ");
-    match closest(word, known) {
-        Some(near) => format!("did you mean `{near}`? possible: {}", list()),
-        None if known.is_empty() => "remove it".to_owned(),
-        None => format!("possible: {}", list()),
-    }
-}

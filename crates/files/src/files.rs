@@ -5,6 +5,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use crate::open::{MOST_DATA, read_file};
+
 /// Gives the contents of files. Names are what [`Files::beside`] made of them.
 pub trait Files {
     /// The contents of a file, or why there are none.
@@ -46,15 +48,7 @@ pub struct DiskFiles;
 
 impl Files for DiskFiles {
     fn read(&self, name: &str) -> Result<Vec<u8>, String> {
-        let path = Path::new(name);
-        if path.is_dir() {
-            return Err("it is a folder".to_owned());
-        }
-        std::fs::read(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-            _ => error.to_string(),
-        })
+        read_file(Path::new(name), MOST_DATA).map_err(|error| error.to_string())
     }
 
     fn absolute(&self, name: &str) -> String {

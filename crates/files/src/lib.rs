@@ -5,7 +5,7 @@
 //! how to cure it, on one screen. Out: tables as Parquet files ([`TableWriter`]), and files that are replaced as a whole
 //! or not at all ([`replace_file`]).
 //!
-//! - [`files`]: where the files that a text names come from.
+//! - [`files`], [`open`]: where the files that a text names come from, and how they are opened.
 //! - [`document`]: the text with its includes as a tree.
 //! - [`read`], [`error`]: from the tree to typed values by serde; errors.
 //! - [`fabric`]: the map that a `[fabric]` table describes or names.
@@ -18,6 +18,7 @@ pub mod document;
 pub mod error;
 pub mod fabric;
 pub mod files;
+pub mod open;
 pub mod read;
 pub mod schema;
 pub mod table;

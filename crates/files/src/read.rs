@@ -1,280 +1,147 @@
-//! From the tree to typed values by serde, with the place of whatever is wrong.
+//! From the tree to typed values, with the place of whatever is wrong.
+//!
+//! What a type's schema says is checked first, where every place is known; what only the type itself knows comes after.
 
 use std::fmt;
 
+use raddle_settings::{Finding, Problem as Found, Step, check, words};
+use schemars::JsonSchema;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess,
-    SeqAccess, Unexpected, VariantAccess, Visitor,
+    SeqAccess, VariantAccess, Visitor,
 };
+use serde_json::Value as Json;
 
 use crate::{
-    document::{Entry, Location, Node, Table, Value},
-    error::{InputError, Problem, clip, suggest},
+    document::{Entry, Location, Node, Value},
+    error::{InputError, Problem, clip},
 };
-
-/// Keys that decide how a table is understood.
-const TAGS: [&str; 4] = ["kind", "generator", "file", "format"];
-/// Widest table or list in which the culprit of an unplaced error is searched.
-const SEARCHED_ENTRIES: usize = 256;
 
 /// Reads a `T`; errors point to the key or value that is wrong.
 ///
 /// # Errors
-/// An unknown key (with what may have been meant), a missing one, a value of the wrong type.
-pub fn read<T: DeserializeOwned>(node: &Node) -> Result<T, InputError> {
-    T::deserialize(Reader(node)).map_err(|mut fault| {
-        // Tagged tables are read through a buffer without places: look for the entry that is to blame.
-        if !fault.exact {
-            let table = path_node(node, &fault.path);
-            let (at, key) = culprit_in::<T>(node, table, &fault);
-            if let Some(key) = key {
-                fault.path.push(key);
-            }
-            fault.at = Some(at);
+/// An unknown key (with what may have been meant), a missing one, a value of the wrong kind or out of its limits, and what
+/// `T` itself refuses.
+pub fn read<T: DeserializeOwned + JsonSchema>(node: &Node) -> Result<T, InputError> {
+    check::<T>(&plain(node)?).map_err(|finding| placed(node, &finding))?;
+    T::deserialize(Reader(node)).map_err(|fault| fault.into_error(node))
+}
+
+/// The tree without its places.
+fn plain(node: &Node) -> Result<Json, InputError> {
+    Ok(match &node.value {
+        Value::String(text) => text.as_str().into(),
+        Value::Integer(number) => (*number).into(),
+        Value::Float(number) => (*number).into(),
+        Value::Boolean(value) => (*value).into(),
+        Value::Date(text) => {
+            let message = format!("a date ({text}) means nothing here");
+            return Err(value_error(&node.at, None, &message));
         }
-        fault.into_error(node)
+        Value::Array(items) => Json::Array(items.iter().map(plain).collect::<Result<_, _>>()?),
+        Value::Table(table) => {
+            let entries = table.entries.iter();
+            let entries = entries.map(|entry| Ok((entry.key.clone(), plain(&entry.node)?)));
+            Json::Object(entries.collect::<Result<_, _>>()?)
+        }
     })
 }
 
-fn path_node<'a>(node: &'a Node, path: &[String]) -> &'a Node {
-    let mut at = node;
-    for key in path {
-        let next = match &at.value {
-            Value::Table(table) => table.get(key).map(|entry| &entry.node),
-            Value::Array(items) => key.parse::<usize>().ok().and_then(|index| items.get(index)),
+/// What is wrong, at its place in the text.
+fn placed(root: &Node, finding: &Finding) -> InputError {
+    let at = place_of(root, &finding.path, &finding.problem);
+    let keys: Vec<&str> = finding.keys().collect();
+    let within = |keys: &[&str]| match keys {
+        [] => String::new(),
+        keys => format!(" in [{}]", keys.join(".")),
+    };
+    let key = finding.key().map(|key| format!("`{key}`"));
+    let problem = match &finding.problem {
+        Found::UnknownKey { .. } => Problem::UnknownKey {
+            key: clip(finding.key().unwrap_or_default()),
+            within: within(&keys[..keys.len().saturating_sub(1)]),
+        },
+        Found::Missing { key } => Problem::Missing {
+            key: key.clone(),
+            within: within(&keys),
+        },
+        Found::UnknownWord { word, .. } => Problem::UnknownWord {
+            what: match key {
+                Some(key) if finding.in_list() => format!("word in {key}:"),
+                key => key.unwrap_or_else(|| "value".to_owned()),
+            },
+            word: clip(word),
+        },
+        Found::Value(message) => return value_error(&at, finding.key(), message).hinted(finding),
+    };
+    InputError::at(&at, problem).hinted(finding)
+}
+
+impl InputError {
+    fn hinted(self, finding: &Finding) -> Self {
+        match finding.hint() {
+            Some(hint) => self.with_hint(clip(&hint)),
+            None => self,
+        }
+    }
+}
+
+fn value_error(at: &Location, key: Option<&str>, message: &str) -> InputError {
+    let problem = Problem::Value {
+        key: key.map_or_else(String::new, |key| format!("`{key}`: ")),
+        message: clip(message),
+    };
+    InputError::at(at, problem)
+}
+
+/// The value at the end of the path, or the key where it is the key that is wrong.
+fn place_of(root: &Node, path: &[Step], problem: &Found) -> Location {
+    let (mut node, mut key) = (root, None);
+    for step in path {
+        let next = match (step, &node.value) {
+            (Step::Key(name), Value::Table(table)) => table
+                .get(name)
+                .map(|entry| (&entry.node, Some(&entry.key_at))),
+            (Step::Item(index), Value::Array(items)) => items.get(*index).map(|item| (item, None)),
             _ => None,
         };
         let Some(next) = next else { break };
-        at = next;
+        (node, key) = next;
     }
-    at
+    match (problem, key) {
+        (Found::UnknownKey { .. }, Some(key)) => key.clone(),
+        _ => node.at.clone(),
+    }
 }
 
-/// What serde found, and where as far as it is known.
+/// What a type refused, and where as far as it is known.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    kind: Kind,
+    message: String,
     /// Keys from the root to the value.
     path: Vec<String>,
     at: Option<Location>,
-    /// Whether `at` is the value itself and not a table around it.
-    exact: bool,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Kind {
-    UnknownKey { key: String, known: Vec<String> },
-    UnknownWord { word: String, known: Vec<String> },
-    Missing { key: String },
-    Value { message: String },
 }
 
 impl Fault {
-    fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            path: Vec::new(),
-            at: None,
-            exact: false,
-        }
-    }
-
     /// Where `self` comes from, seen from the value of `key`.
-    fn within(mut self, key: &str, at: &Location, exact: bool) -> Self {
-        if self.at.is_none() {
-            self.at = Some(at.clone());
-            self.exact = exact;
-        }
+    fn within(mut self, key: &str, at: &Location) -> Self {
+        self.at.get_or_insert_with(|| at.clone());
         self.path.insert(0, key.to_owned());
         self
     }
 
     fn into_error(self, root: &Node) -> InputError {
         let at = self.at.unwrap_or_else(|| root.at.clone());
-        let named = |path: &[String]| -> Vec<String> {
-            path.iter()
-                .filter(|key| key.parse::<usize>().is_err())
-                .cloned()
-                .collect()
-        };
-        let table = |path: &[String]| match named(path).as_slice() {
-            [] => String::new(),
-            keys => format!(" in [{}]", keys.join(".")),
-        };
-        match self.kind {
-            Kind::UnknownKey { key, known } => {
-                let parents = &self.path[..self.path.len().saturating_sub(1)];
-                let within = table(if self.path.last() == Some(&key) {
-                    parents
-                } else {
-                    &self.path
-                });
-                let hint = suggest(&key, &words(&known));
-                let problem = Problem::UnknownKey {
-                    key: clip(&key),
-                    within,
-                };
-                InputError::at(&at, problem).with_hint(hint)
-            }
-            Kind::UnknownWord { word, known } => {
-                let what = named(&self.path)
-                    .pop()
-                    .unwrap_or_else(|| "value".to_owned());
-                let hint = suggest(&word, &words(&known));
-                let problem = Problem::UnknownWord {
-                    what: format!("`{what}`"),
-                    word: clip(&word),
-                };
-                InputError::at(&at, problem).with_hint(hint)
-            }
-            Kind::Missing { key } => {
-                let within = table(&self.path);
-                InputError::at(&at, Problem::Missing { key, within })
-            }
-            Kind::Value { message } => {
-                let key = named(&self.path).pop();
-                let key = key.map_or_else(String::new, |key| format!("`{key}`: "));
-                InputError::at(
-                    &at,
-                    Problem::Value {
-                        key,
-                        message: clip(&message),
-                    },
-                )
-            }
-        }
+        let mut keys = self.path.iter().rev();
+        let key = keys.find(|key| key.parse::<usize>().is_err());
+        value_error(&at, key.map(String::as_str), &words::plain(&self.message))
     }
-}
-
-/// The entry below `table` that makes reading `T` from `root` fail as in `fault`, and its key.
-fn culprit_in<T: DeserializeOwned>(
-    root: &Node,
-    table: &Node,
-    fault: &Fault,
-) -> (Location, Option<String>) {
-    let test = |probe: &Node| {
-        let root = replaced(root, &fault.path, probe);
-        T::deserialize(Reader(&root)).is_err_and(|found| found.kind == fault.kind)
-    };
-    let mut ordered = table.clone();
-    if let Value::Table(table) = &mut ordered.value {
-        table
-            .entries
-            .sort_by_key(|entry| !TAGS.contains(&entry.key.as_str()));
-    }
-    let unknown = match &fault.kind {
-        Kind::UnknownKey { key, .. } => Some(key.as_str()),
-        _ => None,
-    };
-    culprit(&ordered, unknown, &test)
-}
-
-/// `root` with the value at `path` replaced.
-fn replaced(root: &Node, path: &[String], probe: &Node) -> Node {
-    let mut copy = root.clone();
-    let mut at = &mut copy;
-    for key in path {
-        let next = match &mut at.value {
-            Value::Table(table) => table
-                .entries
-                .iter_mut()
-                .find(|entry| entry.key == *key)
-                .map(|entry| &mut entry.node),
-            Value::Array(items) => key
-                .parse::<usize>()
-                .ok()
-                .and_then(|index| items.get_mut(index)),
-            _ => None,
-        };
-        let Some(next) = next else { return copy };
-        at = next;
-    }
-    *at = probe.clone();
-    copy
-}
-
-/// The shortest beginning of a table or list that still fails ends with the culprit; then the same inside it.
-fn culprit(
-    node: &Node,
-    unknown: Option<&str>,
-    test: &dyn Fn(&Node) -> bool,
-) -> (Location, Option<String>) {
-    let nothing = (node.at.clone(), None);
-    let len = match &node.value {
-        Value::Table(table) => table.entries.len(),
-        Value::Array(items) => items.len(),
-        _ => return nothing,
-    };
-    if len > SEARCHED_ENTRIES {
-        return nothing;
-    }
-    let Some(shortest) = (0..=len).find(|&n| test(&beginning(node, n))) else {
-        return nothing;
-    };
-    let Some(last) = shortest.checked_sub(1) else {
-        return nothing;
-    };
-    let cut = beginning(node, shortest);
-    match &node.value {
-        Value::Table(table) => {
-            let Entry {
-                key,
-                key_at,
-                node: child,
-            } = &table.entries[last];
-            if unknown == Some(key) {
-                return (key_at.clone(), Some(key.clone()));
-            }
-            let (at, inner) = culprit(child, unknown, &|probe| test(&with_last(&cut, probe)));
-            (at, inner.or_else(|| Some(key.clone())))
-        }
-        Value::Array(items) => culprit(&items[last], unknown, &|probe| {
-            test(&with_last(&cut, probe))
-        }),
-        _ => nothing,
-    }
-}
-
-fn beginning(node: &Node, n: usize) -> Node {
-    let value = match &node.value {
-        Value::Table(table) => Value::Table(Table {
-            entries: table.entries[..n].to_vec(),
-        }),
-        Value::Array(items) => Value::Array(items[..n].to_vec()),
-        other => other.clone(),
-    };
-    Node {
-        value,
-        at: node.at.clone(),
-    }
-}
-
-fn with_last(node: &Node, last: &Node) -> Node {
-    let mut copy = node.clone();
-    match &mut copy.value {
-        Value::Table(table) => {
-            if let Some(entry) = table.entries.last_mut() {
-                entry.node = last.clone();
-            }
-        }
-        Value::Array(items) => {
-            if let Some(item) = items.last_mut() {
-                *item = last.clone();
-            }
-        }
-        _ => {}
-    }
-    copy
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            Kind::UnknownKey { key, .. } => write!(f, "unknown key `{key}`"),
-            Kind::UnknownWord { word, .. } => write!(f, "unknown word `{word}`"),
-            Kind::Missing { key } => write!(f, "`{key}` is missing"),
-            Kind::Value { message } => f.write_str(message),
-        }
+        f.write_str(&self.message)
     }
 }
 
@@ -282,103 +149,11 @@ impl std::error::Error for Fault {}
 
 impl de::Error for Fault {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::new(understand(message.to_string()))
-    }
-
-    fn invalid_type(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::custom(format_args!(
-            "expected {expected}, found {}",
-            describe(found)
-        ))
-    }
-
-    fn invalid_value(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        let expected = expected.to_string();
-        let range = match expected.as_str() {
-            "u8" => Some(u64::from(u8::MAX)),
-            "u16" => Some(u64::from(u16::MAX)),
-            "u32" => Some(u64::from(u32::MAX)),
-            "u64" => Some(u64::MAX),
-            _ => None,
-        };
-        match range {
-            Some(max) => Self::custom(format_args!(
-                "expected a whole number from 0 to {max}, found {}",
-                describe(found)
-            )),
-            None => Self::custom(format_args!(
-                "expected {expected}, found {}",
-                describe(found)
-            )),
+        Self {
+            message: message.to_string(),
+            path: Vec::new(),
+            at: None,
         }
-    }
-
-    fn unknown_variant(word: &str, known: &'static [&'static str]) -> Self {
-        Self::new(Kind::UnknownWord {
-            word: word.to_owned(),
-            known: owned(known),
-        })
-    }
-
-    fn unknown_field(key: &str, known: &'static [&'static str]) -> Self {
-        Self::new(Kind::UnknownKey {
-            key: key.to_owned(),
-            known: owned(known),
-        })
-    }
-
-    fn missing_field(key: &'static str) -> Self {
-        Self::new(Kind::Missing {
-            key: key.to_owned(),
-        })
-    }
-}
-
-fn owned(known: &[&str]) -> Vec<String> {
-    known.iter().map(|&word| word.to_owned()).collect()
-}
-
-fn words(known: &[String]) -> Vec<&str> {
-    known.iter().map(String::as_str).collect()
-}
-
-/// Tables that were buffered in between give their errors as text; serde's own sentences are taken apart again.
-fn understand(message: String) -> Kind {
-    let mut quoted = message.split('`').skip(1).step_by(2).map(str::to_owned);
-    if message.starts_with("unknown field `")
-        && let Some(key) = quoted.next()
-    {
-        return Kind::UnknownKey {
-            key,
-            known: quoted.collect(),
-        };
-    }
-    if message.starts_with("unknown variant `")
-        && let Some(word) = quoted.next()
-    {
-        return Kind::UnknownWord {
-            word,
-            known: quoted.collect(),
-        };
-    }
-    if message.starts_with("missing field `")
-        && let Some(key) = quoted.next()
-    {
-        return Kind::Missing { key };
-    }
-    Kind::Value { message }
-}
-
-fn describe(found: Unexpected<'_>) -> String {
-    match found {
-        Unexpected::Bool(value) => format!("`{value}`"),
-        Unexpected::Unsigned(value) => format!("`{value}`"),
-        Unexpected::Signed(value) => format!("`{value}`"),
-        Unexpected::Float(value) => format!("`{value}`"),
-        Unexpected::Str(text) => format!("\"{}\"", text.chars().take(60).collect::<String>()),
-        Unexpected::Seq => "a list".to_owned(),
-        Unexpected::Map => "a table".to_owned(),
-        other => other.to_string(),
     }
 }
 
@@ -461,7 +236,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         let key: de::value::StrDeserializer<'_, Fault> = entry.key.as_str().into_deserializer();
         seed.deserialize(key)
             .map(Some)
-            .map_err(|fault| fault.within(&entry.key, &entry.key_at, true))
+            .map_err(|fault| fault.within(&entry.key, &entry.key_at))
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
@@ -469,9 +244,11 @@ impl<'de> MapAccess<'de> for Entries<'_> {
             return Err(de::Error::custom("a value was asked for before its key"));
         };
         seed.deserialize(Reader(&entry.node)).map_err(|fault| {
-            let exact = !matches!(entry.node.value, Value::Table(_) | Value::Array(_));
-            let at = if exact { &entry.node.at } else { &entry.key_at };
-            fault.within(&entry.key, at, exact)
+            let at = match entry.node.value {
+                Value::Table(_) | Value::Array(_) => &entry.key_at,
+                _ => &entry.node.at,
+            };
+            fault.within(&entry.key, at)
         })
     }
 }
@@ -493,10 +270,9 @@ impl<'de> SeqAccess<'de> for Items<'_> {
         };
         let index = self.index;
         self.index += 1;
-        seed.deserialize(Reader(item)).map(Some).map_err(|fault| {
-            let exact = !matches!(item.value, Value::Table(_) | Value::Array(_));
-            fault.within(&index.to_string(), &item.at, exact)
-        })
+        let made = seed.deserialize(Reader(item));
+        made.map(Some)
+            .map_err(|fault| fault.within(&index.to_string(), &item.at))
     }
 }
 
@@ -510,7 +286,7 @@ impl<'de> EnumAccess<'de> for Variant<'_> {
         let key: de::value::StrDeserializer<'_, Fault> = self.0.key.as_str().into_deserializer();
         let name = seed
             .deserialize(key)
-            .map_err(|fault| fault.within(&self.0.key, &self.0.key_at, true))?;
+            .map_err(|fault| fault.within(&self.0.key, &self.0.key_at))?;
         Ok((name, self))
     }
 }
@@ -527,7 +303,7 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
         seed.deserialize(Reader(&self.0.node))
-            .map_err(|fault| fault.within(&self.0.key, &self.0.node.at, false))
+            .map_err(|fault| fault.within(&self.0.key, &self.0.node.at))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, Fault> {

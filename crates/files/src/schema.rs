@@ -4,7 +4,10 @@ use schemars::{JsonSchema, Schema};
 
 /// The JSON Schema of a file, indented, with a line break at its end.
 pub fn schema_text<File: JsonSchema>() -> String {
-    let schema = schemars::schema_for!(File);
+    let mut value = schemars::schema_for!(File).to_value();
+    raddle_settings::describe(&mut value);
+    // A schema writes its keys in an order that people can read.
+    let schema = Schema::try_from(value).unwrap_or_default();
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text

@@ -22,7 +22,7 @@ mod read;
 
 use std::{
     fs::File,
-    io::{BufWriter, ErrorKind, Write},
+    io::{BufWriter, Write},
     path::Path,
     sync::Arc,
 };
@@ -38,6 +38,7 @@ use thiserror::Error;
 
 use crate::{
     disk::{DiskError, replace_file},
+    open::{ReadError, open_file},
     table::write_error,
 };
 use columns::{Columns, schema};
@@ -94,12 +95,13 @@ pub enum TraceFileError {
 /// No file, no trace, a damaged one, or one of another version; calls that [`Trace::check`] refuses.
 pub fn read_file(path: &Path) -> Result<Trace, TraceFileError> {
     let name = path.display().to_string();
-    match File::open(path) {
+    match open_file(path) {
         Ok(file) => read(file, &name),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(TraceFileError::Missing { file: name })
-        }
-        Err(error) => Err(DiskError::at("read", path)(error).into()),
+        Err(ReadError::Missing) => Err(TraceFileError::Missing { file: name }),
+        Err(problem) => Err(TraceFileError::Malformed {
+            file: name,
+            problem: problem.to_string(),
+        }),
     }
 }
 

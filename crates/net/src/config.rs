@@ -12,8 +12,10 @@ use raddle_files::{
     read::read,
 };
 use raddle_offload::switch::Quotas;
+use raddle_settings::{at_most, between};
 use raddle_units::{Bytes, Span};
 use raddle_wire::MacAddress;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{faults::FaultTable, socket::MAX_PORTS};
@@ -24,20 +26,28 @@ const INTERFACE_NAME: usize = 15;
 const SOCKET_PATH: usize = 107;
 
 /// The file as it is written.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SwitchFile {
     schema: u32,
     name: String,
     address: String,
     mac: Option<String>,
+    /// 1: joins hosts; above: joins switches of the tier below.
+    #[schemars(range(min = 1, max = 8))]
     tier: u8,
     backend: Option<Backend>,
     forward: Option<Forwarding>,
     attach: Option<Attach>,
     secret_file: String,
+    /// How long to look for frames before sleeping. Default: 200 us.
+    #[schemars(transform = at_most("1s"))]
     spin: Option<Span>,
+    /// Silence after which a station is forgotten. Default: 300 s.
+    #[schemars(transform = between("1s", "86400s"))]
     ageing: Option<Span>,
+    /// How long to wait for groups to end after SIGTERM. Default: 30 s.
+    #[schemars(transform = at_most("86400s"))]
     drain: Option<Span>,
     metrics: Option<String>,
     status: Option<String>,
@@ -50,7 +60,7 @@ struct SwitchFile {
     ports: Vec<PortTable>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PortTable {
     interface: String,
@@ -59,7 +69,7 @@ struct PortTable {
 }
 
 /// What groups may use of a switch, where the file says so; the core's defaults hold elsewhere.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct QuotaTable {
     groups: Option<u32>,
@@ -67,6 +77,8 @@ struct QuotaTable {
     job_groups: Option<u32>,
     job_slots: Option<u32>,
     job_memory: Option<Bytes>,
+    /// Longest time that a group lives without a sign of life: it fits into the clock when that begins anew. Default: 60 s.
+    #[schemars(transform = between("1ms", "86400s"))]
     lease: Option<Span>,
 }
 
@@ -85,7 +97,7 @@ impl QuotaTable {
 }
 
 /// What moves frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
     /// A packet socket.
@@ -107,7 +119,7 @@ impl Backend {
 }
 
 /// What forwards ordinary frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Forwarding {
     /// The switch's own bridge.
@@ -118,7 +130,7 @@ pub enum Forwarding {
 }
 
 /// Where in the kernel the packet program sits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Attach {
     /// In traffic control if one of the ports is a virtual cable (veth), else in the driver.
@@ -133,7 +145,7 @@ pub enum Attach {
 }
 
 /// How logs look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// Lines for people.
@@ -144,7 +156,7 @@ pub enum LogFormat {
 }
 
 /// What is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// What ends the switch.
@@ -289,10 +301,6 @@ fn check(
             .with_hint("write six bytes in hexadecimal, like \"02:00:00:00:00:01\", or remove it")
         })?,
     };
-    if !(1..=8).contains(&file.tier) {
-        let message = "tiers are numbered from 1 (hosts' switches) to 8".to_owned();
-        return Err(wrong("tier", message));
-    }
     let metrics = file
         .metrics
         .as_ref()
@@ -304,12 +312,7 @@ fn check(
             })
         })
         .transpose()?;
-    check_spans(&file, root)?;
     check_backend(&file, root)?;
-    if let Some(key) = file.faults.and_then(|faults| faults.wrong_key()) {
-        let message = "a part is a number from 0 to 1".to_owned();
-        return Err(value_error(root.locate(&["faults", key]), key, message));
-    }
     let status = file.status.as_ref().map_or_else(
         || Config::status_socket(&file.name),
         |status| files.beside(own_name, status).into(),
@@ -368,29 +371,6 @@ fn check_address(text: &str, root: &Node) -> Result<Ipv4Addr, InputError> {
         );
     }
     Ok(address)
-}
-
-fn check_spans(file: &SwitchFile, root: &Node) -> Result<(), InputError> {
-    let day = Span::from_ms(86_400_000);
-    for (path, value, least, most) in [
-        (&["spin"][..], file.spin, Span::ZERO, Span::from_ms(1_000)),
-        (&["ageing"], file.ageing, Span::from_ms(1_000), day),
-        (&["drain"], file.drain, Span::ZERO, day),
-        // A lease must fit into the rest of the clock's range when the clock begins anew.
-        (
-            &["quotas", "lease"],
-            file.quotas.lease,
-            Span::from_ms(1),
-            day,
-        ),
-    ] {
-        let key = path.last().copied().unwrap_or_default();
-        if value.is_some_and(|value| value < least || value > most) {
-            let message = format!("outside of {least}..{most}");
-            return Err(value_error(root.locate(path), key, message));
-        }
-    }
-    Ok(())
 }
 
 fn check_backend(file: &SwitchFile, root: &Node) -> Result<(), InputError> {

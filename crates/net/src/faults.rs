@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use raddle_random::Random;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{bridge::Port, socket::Offload};
@@ -13,37 +14,25 @@ use crate::{bridge::Port, socket::Offload};
 /// Most frames that are held back at once.
 const HELD: usize = 16;
 
-/// How often frames suffer what, each 0..=1, and the seed of the draws.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+/// How often frames suffer what, and the seed of the draws.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FaultTable {
     /// Part of the frames that is lost.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
     pub loss: f64,
     /// Part of the frames that comes twice.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
     pub duplication: f64,
     /// Part of the frames that comes later than its followers.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
     pub reordering: f64,
     /// Seed of the draws.
     #[serde(default)]
     pub seed: u64,
-}
-
-impl FaultTable {
-    /// The first key whose value is no part, if there is one.
-    #[must_use]
-    pub fn wrong_key(&self) -> Option<&'static str> {
-        [
-            ("loss", self.loss),
-            ("duplication", self.duplication),
-            ("reordering", self.reordering),
-        ]
-        .into_iter()
-        .find(|(_, part)| !(0.0..=1.0).contains(part))
-        .map(|(key, _)| key)
-    }
 }
 
 /// A frame that waits for its followers.

@@ -1,14 +1,16 @@
 //! The plugin's own configuration file (TOML).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use raddle_files::{DiskFiles, Files, InputError, Problem, document, read::read};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Environment variable that names the file; it wins over `event_plugin_options raddle=PATH`.
 pub(crate) const VARIABLE: &str = "RADDLE_OPENSM_CONFIG";
 
 /// Who makes unicast tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Unicast {
     /// We do, on fat trees.
@@ -19,7 +21,7 @@ pub(crate) enum Unicast {
 }
 
 /// When groups may change their MLIDs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Recolour {
     /// Never: a group that grows into another of its MLID merges with it.
@@ -32,7 +34,7 @@ pub(crate) enum Recolour {
 }
 
 /// The file's content.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
     /// Version of the format: 1.
@@ -41,7 +43,8 @@ pub(crate) struct Config {
     /// Whether MLIDs are shared by groups.
     pub(crate) share: bool,
     pub(crate) recolour: Recolour,
-    /// Most MLIDs to use; 0: as many as the smallest table has.
+    /// Most MLIDs to use; 0: as many as the smallest table has. InfiniBand has no more.
+    #[schemars(range(max = 16383))]
     pub(crate) mlids: u32,
     /// Where to write statistics after every change; none if empty.
     pub(crate) statistics: PathBuf,
@@ -60,47 +63,38 @@ impl Default for Config {
     }
 }
 
-/// Why there is no configuration.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
-    #[error("{path}: {reason}; correct `event_plugin_options raddle=PATH` or RADDLE_OPENSM_CONFIG")]
-    Unreadable {
-        path: String,
-        reason: std::io::Error,
-    },
-    #[error("{path}: {reason}")]
-    Malformed { path: String, reason: String },
-}
-
 impl Config {
     /// Reads the file that the environment or OpenSM's `event_plugin_options` names; the defaults if none does.
-    pub(crate) fn load(variable: Option<&str>, options: &str) -> Result<Self, ConfigError> {
+    pub(crate) fn load(variable: Option<&str>, options: &str) -> Result<Self, InputError> {
         let named = options
             .split([' ', '\t', ','])
             .find_map(|word| word.strip_prefix("raddle="));
         let Some(path) = variable.or(named).filter(|path| !path.is_empty()) else {
             return Ok(Self::default());
         };
-        let text =
-            std::fs::read_to_string(Path::new(path)).map_err(|reason| ConfigError::Unreadable {
-                path: path.to_owned(),
-                reason,
-            })?;
+        let unreadable = |reason| {
+            let file = path.to_owned();
+            InputError::plain(Problem::Unreadable { file, reason }).with_hint(format!(
+                "correct `event_plugin_options raddle=PATH` or {VARIABLE}"
+            ))
+        };
+        let bytes = DiskFiles.read(path).map_err(unreadable)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| unreadable("it is not text (UTF-8)".to_owned()))?;
         Self::parse(&text, path)
     }
 
-    fn parse(text: &str, path: &str) -> Result<Self, ConfigError> {
-        let malformed = |reason: String| ConfigError::Malformed {
-            path: path.to_owned(),
-            reason,
-        };
-        let config: Self =
-            toml::from_str(text).map_err(|error| malformed(error.to_string().trim().to_owned()))?;
+    fn parse(text: &str, path: &str) -> Result<Self, InputError> {
+        let root = document::parse(text, path)?;
+        let config: Self = read(&root)?;
         if config.schema != 1 {
-            let schema = config.schema;
-            return Err(malformed(format!(
-                "schema = {schema}: this version reads schema = 1"
-            )));
+            let problem = Problem::Value {
+                key: "`schema`: ".to_owned(),
+                message: format!("version {} is unknown", config.schema),
+            };
+            return Err(
+                InputError::at(root.locate(&["schema"]), problem).with_hint("write schema = 1")
+            );
         }
         Ok(config)
     }
@@ -121,10 +115,21 @@ mod tests {
     fn unknown_keys_and_schemas_are_refused() {
         let error = Config::parse("mlid = 3\n", "f").unwrap_err().to_string();
         assert!(
-            error.starts_with("f: ") && error.contains("mlid"),
+            error.starts_with("f:1:1: ") && error.contains("did you mean `mlids`?"),
             "{error}"
         );
         assert!(Config::parse("schema = 2\n", "f").is_err());
+    }
+
+    #[test]
+    fn more_mlids_than_infiniband_has_are_refused() {
+        assert!(Config::parse("mlids = 16383\n", "f").is_ok());
+        for mlids in ["99999999", "16384", "-1"] {
+            let text = format!("schema = 1\nmlids = {mlids}\n");
+            let error = Config::parse(&text, "f").unwrap_err().to_string();
+            assert!(error.starts_with("f:2:9: `mlids`: "), "{error}");
+            assert!(error.contains("from 0 to 16383"), "{error}");
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@ use raddle_routing::{
     groups::{Grid, GroupError, GroupSet, Layering},
     mgid::{Allocation, MgidError, Overlap, SpanningTrees, allocate_general, allocate_layered},
 };
-use serde::Deserialize;
+use raddle_settings::{Finding, check_value};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::resolve::{Resolved, places_of};
@@ -15,24 +17,29 @@ use crate::resolve::{Resolved, places_of};
 const MOST_COLOURS: u32 = 65_535;
 
 /// Groups by their number or their grid, for fabrics of which only m is known.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CapacityRequest {
     /// Trees of a colour: L1 switches in each CN.
+    #[schemars(range(min = 1))]
     pub m: u32,
-    /// Table entries, 1 to 65535.
+    /// Table entries.
+    #[schemars(range(min = 1, max = 65535))]
     pub colours: u32,
     /// Two trees for each group.
     #[serde(default)]
     pub fault_tolerant: bool,
     /// Groups of which a terminal is in at most one.
     #[serde(default)]
+    #[schemars(range(max = 1_000_000_000_000_000_i64))]
     pub groups: Option<u64>,
     /// Lengths of a grid of processes; every line along a direction is a group.
     #[serde(default)]
+    #[schemars(length(max = 3), inner(range(min = 1)))]
     pub dims: Vec<u32>,
     /// Processes on each terminal of the grid.
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub processes_per_terminal: u32,
 }
 
@@ -44,12 +51,9 @@ fn one() -> u32 {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CapacityError {
-    /// More colours than their numbers allow.
-    #[error("{colours} colours are too many: they are numbered with 16 bits, 1 to {MOST_COLOURS}")]
-    Colours {
-        /// As asked for.
-        colours: u32,
-    },
+    /// Something that is asked for cannot be.
+    #[error(transparent)]
+    Request(#[from] Finding),
     /// The grid.
     #[error(transparent)]
     Groups(#[from] GroupError),
@@ -63,16 +67,17 @@ pub enum CapacityError {
 /// # Errors
 /// No colours, more than 65,535 of them, m = 0, no pairs, or a grid that cannot be.
 pub fn capacity(request: &CapacityRequest) -> Result<Json, CapacityError> {
+    check_value(request)?;
     let colours = request.colours;
-    if colours > MOST_COLOURS {
-        return Err(CapacityError::Colours { colours });
-    }
     let sizes = if request.dims.is_empty() {
         request.groups.map(|groups| vec![groups])
     } else {
-        let lengths = request.dims.iter().map(|&dim| u64::from(dim));
-        let processes = lengths.fold(1_u64, u64::saturating_mul);
-        let terminals = processes.div_ceil(request.processes_per_terminal.max(1).into());
+        let mut lengths = request.dims.iter().map(|&dim| u128::from(dim));
+        // Of more than 2^32 terminals the grid itself says that they are too many.
+        let processes = lengths
+            .try_fold(1_u128, u128::checked_mul)
+            .unwrap_or(u128::MAX);
+        let terminals = processes.div_ceil(request.processes_per_terminal.into());
         let grid = Grid {
             dims: request.dims.clone(),
             processes_per_terminal: request.processes_per_terminal,
@@ -168,7 +173,7 @@ fn answer(
     };
     let mut needed = 0_u64;
     for &size in &sizes {
-        needed = needed.saturating_add(colours_needed(size, m, fault_tolerant)?);
+        needed += colours_needed(size, m, fault_tolerant)?;
     }
     answer["groups"] = sizes.iter().sum::<u64>().into();
     answer["colours_needed"] = needed.into();

@@ -1,18 +1,12 @@
-//! What the types of a route file cannot say: ranges, doubles, keys that belong to another pattern.
+//! What the schema of a route file cannot say: doubles, keys that belong to another pattern. Limits of single settings stand
+//! beside the fields.
 
 use raddle_files::{
     InputError, Problem,
     document::{Location, Node, Value},
-    error::suggest,
 };
 
-use crate::{
-    fields::{GroupsTable, Pattern, RouteFile, TableKind},
-    registry,
-};
-
-/// Most colours: their numbers have 16 bits.
-const MAX_COLOURS: u32 = 65_535;
+use crate::fields::{GroupsTable, Pattern, RouteFile, TableKind};
 
 /// An error at the value of `path`, named by its last key.
 pub(crate) fn value_error(root: &Node, path: &[&str], message: impl Into<String>) -> InputError {
@@ -32,14 +26,9 @@ pub(crate) fn check(file: &RouteFile, root: &Node) -> Result<(), InputError> {
         let message = format!("version {} is unknown", file.schema);
         return Err(value_error(root, &["schema"], message).with_hint("write schema = 1"));
     }
-    if file.name.as_ref().is_some_and(|name| {
-        name.trim().is_empty() || name.len() > 120 || name.contains(char::is_control)
-    }) {
-        return Err(value_error(
-            root,
-            &["name"],
-            "a name is one line of 1 to 120 characters",
-        ));
+    let name = file.name.as_ref();
+    if name.is_some_and(|name| name.trim().is_empty() || name.contains(char::is_control)) {
+        return Err(value_error(root, &["name"], "a name is one line of words"));
     }
     groups(&file.groups, root)?;
     multicast(file, root)
@@ -115,22 +104,8 @@ fn groups(groups: &GroupsTable, root: &Node) -> Result<(), InputError> {
 fn multicast(file: &RouteFile, root: &Node) -> Result<(), InputError> {
     let table = &file.multicast;
     let at = ["multicast", "engines"];
-    let known = registry::names();
-    if table.engines.as_ref().is_some_and(Vec::is_empty) {
-        return Err(value_error(root, &at, "the list is empty")
-            .with_hint(format!("name at least one of {}", known.join(", "))));
-    }
     let engines = table.engines.as_deref().unwrap_or(&[]);
     for (index, engine) in engines.iter().enumerate() {
-        if !known.contains(&engine.as_str()) {
-            let problem = Problem::UnknownWord {
-                what: "engine".to_owned(),
-                word: engine.chars().take(60).collect(),
-            };
-            return Err(
-                InputError::at(&item(root, &at, index), problem).with_hint(suggest(engine, &known))
-            );
-        }
         if engines[..index].contains(engine) {
             let problem = Problem::Value {
                 key: "`engines`: ".to_owned(),
@@ -147,20 +122,7 @@ fn multicast(file: &RouteFile, root: &Node) -> Result<(), InputError> {
         let error = value_error(root, &["multicast", "fault_tolerant"], message);
         return Err(error.with_hint("fault tolerance needs table = \"per-port\""));
     }
-    match table.colours {
-        Some(0) => Err(value_error(
-            root,
-            &["multicast", "colours"],
-            "without colours there are no trees",
-        )
-        .with_hint("write the table entries of a port or switch, like colours = 32")),
-        Some(colours) if colours > MAX_COLOURS => {
-            let message = format!("{colours} is more than {MAX_COLOURS}");
-            Err(value_error(root, &["multicast", "colours"], message)
-                .with_hint("InfiniBand has at most 16384 multicast LIDs"))
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// The place of an item of a list.

@@ -19,6 +19,7 @@ pub struct RouteFile {
     pub schema: u32,
     /// Name in results and reports. Default: the file's name without its ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 120))]
     pub name: Option<String>,
     /// Route files to start from. Tables are merged key by key, later files and this one win; lists are replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -41,6 +42,7 @@ pub struct GroupsTable {
     /// grid: 2 or 3 lengths, x first; every line of processes along a direction is a group. hierarchy: processes of a
     /// block at each level, the lowest level first; every block at every level is a group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64), inner(range(min = 1)))]
     pub dims: Option<Vec<u32>>,
     /// Processes on each terminal; terminals are filled in order. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,9 +103,9 @@ pub enum Layers {
 pub struct MulticastTable {
     /// Engines that route the groups, side by side. Default: c-mr4lms-fixed, c-mr4lms-dynamic.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(transform = name_engines)]
+    #[schemars(length(min = 1), transform = name_engines)]
     pub engines: Option<Vec<String>>,
-    /// Table entries of a switch port (per-port) or of a switch (per-switch), 1 to 65535. Default: 32.
+    /// Table entries of a switch port (per-port) or of a switch (per-switch). Default: 32.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub colours: Option<u32>,

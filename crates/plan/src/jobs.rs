@@ -157,16 +157,12 @@ pub fn place_jobs(
     }))
 }
 
-/// Names that stand twice and jobs of no terminal are mistakes of the file; everything else is the machine's answer.
+/// Names that stand twice are mistakes of the file; everything else is the machine's answer.
 fn check_queue(queue: &[JobRequest], machine: &Machine, root: &Node) -> Result<(), InputError> {
     let mut names: std::collections::BTreeSet<String> =
         machine.jobs().into_iter().map(|job| job.job).collect();
     for (index, job) in queue.iter().enumerate() {
         let at = item(root, &["job"], index);
-        if job.terminals == 0 {
-            let message = format!("job `{}` asks for 0 terminals", clip(&job.name));
-            return Err(job_error(&at, &message).with_hint("ask for at least 1"));
-        }
         if !names.insert(job.name.clone()) {
             let message = format!("there is already a job `{}`", clip(&job.name));
             return Err(job_error(&at, &message).with_hint("give each job its own name"));

@@ -97,7 +97,7 @@ fn bad_route_files_are_refused_with_place_and_cure() {
         (
             "colours = 8",
             "colours = 0",
-            &["small.toml:16:11", "colours = 32"],
+            &["small.toml:16:11", "Default: 32"],
         ),
         ("colours = 8", "colours = 65536", &["65535"]),
         (
@@ -129,7 +129,7 @@ fn bad_route_files_are_refused_with_place_and_cure() {
         ),
         ("\"grid\"", "\"gird\"", &["did you mean `grid`"]),
         ("[8, 4]", "[8]", &["small.toml:13:8", "2 or 3 lengths"]),
-        ("[8, 4]", "[8, 0]", &["small.toml:13:8", "at least 1"]),
+        ("[8, 4]", "[8, 0]", &["small.toml:13:12", "at least 1"]),
         (
             "[8, 4]",
             "[8, 5]",
@@ -634,7 +634,7 @@ fn bad_job_files_are_refused_with_their_place() {
         (
             "terminals = 1\n",
             "terminals = 0\n",
-            ["jobs.toml:13", "at least 1"],
+            ["jobs.toml:15:13", "at least 1"],
         ),
         ("\"one\"", "\"old\"", ["jobs.toml:13", "its own name"]),
         (
@@ -645,7 +645,7 @@ fn bad_job_files_are_refused_with_their_place() {
         (
             "m = 2\nq = 2\np = 1\nk = 2\nw = 2\ncns = 4",
             "",
-            ["jobs.toml:3", "`m`"],
+            ["jobs.toml:2", "`m` is missing in [fabric]"],
         ),
     ] {
         assert!(JOBS.contains(old));

@@ -5,7 +5,7 @@ use raddle_sim::experiment::{
     DiskFiles, FabricInput, ImportRequest, fabric_net, fabric_text, import_map, load_fabric,
 };
 
-use crate::{error::raise, plans::read_text, unknown_format};
+use crate::{error::raise, unknown_format};
 
 /// What a name of a format stands for.
 pub(crate) fn input(name: &str) -> PyResult<FabricInput> {
@@ -27,6 +27,7 @@ pub(crate) fn input(name: &str) -> PyResult<FabricInput> {
 #[pyfunction]
 pub(crate) fn fabric_import(
     py: Python<'_>,
+    text: &str,
     path: &str,
     format: &str,
     rate: Option<&str>,
@@ -35,14 +36,13 @@ pub(crate) fn fabric_import(
 ) -> PyResult<(String, String)> {
     let input = input(format)?;
     py.detach(|| {
-        let text = read_text(path)?;
         let request = ImportRequest {
             input,
             rate,
             delay,
             split_ports,
         };
-        let (fabric, found) = import_map(&text, path, &request)?;
+        let (fabric, found) = import_map(text, path, &request)?;
         Ok((found.to_string(), fabric_text(&fabric, false)))
     })
     .map_err(|error| raise(py, error))
@@ -52,6 +52,7 @@ pub(crate) fn fabric_import(
 #[pyfunction]
 pub(crate) fn fabric_export(
     py: Python<'_>,
+    text: &str,
     path: &str,
     format: &str,
     out_format: &str,
@@ -61,8 +62,7 @@ pub(crate) fn fabric_export(
         return Err(unknown_format(out_format, "ibsim, toml, hpcc-ns3"));
     }
     py.detach(|| {
-        let text = read_text(path)?;
-        let fabric = load_fabric(&text, path, input, &DiskFiles)?;
+        let fabric = load_fabric(text, path, input, &DiskFiles)?;
         Ok(if out_format == "ibsim" {
             fabric_net(&fabric)?
         } else {

@@ -27,6 +27,8 @@ use raddle_sim::{
     },
     results,
 };
+use raddle_transport::cc::SchemeSettings;
+use raddle_units::{BitRate, Bytes, Span, UnitError};
 use raddle_workload::FlowFormat;
 
 use crate::{error::raise, plans::resolved_plan};
@@ -158,13 +160,18 @@ fn fabric_build(py: Python<'_>, spec_text: &str, path: &str, format: &str) -> Py
     .map_err(|error| raise(py, error))
 }
 
-/// Check a map (`format`: "auto", "toml", "experiment", "hpcc-ns3", "ibnetdiscover", "ibsim"); JSON description, with `graph` also all nodes.
+/// Check the map `text` (`format`: "auto", "toml", "experiment", "hpcc-ns3", "ibnetdiscover", "ibsim"); JSON description, with `graph` also all nodes.
 #[pyfunction]
-fn fabric_check(py: Python<'_>, path: &str, format: &str, graph: bool) -> PyResult<String> {
+fn fabric_check(
+    py: Python<'_>,
+    text: &str,
+    path: &str,
+    format: &str,
+    graph: bool,
+) -> PyResult<String> {
     let input = fabrics::input(format)?;
     py.detach(|| {
-        let text = plans::read_text(path)?;
-        let fabric = load_fabric(&text, path, input, &DiskFiles)?;
+        let fabric = load_fabric(text, path, input, &DiskFiles)?;
         Ok(fabric_summary(&fabric, graph).to_string())
     })
     .map_err(|error| raise(py, error))
@@ -224,6 +231,25 @@ fn unknown_format(name: &str, known: &str) -> PyErr {
     PyValueError::new_err(format!("unknown format `{name}`; known: {known}"))
 }
 
+/// The schemes of congestion control: name and one line about each, in the order in which reports show them.
+#[pyfunction]
+fn schemes() -> Vec<(&'static str, &'static str)> {
+    let all = SchemeSettings::schemes().iter();
+    all.map(|scheme| (scheme.name, scheme.about)).collect()
+}
+
+/// A quantity with its unit in base units: a "time" in ps, a "size" in bytes, a "rate" in bit/s.
+#[pyfunction]
+fn parse_quantity(kind: &str, text: &str) -> PyResult<u64> {
+    let parsed = match kind {
+        "time" => text.parse().map(|Span(value)| value),
+        "size" => text.parse().map(|Bytes(value)| value),
+        "rate" => text.parse().map(|BitRate(value)| value),
+        other => return Err(unknown_format(other, "time, size, rate")),
+    };
+    parsed.map_err(|error: UnitError| PyValueError::new_err(error.to_string()))
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Progress>()?;
@@ -238,6 +264,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lab::settings, module)?)?;
     module.add_function(wrap_pyfunction!(lab::job_key, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(schemes, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_quantity, module)?)?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(experiment_schema, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;

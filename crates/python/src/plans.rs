@@ -6,8 +6,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use raddle_files::open::{MOST_TEXT, read_file};
 use raddle_sim::{
-    experiment::{DiskFiles, Resolved},
+    experiment::{DiskFiles, ExperimentError, Problem, Resolved},
     results::ResultsError,
 };
 
@@ -62,8 +63,10 @@ pub(crate) fn check_stamp(plan: &str, resolved: &Resolved, index: usize) -> Resu
 
 /// The text of a file that the user named.
 pub(crate) fn read_text(path: &str) -> Result<String, Failure> {
-    let bytes =
-        std::fs::read(Path::new(path)).map_err(|error| Failure::Disk(error, path.to_owned()))?;
+    let bytes = read_file(Path::new(path), MOST_TEXT).map_err(|error| {
+        let (file, reason) = (path.to_owned(), error.to_string());
+        ExperimentError::plain(Problem::Unreadable { file, reason })
+    })?;
     // Parsers say what is wrong with text that is none.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

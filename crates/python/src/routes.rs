@@ -7,6 +7,7 @@ use raddle_plan::{
     CapacityRequest, Progress, Resolved, capacity_of_file, describe, number_groups, place_jobs,
     route_schema as schema,
 };
+use raddle_settings::check;
 use raddle_sim::experiment::DiskFiles;
 
 use crate::error::{Failure, raise};
@@ -88,12 +89,14 @@ pub(crate) fn mgid(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn capacity(py: Python<'_>, request: &str) -> PyResult<String> {
     let answer = || {
-        let request: CapacityRequest = serde_json::from_str(request)
-            .map_err(|error| Failure::NotAPlan(format!("not a request: {error}")))?;
+        let refused = |error: &dyn std::fmt::Display| Failure::NotAPlan(error.to_string());
+        let value = serde_json::from_str(request).map_err(|error| refused(&error))?;
+        check::<CapacityRequest>(&value).map_err(|error| refused(&error))?;
+        let request = serde_json::from_value(value).map_err(|error| refused(&error))?;
         let answer = raddle_plan::capacity(&request);
         answer
             .map(|answer| answer.to_string())
-            .map_err(|error| Failure::NotAPlan(error.to_string()))
+            .map_err(|error| refused(&error))
     };
     py.detach(answer).map_err(|error| raise(py, error))
 }

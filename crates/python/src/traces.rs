@@ -129,10 +129,12 @@ pub(crate) fn trace_generate(
     .map_err(|error| raise(py, error))
 }
 
-/// The costs of hosts that a replay uses where none are given, as JSON.
+/// The costs of hosts that a replay uses, as JSON: those of the TOML `text`, and the usual ones where it has none.
 #[pyfunction]
-pub(crate) fn replay_costs() -> String {
-    serde_json::to_string(&ReplayCosts::default()).unwrap_or_default()
+#[pyo3(signature = (text = "", path = "costs"))]
+pub(crate) fn replay_costs(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
+    let costs = ReplayCosts::read(text, path).map_err(|error| raise(py, wrong(error)))?;
+    Ok(serde_json::to_string(&costs).unwrap_or_default())
 }
 
 fn checked_fabric(text: &str) -> Result<String, Failure> {

@@ -18,7 +18,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
 use raddle_fabric::{CnTnMap, CnTnShape, Fabric};
-use raddle_units::NodeId;
+use raddle_units::{NodeId, many};
 
 /// How far a job spreads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -139,7 +139,8 @@ pub enum PlacementError {
     },
     /// Larger than the machine.
     #[error(
-        "job `{job}` asks for {needed} terminals, but the machine has {terminals}; make it smaller"
+        "job `{job}` asks for {}, but the machine has {terminals}; make it smaller",
+        many(*.needed, "terminal")
     )]
     TooLarge {
         /// The job.
@@ -151,8 +152,9 @@ pub enum PlacementError {
     },
     /// A rule stands against it now.
     #[error(
-        "job `{job}` needs {needed} terminals as a {class} job, but {rule} leaves too few: {offer}; {} are missing; \
+        "job `{job}` needs {} as a {class} job, but {rule} leaves too few: {offer}; missing: {}; \
          wait for a job to end or make it smaller",
+        many(*.needed, "terminal"),
         needed - offer.usable
     )]
     Refused {

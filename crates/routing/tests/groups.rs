@@ -195,7 +195,7 @@ fn bad_csv_is_refused_with_line_field_and_cure() {
             "group,mgid\n",
             "groups.csv:1: `member` is missing: the first line",
         ),
-        ("group,member\na\n", "groups.csv:2: 1 fields instead of 2"),
+        ("group,member\na\n", "groups.csv:2: 1 field instead of 2"),
         (
             "group,member\na,\n",
             "groups.csv:2: `members` of group `a` is empty",

@@ -1,6 +1,6 @@
 //! What is to be scheduled: the messages of one superstep and where ranks sit.
 
-use raddle_units::Bytes;
+use raddle_units::{Bytes, many};
 use thiserror::Error;
 
 /// A point-to-point message of the program.
@@ -19,7 +19,7 @@ pub struct Message {
 #[non_exhaustive]
 pub enum SetError {
     /// A rank that has no place.
-    #[error("message {message} has rank {rank}, but the placement ends with {ranks} ranks")]
+    #[error("message {message} has rank {rank}, but the placement has {}", many(*.ranks, "rank"))]
     Rank {
         /// The message, by its index.
         message: usize,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use raddle_fabric::Fabric;
 use raddle_routing::{LinkState, PathChoice, RoutingError, UnicastTables};
 use raddle_transport::cc::{Environment, SchemeParameters};
-use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time};
+use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time, many};
 
 use crate::{
     buffers::Buffers, chance::MarkReplay, multicast::Multicast, offload::Offload, rails::Rails,
@@ -33,7 +33,7 @@ pub enum SetupError {
     #[error(transparent)]
     Routing(#[from] RoutingError),
     /// Fewer than two hosts.
-    #[error("the fabric has {hosts} hosts: traffic needs at least two")]
+    #[error("the fabric has {}: traffic needs at least two", many(*.hosts, "host"))]
     TooFewHosts {
         /// Hosts found.
         hosts: usize,
@@ -60,7 +60,8 @@ pub enum SetupError {
     },
     /// A switch cannot reserve its headroom.
     #[error(
-        "buffer {buffer} is too small for {node}: its {ports} ports reserve {reserved}; use a larger `buffer`"
+        "buffer {buffer} is too small for {node}, whose {} reserve {reserved}: use a larger `buffer`",
+        many(*.ports, "port")
     )]
     BufferTooSmall {
         /// The switch.

@@ -1,5 +1,6 @@
 //! From the recordings of all ranks to one trace.
 
+use raddle_units::many;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -21,7 +22,8 @@ pub enum AssembleError {
     Empty,
     /// Ranks of programs of different sizes.
     #[error(
-        "rank {rank} is one of {found} ranks, rank {first} one of {size}: recordings of two runs?"
+        "rank {rank} is one of {}, rank {first} one of {size}: recordings of two runs?",
+        many(*.found, "rank")
     )]
     Size {
         /// The rank that differs.
@@ -59,8 +61,9 @@ pub enum AssembleError {
     },
     /// A communicator that not all its members have.
     #[error(
-        "rank {rank} has a communicator of {members} ranks that rank {member} does not have: \
-         members must record it in the same order"
+        "rank {rank} has a communicator of {} that rank {member} does not have: \
+         members must record it in the same order",
+        many(*.members, "rank")
     )]
     Communicator {
         /// The rank that has it.

@@ -1,6 +1,6 @@
 //! What must hold for a trace to be one, and how it is told where it does not.
 
-use raddle_units::Bytes;
+use raddle_units::{Bytes, many};
 use thiserror::Error;
 
 use crate::model::{Action, CollectiveKind, Trace};
@@ -20,7 +20,7 @@ pub enum TraceError {
         problem: EventProblem,
     },
     /// As many places as ranks are needed.
-    #[error("{placed} ranks have a host, but there are {ranks} ranks")]
+    #[error("a host is given for {}, but the trace has {ranks}", many(*.placed, "rank"))]
     Placement {
         /// Ranks with a host.
         placed: usize,
@@ -28,7 +28,7 @@ pub enum TraceError {
         ranks: usize,
     },
     /// A host that is not in the list.
-    #[error("rank {rank} is on host {host}, but there are {hosts} hosts")]
+    #[error("rank {rank} is on host {host}, but the trace has {}", many(*.hosts, "host"))]
     Host {
         /// The rank.
         rank: usize,
@@ -82,6 +82,12 @@ pub enum EventProblem {
         rank: u32,
         /// The communicator.
         comm: u32,
+    },
+    /// More bytes in all messages than can be counted.
+    #[error("`bytes` is {}: the messages up to here are more than 2^63 bytes together", .bytes.0)]
+    TooManyBytes {
+        /// The bytes of this call.
+        bytes: Bytes,
     },
     /// A request that was started before.
     #[error("request {request} was started before")]
@@ -187,18 +193,19 @@ impl Trace {
         }
         self.check_communicators()?;
         let members: Vec<Vec<u32>> = self.communicators.iter().map(|list| sorted(list)).collect();
+        let mut bytes = 0u64;
         for (rank, events) in (0..).zip(&self.ranks) {
             countable("calls of a rank", events.len())?;
             let mut open = std::collections::BTreeSet::new();
             let mut started = std::collections::BTreeSet::new();
-            for (event, _) in events.iter().enumerate() {
-                check_event(rank, events, event, &members, &mut open, &mut started).map_err(
-                    |problem| TraceError::Event {
+            for (event, call) in events.iter().enumerate() {
+                check_event(rank, events, event, &members, &mut open, &mut started)
+                    .and_then(|()| count_bytes(&call.action, &mut bytes))
+                    .map_err(|problem| TraceError::Event {
                         rank,
                         event,
                         problem,
-                    },
-                )?;
+                    })?;
             }
         }
         Ok(())
@@ -208,7 +215,7 @@ impl Trace {
         let ranks = self.ranks.len() as u32;
         let world = self.communicators.first();
         if !world.is_some_and(|world| world.iter().copied().eq(0..ranks)) {
-            let problem = format!("it is MPI_COMM_WORLD: all {ranks} ranks in order");
+            let problem = format!("it is MPI_COMM_WORLD: all ranks ({ranks}) in order");
             return Err(TraceError::Communicator { comm: 0, problem });
         }
         for (comm, members) in self.communicators.iter().enumerate() {
@@ -217,7 +224,10 @@ impl Trace {
             let problem = match (twice, sorted.last()) {
                 (Some(pair), _) => format!("rank {} is in it twice", pair[0]),
                 (_, Some(&last)) if last >= ranks => {
-                    format!("rank {last} is in it, but there are {ranks} ranks")
+                    format!(
+                        "rank {last} is in it, but the trace has {}",
+                        many(ranks, "rank")
+                    )
                 }
                 _ => continue,
             };
@@ -284,6 +294,18 @@ fn check_event(
     Ok(())
 }
 
+/// Sums of messages and of collectives fit in 64 bits, heads of joined messages included.
+fn count_bytes(action: &Action, sum: &mut u64) -> Result<(), EventProblem> {
+    let bytes = match action {
+        Action::Send { message, .. } => message.bytes,
+        Action::Collective { call, .. } => call.bytes,
+        Action::Receive { .. } | Action::Wait { .. } | Action::End => return Ok(()),
+    };
+    let next = sum.checked_add(bytes.0).filter(|&sum| sum <= 1 << 63);
+    *sum = next.ok_or(EventProblem::TooManyBytes { bytes })?;
+    Ok(())
+}
+
 fn sorted(list: &[u32]) -> Vec<u32> {
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
@@ -296,4 +318,41 @@ pub(crate) const fn countable(what: &'static str, found: usize) -> Result<(), Tr
         return Err(TraceError::TooMany { what, found });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Event, Interval, Message};
+
+    #[test]
+    fn more_bytes_than_can_be_counted_are_refused_where_they_begin() {
+        let send = |bytes| Event {
+            at: Interval::new(0, 1),
+            action: Action::Send {
+                message: Message {
+                    peer: 0,
+                    tag: 0,
+                    comm: 0,
+                    bytes: Bytes(bytes),
+                },
+                request: None,
+            },
+        };
+        let trace = |bytes: &[u64]| Trace {
+            placement: vec![0],
+            hosts: vec!["h0".to_owned()],
+            communicators: vec![vec![0]],
+            ranks: vec![bytes.iter().map(|&bytes| send(bytes)).collect()],
+            ..Trace::default()
+        };
+        assert_eq!(trace(&[1 << 62, 1 << 62]).check(), Ok(()));
+        let error = trace(&[1 << 62, 1 << 62, 1]).check().unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("rank 0, event 2: `bytes` is 1: "),
+            "{error}"
+        );
+    }
 }

@@ -67,7 +67,7 @@ pub struct Times {
 }
 
 impl Statistics {
-    /// The figures of a trace whose messages are `pairing`, in O(M log M).
+    /// The figures of a checked trace whose messages are `pairing`, in O(M log M).
     #[must_use]
     pub fn new(trace: &Trace, pairing: &Pairing) -> Self {
         let messages = pairing.messages();
@@ -82,7 +82,7 @@ impl Statistics {
             let bin = &mut sizes[bits as usize];
             bin.from_bytes = if bits == 0 { 0 } else { 1 << (bits - 1) };
             bin.messages += 1;
-            bin.bytes = bin.bytes.saturating_add(message.bytes.0);
+            bin.bytes += message.bytes.0;
         }
         Self {
             ranks: matrix(by_rank),
@@ -103,7 +103,7 @@ fn matrix(messages: impl Iterator<Item = (u32, u32, u64)>) -> Vec<Traffic> {
             from: same[0].0,
             to: same[0].1,
             messages: same.len() as u64,
-            bytes: same.iter().fold(0, |sum, m| m.2.saturating_add(sum)),
+            bytes: same.iter().map(|m| m.2).sum(),
         })
         .collect()
 }
@@ -118,7 +118,7 @@ fn collectives(trace: &Trace) -> Vec<CollectiveCalls> {
         if let Action::Collective { call, .. } = &event.action {
             let of = &mut all[call.kind as usize];
             of.calls += 1;
-            of.bytes = of.bytes.saturating_add(call.bytes.0);
+            of.bytes += call.bytes.0;
         }
     }
     all.into_iter().filter(|of| of.calls > 0).collect()

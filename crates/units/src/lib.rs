@@ -20,4 +20,4 @@ mod text;
 pub use ids::{FlowId, LinkId, NodeId, PortId};
 pub use prefetch::{prefetch, prefetch_start};
 pub use quantity::{BitRate, Bytes, Span, Time};
-pub use text::UnitError;
+pub use text::{UnitError, many};

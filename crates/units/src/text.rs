@@ -232,7 +232,12 @@ impl Kind {
 }
 
 macro_rules! textual {
-    ($name:ident, $kind:expr, $schema:literal, $pattern:literal) => {
+    ($name:ident, $kind:expr, $expected:literal, $pattern:literal) => {
+        impl $name {
+            /// What is expected where a value of this kind is read.
+            pub const EXPECTED: &str = $expected;
+        }
+
         impl FromStr for $name {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -258,7 +263,7 @@ macro_rules! textual {
                 impl de::Visitor<'_> for Visitor {
                     type Value = $name;
                     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        write!(f, "{} with its unit, like {}", $kind.name, $kind.example)
+                        f.write_str($name::EXPECTED)
                     }
                     fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
                         text.parse().map_err(E::custom)
@@ -279,11 +284,12 @@ macro_rules! textual {
 
         impl JsonSchema for $name {
             fn schema_name() -> Cow<'static, str> {
-                $schema.into()
+                stringify!($name).into()
             }
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
                 json_schema!({
-                    "description": concat!($schema, ": a number with its unit, or 0"),
+                    "description": concat!(stringify!($name), ": a number with its unit, or 0"),
+                    "x-quantity": stringify!($name),
                     "oneOf": [{"type": "string", "pattern": $pattern}, {"const": 0}],
                 })
             }
@@ -294,21 +300,32 @@ macro_rules! textual {
 textual!(
     Span,
     SPAN,
-    "Span",
+    "a time with its unit, like \"1.5us\"",
     r"^[0-9][0-9_]*(\.[0-9]+)?\s*(ps|ns|us|µs|ms|s|min)$"
 );
 textual!(
     Bytes,
     BYTES,
-    "Bytes",
+    "a size with its unit, like \"64KiB\"",
     r"^[0-9][0-9_]*(\.[0-9]+)?\s*(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 );
 textual!(
     BitRate,
     RATE,
-    "BitRate",
+    "a data rate with its unit, like \"100Gbps\"",
     r"^[0-9][0-9_]*(\.[0-9]+)?\s*(bps|kbps|Kbps|Mbps|Gbps|Tbps|b/s|kb/s|Mb/s|Mbit/s|Gb/s|Gbit/s|Tb/s)$"
 );
+
+/// So many of something: `1 host`, `4 hosts`, `2 switches`, `0 entries`.
+pub fn many<N: fmt::Display + PartialEq + From<u8>>(number: N, what: &str) -> String {
+    let vowel = |c: char| "aeiou".contains(c);
+    match what.strip_suffix('y') {
+        _ if number == N::from(1) => format!("{number} {what}"),
+        Some(stem) if !stem.ends_with(vowel) => format!("{number} {stem}ies"),
+        _ if what.ends_with(['s', 'x']) || what.ends_with("ch") => format!("{number} {what}es"),
+        _ => format!("{number} {what}s"),
+    }
+}
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -347,6 +364,15 @@ mod tests {
             Err(TooLarge { .. })
         ));
         assert!(matches!("".parse::<Bytes>(), Err(NotANumber { .. })));
+    }
+
+    #[test]
+    fn one_of_something_has_no_plural() {
+        assert_eq!(many(1u32, "host"), "1 host");
+        assert_eq!(many(0usize, "host"), "0 hosts");
+        assert_eq!(many(2u64, "switch"), "2 switches");
+        assert_eq!(many(3u8, "entry"), "3 entries");
+        assert_eq!(many(4u32, "array"), "4 arrays");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Why traffic is refused: the place, what is wrong there, and the cure.
 
+use raddle_units::many;
 use std::fmt;
 
 /// Largest message that is taken: 1 TiB. More is a unit mistake.
@@ -57,7 +58,7 @@ pub enum TrafficError {
     #[error("[traffic] {field}: {problem}")]
     Spec {
         /// Key in the table.
-        field: &'static str,
+        field: String,
         /// What is wrong, and the cure.
         problem: String,
     },
@@ -90,7 +91,7 @@ pub enum Problem {
         expected: &'static str,
     },
     /// Too few or too many fields, as in a truncated line.
-    #[error("{got} fields instead of {expected} ({layout}): complete or remove the line")]
+    #[error("{} instead of {expected} ({layout}): complete or remove the line", many(*.got, "field"))]
     FieldCount {
         /// Fields found.
         got: usize,
@@ -135,6 +136,12 @@ pub enum Problem {
         /// Column.
         field: &'static str,
     },
+    /// More bytes in all flows than can be counted.
+    #[error("`{field}`: the flows up to here are more than 2^64 bytes together: check the unit")]
+    TooManyBytes {
+        /// Column.
+        field: &'static str,
+    },
     /// From a host to itself.
     #[error("a flow from host {host} to itself never enters the network: change `src` or `dst`")]
     SelfFlow {
@@ -158,7 +165,8 @@ pub enum Problem {
     Unsorted,
     /// The count in the first line and the flows differ.
     #[error(
-        "the first line announces {announced} flows but {found} follow: correct the count, or the file was cut short"
+        "the first line announces {} but {found} follow: correct the count, or the file was cut short",
+        many(*.announced, "flow")
     )]
     CountMismatch {
         /// Number in the first line.
@@ -262,9 +270,9 @@ impl TrafficError {
         }
     }
 
-    pub(crate) fn spec(field: &'static str, problem: impl Into<String>) -> Self {
+    pub(crate) fn spec(field: &str, problem: impl Into<String>) -> Self {
         Self::Spec {
-            field,
+            field: field.to_owned(),
             problem: problem.into(),
         }
     }

@@ -177,10 +177,17 @@ impl GraphBuilder {
         }
         check_cycles(&missing, &offsets, &followers)?;
         let (mut messages, mut bytes) = (0, 0u64);
-        for work in &self.work {
+        for (index, work) in self.work.iter().enumerate() {
             if let Work::Message { size, .. } = work {
                 messages += 1;
-                bytes = size.0.saturating_add(bytes);
+                bytes = size
+                    .0
+                    .checked_add(bytes)
+                    .ok_or_else(|| TrafficError::Graph {
+                        step: index as u32,
+                        problem: "the messages up to here are more than 2^64 bytes together"
+                            .to_owned(),
+                    })?;
             }
         }
         let mut graph = MessageGraph {

@@ -31,6 +31,7 @@ mod format;
 mod generate;
 mod graph;
 mod ideal;
+mod limits;
 mod list;
 mod message;
 mod samplers;

@@ -98,7 +98,7 @@ pub fn describe(
         })
         .collect();
     let closed_loop = workload.has_dependencies();
-    let (mut large_flows, mut large_bytes) = (0u64, 0u64);
+    let (mut large_flows, mut large_bytes, mut all_bytes) = (0u64, 0u64, Some(0u64));
     let network = IdealNetwork {
         latency: LATENCY,
         rate: BitRate(base.host_rate.0.max(1)),
@@ -109,13 +109,17 @@ pub fn describe(
         base.limit,
         |message: &Message, _: Time| {
             let size = message.size.0;
+            all_bytes = all_bytes.and_then(|sum| sum.checked_add(size));
+            if all_bytes.is_none() {
+                return;
+            }
             if size >= LARGE_BYTES {
                 large_flows += 1;
-                large_bytes = large_bytes.saturating_add(size);
+                large_bytes += size;
             }
             if let Some(class) = classes.get_mut(usize::from(message.class)) {
                 class.flows += 1;
-                class.bytes = class.bytes.saturating_add(size);
+                class.bytes += size;
                 class.min_size_bytes = class.min_size_bytes.min(size);
                 class.max_size_bytes = class.max_size_bytes.max(size);
                 class.first_start_ps = class.first_start_ps.min(message.start.0);
@@ -126,11 +130,12 @@ pub fn describe(
     if let Some(fault) = workload.fault() {
         return Err(fault.clone());
     }
+    let Some(bytes) = all_bytes else {
+        let problem = "its messages are more than 2^64 bytes together: check the sizes";
+        return Err(TrafficError::spec("generator", problem));
+    };
     classes.retain(|class| class.flows > 0);
     let flows: u64 = classes.iter().map(|class| class.flows).sum();
-    let bytes = classes
-        .iter()
-        .fold(0u64, |sum, class| sum.saturating_add(class.bytes));
     let share = |part: u64, whole: u64| {
         if whole == 0 {
             0.0

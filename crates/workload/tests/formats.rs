@@ -171,7 +171,7 @@ fn broken_reference_files_are_refused_with_place_and_cure() {
         (one("2 2 3 100 10 0"), "flows:2", "to itself"),
         (one("0 4 3 100 10 0"), "flows:2", "hosts: 0 to 3"),
         (one("99999999999 1 3 100 10 0"), "flows:2", "not a host"),
-        (one("0 1 8 100 10 0"), "flows:2", "priority"),
+        (one("0 1 8 100 10 0"), "flows:2", "`pg` is `8`"),
         (one("0 1 3 80 10 0"), "flows:2", "write 100"),
         (
             b"2\n0 1 3 100 10 1\n0 1 3 100 10 0\n".to_vec(),

@@ -11,7 +11,7 @@ from raddle.cli import fabric, lab, trace, traffic
 from raddle.cli.capacity import capacity
 from raddle.cli.config import config
 from raddle.cli.mgid import mgid
-from raddle.cli.options import AsJson, Quiet
+from raddle.cli.options import AsJson, Jobs, Quiet, real
 from raddle.cli.place import place
 from raddle.cli.record import record
 from raddle.cli.replay import replay
@@ -32,18 +32,6 @@ from raddle.text import many, verb
 
 __all__ = ["app"]
 
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        min=1,
-        envvar="RADDLE_JOBS",
-        show_envvar=False,
-        help="Runs at the same time.",
-        show_default="cores",
-    ),
-]
 Replace = Annotated[
     bool,
     typer.Option("--replace", help="Delete results of another experiment that the folder holds."),
@@ -176,9 +164,10 @@ def run(
 ) -> None:
     """Simulate an experiment: every scheme and seed, results and a report into a folder."""
     from raddle import runner
+    from raddle.files import source_name
 
     plan = runner.plan_file(file)
-    folder = out if out is not None else Path("out") / file.stem
+    folder = out if out is not None else Path("out") / source_name(file).stem
     if not quiet:
         for warning in plan.warnings:
             say(f"warning: {warning}")
@@ -346,7 +335,7 @@ def compare(
     b: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
     tolerance: Annotated[
         float | None,
-        typer.Option(min=0, help="Largest difference in %; more is exit 1.", show_default="none"),
+        real(help="Largest difference in %; more is exit 1.", show_default="none"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -7,7 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from raddle.cli.mgid import Layers, compose, lengths_of
-from raddle.cli.options import AsJson, FaultTolerant, GridLengths, GroupFile, Processes
+from raddle.cli.options import (
+    AsJson,
+    Colours,
+    FaultTolerant,
+    GridLengths,
+    GroupFile,
+    Processes,
+    whole,
+)
 from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
 from raddle.text import many, verb
 
@@ -28,21 +36,19 @@ def capacity(
     ] = None,
     m: Annotated[
         int | None,
-        typer.Option(
+        whole(
             "--m",
-            min=1,
-            max=2**31,
             help="Trees of a colour: L1 switches in a CN, half the ports of a switch.",
             show_default=False,
         ),
     ] = None,
     count: Annotated[
         int | None,
-        typer.Option(
+        whole(
             "--count",
             "-n",
-            min=0,
-            max=2**62,
+            least=0,
+            most=10**15,
             help="This many groups, a terminal in at most one (with --m).",
             show_default=False,
         ),
@@ -50,10 +56,7 @@ def capacity(
     groups: GroupFile = None,
     grid: GridLengths = None,
     processes: Processes = 1,
-    colours: Annotated[
-        int | None,
-        typer.Option("--colours", "-c", help="Table entries.", show_default="32, or the file's"),
-    ] = None,
+    colours: Colours = None,
     fault_tolerant: FaultTolerant = False,
     as_json: AsJson = False,
 ) -> None:
@@ -62,7 +65,7 @@ def capacity(
     Worst case, whoever the members are (Corollary 2): m groups for each entry of each layer.
     """
     from raddle import _core
-    from raddle.cli.fabric import read
+    from raddle.files import read_text, source_name
 
     if sum(source is not None for source in (file, fabric, m)) != 1:
         msg = "name one of: a route file, a map with --fabric, --m"
@@ -72,7 +75,7 @@ def capacity(
         if any(word is not None for word in given) or fault_tolerant or processes != 1:
             msg = "a route file names groups and colours itself: give the file alone"
             raise typer.BadParameter(msg)
-        answer = _core.capacity_file(read(file), str(file))
+        answer = _core.capacity_file(read_text(file, stream=True), str(source_name(file)))
     elif fabric is not None:
         if count is not None:
             msg = "--count goes with --m: with --fabric give --groups or --grid"
@@ -84,9 +87,6 @@ def capacity(
         if groups is not None or (grid is not None and count is not None):
             msg = "with --m give one of --count and --grid, or neither; --groups needs --fabric"
             raise typer.BadParameter(msg)
-        if processes > 2**32 - 1 or not 0 <= (colours or 0) < 2**32:
-            msg = "that is no such number"
-            raise typer.BadParameter(msg, param_hint="--processes, --colours")
         request = {
             "m": m,
             "colours": 32 if colours is None else colours,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raddle.cli.options import AsJson
+from raddle.cli.options import AsJson, quantity
 from raddle.cli.talk import EXIT_NO, examples, guarded, print_json, print_table, say
 from raddle.errors import ExperimentError
 from raddle.text import many, map_words
@@ -81,8 +81,9 @@ def build(
 ) -> None:
     """Write the whole map, node by node, that a few numbers describe."""
     from raddle import _core
+    from raddle.files import read_text, source_name
 
-    text = _core.fabric_build(read(file), str(file), format.value)
+    text = _core.fabric_build(read_text(file, stream=True), str(source_name(file)), format.value)
     _deliver(text, format, out, as_json=as_json)
 
 
@@ -95,10 +96,11 @@ def check(
 ) -> None:
     """Say whether a map is sound; exit 1 and the place if it is not."""
     from raddle import _core
+    from raddle.files import read_text, source_name
 
-    read(file)  # a file that cannot be read is bad usage, not a bad map
+    text = read_text(file, stream=True)  # one that cannot be read is bad usage, not a bad map
     try:
-        found = json.loads(_core.fabric_check(str(file), format.value, False))
+        found = json.loads(_core.fabric_check(text, str(source_name(file)), format.value, False))
     except ExperimentError as error:
         if as_json:
             print_json({"sound": False, "message": str(error)})
@@ -126,8 +128,12 @@ def show(
 ) -> None:
     """Describe a map level by level, and draw it."""
     from raddle import _core
+    from raddle.files import read_text, source_name
 
-    found: dict[str, Any] = json.loads(_core.fabric_check(str(file), format.value, out is not None))
+    text = read_text(file, stream=True)
+    found: dict[str, Any] = json.loads(
+        _core.fabric_check(text, str(source_name(file)), format.value, out is not None)
+    )
     graph = found.pop("graph", None)
     if out is not None and graph is not None:
         from raddle.plots import draw_fabric, save
@@ -162,11 +168,11 @@ def import_(
     format: Annotated[ImportFormat, typer.Option("--format", "-f")] = ImportFormat.AUTO,
     rate: Annotated[
         str | None,
-        typer.Option(help="Rate of links for which the file gives none.", show_default="8Gbps"),
+        quantity("rate", help="Rate of links for which the file gives none.", show_default="8Gbps"),
     ] = None,
     delay: Annotated[
         str | None,
-        typer.Option(help="Propagation delay of every link.", show_default="1us"),
+        quantity("time", help="Propagation delay of every link.", show_default="1us"),
     ] = None,
     whole_adapters: Annotated[
         bool,
@@ -179,11 +185,13 @@ def import_(
 ) -> None:
     """Read the map of an InfiniBand fabric; say what it is, what is missing and what is odd."""
     from raddle import _core
-    from raddle.files import write_text
+    from raddle.files import read_text, source_name, write_text
 
-    read(file)  # a file that cannot be read is bad usage
-    text, toml = _core.fabric_import(str(file), format.value, rate, delay, not whole_adapters)
-    found: dict[str, Any] = json.loads(text)
+    text = read_text(file, stream=True)
+    told, toml = _core.fabric_import(
+        text, str(source_name(file)), format.value, rate, delay, not whole_adapters
+    )
+    found: dict[str, Any] = json.loads(told)
     if out is not None:
         write_text(out, toml)
     if as_json:
@@ -215,9 +223,10 @@ def export(
 ) -> None:
     """Write a map for another program: as a net file of ibsim, on which OpenSM can run."""
     from raddle import _core
+    from raddle.files import read_text, source_name
 
-    read(file)
-    text = _core.fabric_export(str(file), source.value, format.value)
+    text = read_text(file, stream=True)
+    text = _core.fabric_export(text, str(source_name(file)), source.value, format.value)
     _deliver(text, format, out, as_json=as_json)
 
 
@@ -235,21 +244,6 @@ def _deliver(text: str, format: StrEnum, out: Path | None, *, as_json: bool) -> 
         print_json({"format": format.value, "map": text})
     else:
         print(text, end="")
-
-
-def read(file: Path) -> str:
-    """Text of `file`, or an error that names it."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        msg = f"{file}: no such file"
-        raise ExperimentError(msg) from error
-    except UnicodeDecodeError as error:
-        msg = f"{file}: not UTF-8 text (byte {error.start})"
-        raise ExperimentError(msg) from error
-    except OSError as error:
-        msg = f"{file}: {error.strerror}"
-        raise ExperimentError(msg) from error
 
 
 def _describe(found: dict[str, Any]) -> None:

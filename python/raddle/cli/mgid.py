@@ -9,7 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from raddle.cli.options import AsJson, FaultTolerant, GridLengths, GroupFile, Processes
+from raddle.cli.options import (
+    AsJson,
+    Colours,
+    FaultTolerant,
+    GridLengths,
+    GroupFile,
+    Processes,
+)
 from raddle.cli.talk import guarded, print_json, print_table, say
 from raddle.text import many, verb
 
@@ -42,7 +49,7 @@ def mgid(
     layers: Annotated[
         Layers, typer.Option("--layers", help="Layers of a grid, or the general allocator.")
     ] = Layers.TIGHT,
-    colours: Annotated[int, typer.Option("--colours", "-c", help="Table entries.")] = 32,
+    colours: Colours = None,
     fault_tolerant: FaultTolerant = False,
     out: Annotated[
         Path | None, typer.Option("--csv", help="Write all rows as CSV.", show_default=False)
@@ -51,18 +58,17 @@ def mgid(
 ) -> None:
     """Give multicast groups MGIDs such that no terminal meets a colour in two trees."""
     from raddle import _core
-    from raddle.cli.fabric import read
-    from raddle.files import write_text
+    from raddle.files import read_text, source_name, write_text
 
     if file is not None:
-        if fabric or groups or grid:
-            msg = (
-                "a route file names fabric and groups itself: leave out --fabric, --groups, --grid"
-            )
+        given = (fabric, groups, grid, colours)
+        if any(word is not None for word in given) or fault_tolerant or processes != 1:
+            msg = "a route file names fabric, groups and colours itself: give the file alone"
             raise typer.BadParameter(msg)
-        text, path = read(file), str(file)
+        text, path = read_text(file, stream=True), str(source_name(file))
     else:
-        text = compose(fabric, groups, grid, processes, layers, colours, two=fault_tolerant)
+        entries = 32 if colours is None else colours
+        text = compose(fabric, groups, grid, processes, layers, entries, two=fault_tolerant)
         path = "mgid.toml"
     found: dict[str, Any] = json.loads(_core.mgid(text, path))
     rows = found["rows"]

@@ -1,16 +1,82 @@
-"""Options that several commands have."""
+"""Options that several commands have, and what numbers and quantities may be on all of them."""
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
-__all__ = ["AsJson", "FaultTolerant", "GridLengths", "GroupFile", "Processes", "Quiet"]
+__all__ = [
+    "AsJson",
+    "Colours",
+    "FaultTolerant",
+    "GridLengths",
+    "GroupFile",
+    "Jobs",
+    "Processes",
+    "Quiet",
+    "Seed",
+    "quantity",
+    "real",
+    "whole",
+]
+
+MOST_COUNT = 2**31 - 1
+"""The largest number of things: no command has more, and the compiled part counts in 32 bits."""
+
+
+def whole(*names: str, help: str, least: int = 1, most: int = MOST_COUNT, **more: Any) -> Any:  # noqa: ANN401 - what typer gives and takes
+    """An option that is a whole number from `least` to `most`."""
+    return typer.Option(*names, min=least, max=most, help=help, **more)
+
+
+def real(*names: str, help: str, least: float = 0, most: float = math.inf, **more: Any) -> Any:  # noqa: ANN401
+    """An option that is a number with a value, from `least` to `most`."""
+
+    def check(value: float | None) -> float | None:
+        if value is not None and not (math.isfinite(value) and least <= value <= most):
+            end = f" to {most:g}" if math.isfinite(most) else ""
+            msg = f"`{value:g}`: it must be a number from {least:g}{end}"
+            raise typer.BadParameter(msg)
+        return value
+
+    return typer.Option(*names, help=help, callback=check, **more)
+
+
+def quantity(kind: Literal["time", "size", "rate"], *names: str, help: str, **more: Any) -> Any:  # noqa: ANN401
+    """An option that is a number with its unit, as in a file; the text is handed on."""
+
+    def check(value: str | None) -> str | None:
+        from raddle import _core
+
+        if value is not None:
+            try:
+                _core.parse_quantity(kind, value)
+            except ValueError as error:
+                raise typer.BadParameter(str(error)) from None
+        return value
+
+    return typer.Option(*names, help=help, callback=check, metavar=kind.upper(), **more)
+
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")]
+Jobs = Annotated[
+    int | None,
+    whole(
+        "--jobs",
+        "-j",
+        envvar="RADDLE_JOBS",
+        show_envvar=False,
+        help="Runs at the same time.",
+        show_default="cores",
+    ),
+]
+Seed = Annotated[
+    int, whole("--seed", "-s", least=0, most=2**63 - 1, help="Seed of what is random.")
+]
 GroupFile = Annotated[
     Path | None,
     typer.Option("--groups", help="Communicators: .toml or .csv.", show_default=False),
@@ -19,7 +85,9 @@ GridLengths = Annotated[
     str | None,
     typer.Option("--grid", metavar="XxY[xZ]", help="A grid of processes.", show_default=False),
 ]
-Processes = Annotated[
-    int, typer.Option("--processes", "-p", min=1, help="Processes per terminal (grid).")
+Processes = Annotated[int, whole("--processes", "-p", help="Processes per terminal (grid).")]
+Colours = Annotated[
+    int | None,
+    whole("--colours", "-c", most=65_535, help="Table entries.", show_default="32, or the file's"),
 ]
 FaultTolerant = Annotated[bool, typer.Option("--fault-tolerant", help="Two trees per group.")]

@@ -29,9 +29,11 @@ def place(
 ) -> None:
     """Place jobs by the seven rules, first come first; exit 1 if a job has to wait."""
     from raddle import _core
-    from raddle.cli.fabric import read
+    from raddle.files import read_text, source_name
 
-    found: dict[str, Any] = json.loads(_core.place(read(file), str(file), backfill, widen))
+    found: dict[str, Any] = json.loads(
+        _core.place(read_text(file, stream=True), str(source_name(file)), backfill, widen)
+    )
     for warning in found["warnings"]:
         say(f"warning: {warning}")
     if as_json:

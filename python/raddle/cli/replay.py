@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from raddle.cli.options import AsJson, Quiet
+from raddle.cli.options import AsJson, Jobs, Quiet, quantity, real, whole
 from raddle.cli.talk import guarded, print_json, print_table, progress_wanted, say
-from raddle.errors import TraceError
 from raddle.text import count, elapsed_s, many, span_us
 
 __all__ = ["replay"]
@@ -52,12 +51,11 @@ def replay(
         list[str] | None,
         typer.Option("--scheme", help="Congestion control; may be repeated.", show_default="none"),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each schedule.")] = 5,
-    sockets: Annotated[int, typer.Option(min=1, help="Sockets of a host.")] = 2,
+    seeds: Annotated[int, whole(most=100_000, help="Runs of each schedule.")] = 5,
+    sockets: Annotated[int, whole(help="Sockets of a host.")] = 2,
     processors: Annotated[
         int | None,
-        typer.Option(
-            min=1,
+        whole(
             help="Processors that all hosts share, as in a lab; rank r runs on r mod so many.",
             show_default="one for each rank",
         ),
@@ -67,9 +65,9 @@ def replay(
         typer.Option("--costs", help="Costs of hosts (TOML).", show_default="usual ones"),
     ] = None,
     gap_share: Annotated[
-        float, typer.Option(min=0, max=1, help="Seeds vary compute gaps by up to this share.")
+        float, real(most=1, help="Seeds vary compute gaps by up to this share.")
     ] = 0.02,
-    start_skew: Annotated[str, typer.Option(help="Ranks start up to this much later.")] = "1us",
+    start_skew: Annotated[str, quantity("time", help="Ranks start up to this much later.")] = "1us",
     traces: Annotated[
         bool,
         typer.Option("--traces", help="Also write NAME.trace.parquet: the calls as replayed."),
@@ -78,10 +76,7 @@ def replay(
         bool, typer.Option("--dry-run", help="Check it and say what would run only.")
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, help="Runs at the same time.", show_default="cores"),
-    ] = None,
+    jobs: Jobs = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -137,11 +132,12 @@ def replay(
 def _costs(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        msg = f"{file}: {error}"
-        raise TraceError(msg) from error
+    from raddle import _core
+    from raddle.files import read_text, source_name
+
+    text = read_text(file, stream=True)
+    _core.replay_costs(text, str(source_name(file)))  # says what is wrong, and where
+    return tomllib.loads(text)
 
 
 def _show_plan(planned: dict[str, Any]) -> None:

@@ -43,6 +43,7 @@ def route(
 ) -> None:
     """Route multicast groups: trees, switch tables and measures of each engine into a folder."""
     from raddle.cli.show_route import show_check
+    from raddle.files import source_name
     from raddle.route import check_file, points_of
 
     points = points_of(file, settings or (), check_loops=check_loops)
@@ -50,7 +51,7 @@ def route(
     if not quiet:
         for warning in dict.fromkeys(w for checked in checks for w in checked["warnings"]):
             say(f"warning: {warning}")
-    base = out if out is not None else Path("out") / file.stem
+    base = out if out is not None else Path("out") / source_name(file).stem
     answers: list[dict[str, Any]] = []
     for (chosen, path, text), checked in zip(points, checks, strict=True):
         folder = base / path.name if chosen else base

@@ -119,7 +119,19 @@ def _parameter_words(error: typer.BadParameter) -> str:
         return f"`{word}`: {suggest(word, known)}"
     # What pydantic found about a number does not repeat it.
     details: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
-    return f"`{details[0]['input']}`: {said}" if details else said
+    if not details:
+        return said
+    found = details[0]
+    limits = found.get("ctx", {})
+    words = {
+        "greater_than_equal": f"it must be at least {limits.get('ge')}",
+        "less_than_equal": f"it must be at most {limits.get('le')}",
+        "int_parsing": "it must be a whole number",
+        "int_parsing_size": "it must be a smaller whole number",
+        "int_from_float": "it must be a whole number",
+        "float_parsing": "it must be a number",
+    }
+    return f"`{found['input']}`: {words.get(found['type'], said)}"
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:

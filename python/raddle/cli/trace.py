@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raddle.cli.options import AsJson, Quiet
+from raddle.cli.options import AsJson, Quiet, Seed, quantity, whole
 from raddle.cli.talk import Commands, examples, guarded, print_json, print_table, say
 from raddle.text import count, duration_s, many, size, span_us
 
@@ -177,12 +177,12 @@ def generate(
         ),
     ],
     out: Out,
-    ranks: Annotated[int, typer.Option(min=1, max=1_000_000, help="Ranks.")] = 96,
-    per_host: Annotated[int, typer.Option(min=1, help="Ranks of a host, in order.")] = 24,
+    ranks: Annotated[int, whole(most=1_000_000, help="Ranks.")] = 96,
+    per_host: Annotated[int, whole(help="Ranks of a host, in order.")] = 24,
     sizes: Annotated[Sizes, typer.Option(help="How long most messages are.")] = Sizes.SMALL,
-    exchanges: Annotated[int, typer.Option(min=1, help="Exchanges (or sweeps).")] = 10,
-    gap: Annotated[str, typer.Option(help="Computing before each superstep.")] = "10us",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is random.")] = 1,
+    exchanges: Annotated[int, whole(most=1_000_000, help="Exchanges (or sweeps).")] = 10,
+    gap: Annotated[str, quantity("time", help="Computing before each superstep.")] = "10us",
+    seed: Seed = 1,
     fabric: OwnFabric = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -203,7 +203,9 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _text(fabric: Path | None) -> str:
-    return "" if fabric is None else fabric.read_text(encoding="utf-8")
+    from raddle.files import read_text
+
+    return "" if fabric is None else read_text(fabric, stream=True)
 
 
 def _made(found: dict[str, Any], out: Path, quiet: bool, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raddle.cli.options import AsJson
+from raddle.cli.options import AsJson, Seed
 from raddle.cli.talk import examples, guarded, print_json, print_table, say
 from raddle.text import many, size, span_us
 
@@ -23,7 +23,6 @@ app = typer.Typer(
 FlowSource = Annotated[
     Path, typer.Argument(help="An experiment or a flow file.", show_default=False)
 ]
-Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Seed of the generator.")]
 
 
 class FlowFormat(StrEnum):

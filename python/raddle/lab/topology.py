@@ -12,8 +12,6 @@ __all__ = ["Backend", "Host", "LabSpec", "Link", "Mode", "Switch", "Topology", "
 MOST_HOSTS = 250
 MOST_RAILS = 8
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-RATE = re.compile(r"(\d+(?:\.\d+)?)(k|M|G)?bps")
-SCALE = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9}
 SLOWEST_BPS, FASTEST_BPS = 10**5, 10**12
 UNSHAPED_BPS = 10**10
 """What a link without a rate counts as in the simulator."""
@@ -48,10 +46,15 @@ def parse_rate(text: str) -> int:
     >>> parse_rate("2.5Gbps")
     2500000000
     """
-    match = RATE.fullmatch(text.strip())
-    rate = round(float(match[1]) * SCALE[match[2]]) if match else 0
+    from raddle import _core
+
+    try:
+        rate = _core.parse_quantity("rate", text)
+    except ValueError as error:
+        msg = f"{error}\n  hint: write the rate of a link like 100Mbps or 2.5Gbps"
+        raise LabError(msg) from None
     if not SLOWEST_BPS <= rate <= FASTEST_BPS:
-        msg = f"`{text}` is no rate of a link: write 100Mbps or 2.5Gbps (100kbps to 1000Gbps)"
+        msg = f"`{text}` is no rate of a link in a lab: it must be from 100kbps to 1000Gbps"
         raise LabError(msg)
     return rate
 

@@ -4,8 +4,8 @@ use raddle_units::{BitRate, NodeId, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{bad, check_positive, check_size, default_delay, default_rate, product};
-use crate::{build::FabricBuilder, error::FabricError, map::Fabric};
+use super::{bad, check_limits, check_size, default_delay, default_rate, product};
+use crate::{build::FabricBuilder, error::FabricError, limits, map::Fabric};
 
 const NAME: &str = "cn-tn";
 
@@ -22,10 +22,10 @@ const NAME: &str = "cn-tn";
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CnTn {
-    /// L1 switches in each CN, from 1.
+    /// L1 switches in each CN.
     #[schemars(range(min = 1))]
     pub m: u32,
-    /// L0 switches in each CN, from 1.
+    /// L0 switches in each CN.
     #[schemars(range(min = 1))]
     pub q: u32,
     /// Uplinks of each L1 switch; 0 for a single CN without TNs.
@@ -33,7 +33,7 @@ pub struct CnTn {
     /// L2 switches in each TN; 1 for TNs without L3 switches.
     #[schemars(range(min = 1))]
     pub k: u32,
-    /// L3 switches in each TN, and the CNs below each L2 switch; from 1.
+    /// L3 switches in each TN, and the CNs below each L2 switch.
     #[schemars(range(min = 1))]
     pub w: u32,
     /// Terminals (hosts) on each L0 switch; `m` where it is not given.
@@ -46,15 +46,19 @@ pub struct CnTn {
     pub cns: Option<u32>,
     /// Rate of the terminals' links.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub host_rate: BitRate,
     /// Rate of the links between switches.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub fabric_rate: BitRate,
     /// Propagation delay of every link.
     #[serde(default = "default_delay")]
+    #[schemars(transform = limits::delay())]
     pub delay: Span,
     /// Ports of a switch (40 in the paper); a map that needs more is refused. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub radix: Option<u32>,
 }
 
@@ -82,16 +86,7 @@ impl CnTn {
     /// A number below 1, more CNs than k*w, too many nodes or links, rate 0, more links than ports.
     pub fn build(&self) -> Result<Fabric, FabricError> {
         let terminals = self.terminals_per_l0.unwrap_or(self.m);
-        check_positive(
-            NAME,
-            &[
-                ("m", self.m),
-                ("q", self.q),
-                ("k", self.k),
-                ("w", self.w),
-                ("terminals_per_l0", terminals),
-            ],
-        )?;
+        check_limits(NAME, self)?;
         let cns = self.populated_cns()?;
         self.check_size(terminals, cns)?;
 
@@ -156,8 +151,7 @@ impl CnTn {
             Some(cns) => Err(bad(
                 NAME,
                 "cns",
-                cns,
-                format!("{rule}, so it must be 1 to {most}"),
+                format!("{cns} is out of range: {rule}, so it must be from 1 to {most}"),
             )),
         }
     }

@@ -4,8 +4,8 @@ use raddle_units::{BitRate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{check_positive, check_size, default_delay, default_rate};
-use crate::{build::FabricBuilder, error::FabricError, map::Fabric};
+use super::{check_limits, check_size, default_delay, default_rate};
+use crate::{build::FabricBuilder, error::FabricError, limits, map::Fabric};
 
 const NAME: &str = "dumbbell";
 
@@ -16,20 +16,24 @@ const NAME: &str = "dumbbell";
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dumbbell {
-    /// Hosts on each of the two switches, from 1.
+    /// Hosts on each of the two switches.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub hosts_per_side: u32,
     /// Rate of the hosts' links.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub host_rate: BitRate,
     /// Rate of the link between the two switches.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub fabric_rate: BitRate,
     /// Propagation delay of every link.
     #[serde(default = "default_delay")]
+    #[schemars(transform = limits::delay())]
     pub delay: Span,
     /// Ports of a switch; a map that needs more is refused. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub radix: Option<u32>,
 }
 
@@ -50,7 +54,7 @@ impl Dumbbell {
     /// # Errors
     /// No hosts, too many hosts, rate 0, more links than ports.
     pub fn build(&self) -> Result<Fabric, FabricError> {
-        check_positive(NAME, &[("hosts_per_side", self.hosts_per_side)])?;
+        check_limits(NAME, self)?;
         let hosts = 2 * u128::from(self.hosts_per_side);
         check_size(NAME, hosts + 2, hosts + 1, "`hosts_per_side`")?;
 

@@ -4,8 +4,8 @@ use raddle_units::{BitRate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{check_positive, check_size, default_delay, default_rate, product};
-use crate::{build::FabricBuilder, error::FabricError, map::Fabric};
+use super::{check_limits, check_size, default_delay, default_rate, product};
+use crate::{build::FabricBuilder, error::FabricError, limits, map::Fabric};
 
 /// Pods of ToR and aggregation switches (a full bipartite graph in each) below core switches.
 ///
@@ -15,35 +15,40 @@ use crate::{build::FabricBuilder, error::FabricError, map::Fabric};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FatTree {
-    /// Number of pods, from 1.
+    /// Number of pods.
     #[schemars(range(min = 1))]
     pub pods: u32,
-    /// ToR switches in each pod, from 1.
+    /// ToR switches in each pod.
     #[schemars(range(min = 1))]
     pub tors_per_pod: u32,
-    /// Hosts on each ToR switch, from 1.
+    /// Hosts on each ToR switch.
     #[schemars(range(min = 1))]
     pub hosts_per_tor: u32,
-    /// Aggregation switches in each pod, from 1.
+    /// Aggregation switches in each pod.
     #[schemars(range(min = 1))]
     pub aggregations_per_pod: u32,
-    /// Core switches above each aggregation switch, from 1.
+    /// Core switches above each aggregation switch.
     #[schemars(range(min = 1))]
     pub cores_per_aggregation: u32,
     /// Rate of the links between hosts and ToR switches.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub host_rate: BitRate,
     /// Rate of the links between ToR and aggregation switches.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub tor_rate: BitRate,
     /// Rate of the links between aggregation and core switches.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub core_rate: BitRate,
     /// Propagation delay of every link.
     #[serde(default = "default_delay")]
+    #[schemars(transform = limits::delay())]
     pub delay: Span,
     /// Ports of a switch; a map that needs more is refused. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub radix: Option<u32>,
 }
 
@@ -62,16 +67,7 @@ impl FatTree {
         name: &str,
         parameters: &'static str,
     ) -> Result<Fabric, FabricError> {
-        check_positive(
-            name,
-            &[
-                ("pods", self.pods),
-                ("tors_per_pod", self.tors_per_pod),
-                ("hosts_per_tor", self.hosts_per_tor),
-                ("aggregations_per_pod", self.aggregations_per_pod),
-                ("cores_per_aggregation", self.cores_per_aggregation),
-            ],
-        )?;
+        check_limits(name, self)?;
         self.check_size(name, parameters)?;
 
         let mut builder = FabricBuilder::new(name);

@@ -4,8 +4,10 @@ use raddle_units::{BitRate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{default_delay, default_rate, fat_tree::FatTree};
-use crate::{error::FabricError, map::Fabric};
+use super::{check_limits, default_delay, default_rate, fat_tree::FatTree};
+use crate::{error::FabricError, limits, map::Fabric};
+
+const NAME: &str = "fat-tree-320";
 
 /// The large experiment's map: 320 hosts, 20 ToR, 20 aggregation and 16 core switches in 5 pods.
 ///
@@ -16,12 +18,15 @@ use crate::{error::FabricError, map::Fabric};
 pub struct FatTree320 {
     /// Rate of the links between hosts and ToR switches.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub host_rate: BitRate,
     /// Rate of the links between switches.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub fabric_rate: BitRate,
     /// Propagation delay of every link.
     #[serde(default = "default_delay")]
+    #[schemars(transform = limits::delay())]
     pub delay: Span,
 }
 
@@ -41,6 +46,7 @@ impl FatTree320 {
     /// # Errors
     /// Rate 0.
     pub fn build(&self) -> Result<Fabric, FabricError> {
+        check_limits(NAME, self)?;
         let tree = FatTree {
             pods: 5,
             tors_per_pod: 4,
@@ -53,6 +59,6 @@ impl FatTree320 {
             delay: self.delay,
             radix: None,
         };
-        tree.build_as("fat-tree-320", "the map")
+        tree.build_as(NAME, "the map")
     }
 }

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use raddle_units::{BitRate, NodeId, Span};
+use raddle_settings::words::closest;
+use raddle_units::{BitRate, NodeId, Span, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{bad, check_size, default_delay, default_rate, one};
 use crate::{
     build::FabricBuilder,
-    error::{FabricError, Place, closest, shorten_word},
+    error::{FabricError, Place, shorten_word},
+    limits,
     map::{Fabric, Link, NodeKind, default_name},
     numbers,
 };
@@ -25,6 +27,7 @@ pub struct Graph {
     pub name: Option<String>,
     /// Ports of a switch; a map that needs more is refused. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub radix: Option<u32>,
     /// Hosts, one entry for each or for each row of equal ones.
     #[serde(default)]
@@ -109,9 +112,11 @@ pub struct LinkEntry {
     pub b: String,
     /// Rate in each direction.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub rate: BitRate,
     /// Propagation delay in each direction.
     #[serde(default = "default_delay")]
+    #[schemars(transform = limits::delay())]
     pub delay: Span,
     /// Parallel cables between the two nodes.
     #[serde(
@@ -214,10 +219,9 @@ impl Graph {
             if link.count == 0 {
                 return Err(FabricError::BadParameter {
                     at: place(line),
-                    key: "count",
-                    value: "0".to_owned(),
-                    cure: "a link stands for at least 1 cable; remove it or count the cables"
-                        .into(),
+                    key: "count".to_owned(),
+                    problem: "0 is out of range: a link stands for at least 1 cable; remove it or count the cables"
+                        .to_owned(),
                 });
             }
             let end = |word: &str| find(&by_name, word, nodes as usize, || place(line));
@@ -323,8 +327,7 @@ fn number(
             let mut error = bad(
                 "",
                 "count",
-                0,
-                "an entry stands for at least 1 node; remove it",
+                "0 is out of range: an entry stands for at least 1 node; remove it",
             );
             if let FabricError::BadParameter { at, .. } = &mut error {
                 *at = place(entry.line);
@@ -337,9 +340,12 @@ fn number(
             let Some(slot) = nodes.get_mut(id) else {
                 return Err(FabricError::BadParameter {
                     at: place(entry.line),
-                    key: "id",
-                    value: id.to_string(),
-                    cure: format!("{total} nodes are numbered 0 to {} without gaps", total - 1),
+                    key: "id".to_owned(),
+                    problem: format!(
+                        "{id} is too large: {} are numbered 0 to {} without gaps",
+                        many(total, "node"),
+                        total - 1
+                    ),
                 });
             };
             if slot.is_some() {

@@ -4,8 +4,8 @@ use raddle_units::{BitRate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{bad, default_delay, default_rate, fat_tree::FatTree};
-use crate::{error::FabricError, map::Fabric};
+use super::{check_limits, default_delay, default_rate, fat_tree::FatTree};
+use crate::{error::FabricError, limits, map::Fabric};
 
 const NAME: &str = "k-ary-fat-tree";
 
@@ -20,12 +20,15 @@ pub struct KAryFatTree {
     pub k: u32,
     /// Rate of the hosts' links.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub host_rate: BitRate,
     /// Rate of the links between switches.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub fabric_rate: BitRate,
     /// Propagation delay of every link.
     #[serde(default = "default_delay")]
+    #[schemars(transform = limits::delay())]
     pub delay: Span,
 }
 
@@ -45,9 +48,7 @@ impl KAryFatTree {
     /// # Errors
     /// `k` odd or below 2, too many nodes, rate 0.
     pub fn build(&self) -> Result<Fabric, FabricError> {
-        if self.k < 2 || !self.k.is_multiple_of(2) {
-            return Err(bad(NAME, "k", self.k, "it must be even and at least 2"));
-        }
+        check_limits(NAME, self)?;
         let half = self.k / 2;
         let tree = FatTree {
             pods: self.k,

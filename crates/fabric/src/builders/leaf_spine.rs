@@ -4,8 +4,8 @@ use raddle_units::{BitRate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{check_positive, check_size, default_delay, default_rate, one, product};
-use crate::{build::FabricBuilder, error::FabricError, map::Fabric};
+use super::{check_limits, check_size, default_delay, default_rate, one, product};
+use crate::{build::FabricBuilder, error::FabricError, limits, map::Fabric};
 
 const NAME: &str = "leaf-spine";
 
@@ -15,13 +15,13 @@ const NAME: &str = "leaf-spine";
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeafSpine {
-    /// Number of leaf switches, from 1.
+    /// Number of leaf switches.
     #[schemars(range(min = 1))]
     pub leaves: u32,
-    /// Number of spine switches, from 1.
+    /// Number of spine switches.
     #[schemars(range(min = 1))]
     pub spines: u32,
-    /// Hosts on each leaf, from 1.
+    /// Hosts on each leaf.
     #[schemars(range(min = 1))]
     pub hosts_per_leaf: u32,
     /// Parallel links between a leaf and a spine.
@@ -30,15 +30,19 @@ pub struct LeafSpine {
     pub links_per_spine: u32,
     /// Rate of the hosts' links.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub host_rate: BitRate,
     /// Rate of the links between leaves and spines.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub fabric_rate: BitRate,
     /// Propagation delay of every link.
     #[serde(default = "default_delay")]
+    #[schemars(transform = limits::delay())]
     pub delay: Span,
     /// Ports of a switch; a map that needs more is refused. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub radix: Option<u32>,
 }
 
@@ -48,15 +52,7 @@ impl LeafSpine {
     /// # Errors
     /// A number below 1, too many nodes or links, rate 0, more links than ports.
     pub fn build(&self) -> Result<Fabric, FabricError> {
-        check_positive(
-            NAME,
-            &[
-                ("leaves", self.leaves),
-                ("spines", self.spines),
-                ("hosts_per_leaf", self.hosts_per_leaf),
-                ("links_per_spine", self.links_per_spine),
-            ],
-        )?;
+        check_limits(NAME, self)?;
         let hosts = product(&[self.leaves, self.hosts_per_leaf]);
         let uplinks = product(&[self.leaves, self.spines, self.links_per_spine]);
         let nodes = hosts.saturating_add(u128::from(self.leaves) + u128::from(self.spines));

@@ -9,7 +9,10 @@ mod k_ary_fat_tree;
 mod leaf_spine;
 mod small_20;
 
+use raddle_settings::check_value;
 use raddle_units::{BitRate, Span};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub use cn_tn::CnTn;
 pub use dumbbell::{Dumbbell, dumbbell};
@@ -66,24 +69,16 @@ fn check_size(
     check_limit(|| place(source), "links", links, MAX_LINKS, parameters)
 }
 
-/// Refuses parameters below 1.
-fn check_positive(source: &str, parameters: &[(&'static str, u32)]) -> Result<(), FabricError> {
-    match parameters.iter().find(|(_, value)| *value == 0) {
-        Some(&(key, value)) => Err(bad(source, key, value, "it must be at least 1")),
-        None => Ok(()),
-    }
+/// Refuses parameters outside of the limits that their schema has.
+fn check_limits<T: JsonSchema + Serialize>(source: &str, kind: &T) -> Result<(), FabricError> {
+    check_value(kind)
+        .map_err(|finding| bad(source, finding.key().unwrap_or("kind"), finding.told()))
 }
 
-fn bad(
-    source: &str,
-    key: &'static str,
-    value: impl ToString,
-    cure: impl Into<String>,
-) -> FabricError {
+fn bad(source: &str, key: &str, problem: impl Into<String>) -> FabricError {
     FabricError::BadParameter {
         at: place(source),
-        key,
-        value: value.to_string(),
-        cure: cure.into(),
+        key: key.to_owned(),
+        problem: problem.into(),
     }
 }

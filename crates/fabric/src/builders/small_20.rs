@@ -4,8 +4,8 @@ use raddle_units::{BitRate, NodeId, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{default_delay, default_rate};
-use crate::{build::FabricBuilder, error::FabricError, map::Fabric};
+use super::{check_limits, default_delay, default_rate};
+use crate::{build::FabricBuilder, error::FabricError, limits, map::Fabric};
 
 const NAME: &str = "small-20";
 const NODES: u32 = 20;
@@ -21,12 +21,15 @@ const RIGHT: NodeId = NodeId(3);
 pub struct Small20 {
     /// Rate of the hosts' links.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub host_rate: BitRate,
     /// Rate of the link between the two switches.
     #[serde(default = "default_rate")]
+    #[schemars(transform = limits::rate())]
     pub fabric_rate: BitRate,
     /// Propagation delay of every link.
     #[serde(default = "default_delay")]
+    #[schemars(transform = limits::delay())]
     pub delay: Span,
 }
 
@@ -46,6 +49,7 @@ impl Small20 {
     /// # Errors
     /// Rate 0.
     pub fn build(&self) -> Result<Fabric, FabricError> {
+        check_limits(NAME, self)?;
         let mut builder = FabricBuilder::new(NAME);
         for node in (0..NODES).map(NodeId) {
             if node == LEFT || node == RIGHT {

@@ -12,7 +12,7 @@ mod write_ibsim;
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use raddle_units::{BitRate, NodeId, Span};
+use raddle_units::{BitRate, NodeId, Span, many};
 use serde::Serialize;
 
 use self::records::{Record, RecordKind, Records};
@@ -244,11 +244,11 @@ impl Import<'_, '_> {
             let record = &self.found.records[peer as usize];
             if end.peer_port > record.ports {
                 let message = format!(
-                    "port {} of `{}` is named, but its record in line {} gives {} ports",
+                    "port {} of `{}` is named, but its record in line {} gives {}",
                     end.peer_port,
                     shorten_word(&end.peer),
                     record.line,
-                    record.ports
+                    many(record.ports, "port")
                 );
                 return Err(self.error(end.line, message));
             }

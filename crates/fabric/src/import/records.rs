@@ -10,7 +10,7 @@
 //! [1](2c90300112234)      "S-0002c90300a1b2c0"[1]         # lid 7 lmc 0 "leaf1" lid 3 4xHDR
 //! ```
 
-use raddle_units::BitRate;
+use raddle_units::{BitRate, many};
 
 use super::{
     Found, ImportFormat,
@@ -272,8 +272,10 @@ impl<'a> Reader<'a, '_> {
         let own = (self.found.records.len() - 1) as u32;
         let (port, rest) = self.port_number(line, "the port")?;
         if port > most {
-            let message =
-                format!("port {port} is above the {most} ports that the node's line gives");
+            let message = format!(
+                "port {port} is above what the node's line gives: {}",
+                many(most, "port")
+            );
             return Err(self.error(message));
         }
         let Some(quote) = rest.find('"') else {

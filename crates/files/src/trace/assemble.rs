@@ -5,7 +5,10 @@ use std::{fs, path::Path};
 use raddle_trace::{RankRecording, Trace, assemble};
 
 use super::TraceFileError;
-use crate::disk::DiskError;
+use crate::{
+    disk::DiskError,
+    open::{MOST_DATA, read_file},
+};
 
 /// Reads all recordings `rank-N.rec` of a folder as one trace.
 ///
@@ -24,7 +27,8 @@ pub fn assemble_folder(folder: &Path) -> Result<Trace, TraceFileError> {
         if !(name.starts_with("rank-") && name.ends_with(".rec")) {
             continue;
         }
-        let bytes = fs::read(&path).map_err(DiskError::at("read", &path))?;
+        let bytes =
+            read_file(&path, MOST_DATA).map_err(|error| failed(&path, error.to_string()))?;
         let recording = RankRecording::decode(&bytes);
         recordings.push(recording.map_err(|error| failed(&path, error.to_string()))?);
     }

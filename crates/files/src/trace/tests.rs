@@ -29,7 +29,7 @@ fn trace() -> Trace {
     };
     let mut events = vec![
         event(Action::Send {
-            message: message(2, i32::MAX, 1, u64::MAX),
+            message: message(2, i32::MAX, 1, 1 << 62),
             request: Some(7),
         }),
         event(Action::Receive {
@@ -141,7 +141,7 @@ fn other_files_and_bad_calls_are_told() {
     assert!(told(b"PAR1 is not enough PAR1".to_vec()).contains("no whole Parquet file"));
     let mut bad = trace();
     bad.placement[1] = 9;
-    assert!(told(written(&bad)).contains("rank 1 is on host 9, but there are 2 hosts"));
+    assert!(told(written(&bad)).contains("rank 1 is on host 9, but the trace has 2 hosts"));
     let mut bad = trace();
     bad.ranks[0][0].at = Interval::new(5, 4);
     assert!(told(written(&bad)).contains("rank 0, event 0: it ends at 4 ns"));

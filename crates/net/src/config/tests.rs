@@ -48,7 +48,7 @@ fn errors_say_where_what_and_how_to_cure_it() {
             &["unknown key `teir`", "did you mean `tier`"],
         ),
         ("tier = 1", "", &["`tier` is missing"]),
-        ("tier = 1", "tier = 0", &["tor1.toml:5:", "from 1"]),
+        ("tier = 1", "tier = 0", &["tor1.toml:5:8", "from 1 to 8"]),
         (
             "\"10.0.0.253\"",
             "\"10.0.0\"",
@@ -98,7 +98,7 @@ fn errors_say_where_what_and_how_to_cure_it() {
             "tier = 1\nspin = 50",
             &["tor1.toml:6:", "`spin`", "unit"],
         ),
-        ("tier = 1", "tier = 1\nspin = \"2s\"", &["outside of"]),
+        ("tier = 1", "tier = 1\nspin = \"2s\"", &["at most 1s"]),
         (
             "tier = 1",
             "tier = 1\nbackend = \"socket\"",
@@ -122,7 +122,7 @@ fn errors_say_where_what_and_how_to_cure_it() {
         (
             "[[ports]]\ninterface = \"p1\"",
             "[faults]\nloss = 1.5\n[[ports]]\ninterface = \"p1\"",
-            &["tor1.toml:9:", "`loss`", "0 to 1"],
+            &["tor1.toml:9:8", "`loss`", "0 to 1"],
         ),
         ("\"up\"", "\"p1\"", &["tor1.toml:12:", "stands twice"]),
         (

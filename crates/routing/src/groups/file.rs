@@ -16,6 +16,7 @@
 //! row0,5,2
 //! ```
 
+use raddle_units::many;
 use std::{collections::BTreeMap, fmt};
 
 use raddle_fabric::Fabric;
@@ -146,7 +147,7 @@ pub enum GroupProblem {
         wanted: &'static str,
     },
     /// A line with too few or too many fields.
-    #[error("{got} fields instead of {expected}: complete or remove the line")]
+    #[error("{} instead of {expected}: complete or remove the line", many(*.got, "field"))]
     FieldCount {
         /// Fields found.
         got: usize,

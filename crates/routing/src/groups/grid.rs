@@ -1,7 +1,8 @@
 //! Rows, columns and lines of a process grid (section 3.1 and equation (5)).
 
 use super::{
-    Communicator, GroupError, GroupSet, MAX_MEMBERSHIPS, bad, terminals_of, used_terminals,
+    Communicator, GroupError, GroupSet, MAX_MEMBERSHIPS, bad, countable, terminals_of,
+    used_terminals,
 };
 use crate::mgid::{cycle_colour, cycle_colours, literal_colour, literal_colours};
 
@@ -56,16 +57,14 @@ impl Grid {
     pub fn groups(&self, terminals: u32) -> Result<GroupSet, GroupError> {
         let shape = self.shape()?;
         let per_terminal = self.processes_per_terminal;
-        let processes = shape
-            .iter()
-            .try_fold(1u64, |all, &length| all.checked_mul(length))
-            .unwrap_or(u64::MAX);
+        let processes = shape.iter().map(|&length| u128::from(length)).product();
+        let processes = countable(processes)?;
         let used = used_terminals(processes, terminals, per_terminal)?;
-        let memberships = processes.saturating_mul(self.dims.len() as u64);
+        let memberships = processes * self.dims.len() as u64;
         if memberships > MAX_MEMBERSHIPS {
             return Err(GroupError::TooLarge {
                 what: "memberships",
-                count: memberships,
+                count: memberships.into(),
                 limit: MAX_MEMBERSHIPS,
             });
         }

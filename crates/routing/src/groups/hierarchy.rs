@@ -37,11 +37,11 @@ impl Hierarchy {
                 "1 to 64 levels",
             ));
         }
-        let memberships = processes.saturating_mul(self.sizes.len() as u64);
+        let memberships = processes * self.sizes.len() as u64;
         if memberships > MAX_MEMBERSHIPS {
             return Err(GroupError::TooLarge {
                 what: "memberships",
-                count: memberships,
+                count: memberships.into(),
                 limit: MAX_MEMBERSHIPS,
             });
         }

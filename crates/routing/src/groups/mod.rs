@@ -24,7 +24,7 @@ pub use grid::{Grid, Layering};
 pub use hierarchy::Hierarchy;
 pub use random_groups::RandomGroups;
 
-use raddle_units::NodeId;
+use raddle_units::{NodeId, many};
 
 /// Processes that a pattern may have.
 pub const MAX_PROCESSES: u64 = 1 << 27;
@@ -157,8 +157,9 @@ pub enum GroupError {
     },
     /// More processes than terminals can run.
     #[error(
-        "{processes} processes do not fit on {terminals} terminals with {per_terminal} each ({room} at most): \
-         make the pattern smaller, the fabric larger or raise `processes_per_terminal`"
+        "{processes} processes do not fit on {} with {per_terminal} each ({room} at most): \
+         make the pattern smaller, the fabric larger or raise `processes_per_terminal`",
+        many(*.terminals, "terminal")
     )]
     NoRoom {
         /// Processes of the pattern.
@@ -176,7 +177,7 @@ pub enum GroupError {
         /// `processes`, `memberships` or `groups`.
         what: &'static str,
         /// How many there would be.
-        count: u64,
+        count: u128,
         /// How many are possible.
         limit: u64,
     },
@@ -220,6 +221,18 @@ pub(crate) fn bad(key: &'static str, value: impl ToString, cure: impl Into<Strin
     }
 }
 
+/// A number of processes that we hold.
+fn countable(processes: u128) -> Result<u64, GroupError> {
+    u64::try_from(processes)
+        .ok()
+        .filter(|&processes| processes <= MAX_PROCESSES)
+        .ok_or(GroupError::TooLarge {
+            what: "processes",
+            count: processes,
+            limit: MAX_PROCESSES,
+        })
+}
+
 /// Checks that `processes` fit on `terminals`; gives the terminals that are used.
 fn used_terminals(processes: u64, terminals: u32, per_terminal: u32) -> Result<u32, GroupError> {
     if per_terminal == 0 {
@@ -229,13 +242,7 @@ fn used_terminals(processes: u64, terminals: u32, per_terminal: u32) -> Result<u
             "a terminal runs at least 1 process",
         ));
     }
-    if processes > MAX_PROCESSES {
-        return Err(GroupError::TooLarge {
-            what: "processes",
-            count: processes,
-            limit: MAX_PROCESSES,
-        });
-    }
+    let processes = countable(processes.into())?;
     let room = u64::from(terminals) * u64::from(per_terminal);
     if processes > room {
         return Err(GroupError::NoRoom {

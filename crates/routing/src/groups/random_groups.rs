@@ -4,6 +4,7 @@ use super::{
     Communicator, GroupError, GroupSet, MAX_MEMBERSHIPS, MAX_PROCESSES, bad, used_terminals,
 };
 use raddle_random::Random;
+use raddle_units::many;
 
 /// Groups with random members.
 ///
@@ -36,7 +37,8 @@ impl RandomGroups {
         }
         if layers > self.count {
             let cure = format!(
-                "every process of a terminal needs a layer with a group: at least {layers} groups"
+                "every process of a terminal needs a layer with a group: at least {}",
+                many(layers, "group")
             );
             return Err(bad("count", self.count, cure));
         }
@@ -87,14 +89,16 @@ impl RandomGroups {
         }
         let fit = terminals / size;
         if fit == 0 {
-            let cure = format!("there are only {terminals} terminals");
+            let cure = format!("the fabric has only {}", many(terminals, "terminal"));
             return Err(bad("members_per_group", size, cure));
         }
         if groups > fit {
             let cure = format!(
-                "{fit} groups of {size} fit in a layer of {terminals} terminals: at most {} groups, or {} processes per terminal",
+                "{} of {size} fit in a layer of {}: at most {} in all, or {} per terminal",
+                many(fit, "group"),
+                many(terminals, "terminal"),
                 u64::from(fit) * u64::from(self.processes_per_terminal),
-                self.count.div_ceil(fit),
+                many(self.count.div_ceil(fit), "process"),
             );
             return Err(bad("count", self.count, cure));
         }
@@ -102,7 +106,7 @@ impl RandomGroups {
         if memberships > MAX_MEMBERSHIPS {
             return Err(GroupError::TooLarge {
                 what: "memberships",
-                count: memberships,
+                count: memberships.into(),
                 limit: MAX_MEMBERSHIPS,
             });
         }

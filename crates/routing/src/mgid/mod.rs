@@ -22,7 +22,7 @@ pub(crate) use layering::{literal_colour, literal_colours};
 pub use numbers::{SpanningTrees, TreePlace};
 pub use sharing::{Places, Sharing, share_trees};
 
-use raddle_units::NodeId;
+use raddle_units::{NodeId, many};
 
 use crate::{
     groups::GroupSet,
@@ -125,8 +125,10 @@ pub enum MgidError {
     },
     /// A terminal is in more groups than there are colours.
     #[error(
-        "terminal {terminal} is in {count} groups ({groups}) but there are {colours} colours, and each of its groups \
-         needs its own: take it out of {} of them, raise `colours` to {count}, or let its groups share trees",
+        "terminal {terminal} is in {} ({groups}), each of which needs a colour of its own, and the tables have {}: take \
+         it out of {} of them, raise `colours` to {count}, or let its groups share trees",
+        many(*.count, "group"),
+        many(*.colours, "colour"),
         count - *colours as usize
     )]
     TerminalFull {
@@ -141,9 +143,12 @@ pub enum MgidError {
     },
     /// The search for layers found none that fit.
     #[error(
-        "the groups that share terminals need {found} layers as far as the search found, but there are {colours} \
-         colours; group `{group}` has none left, its terminal {terminal} is in {count} groups ({groups}): raise \
-         `colours` to {found}, or let groups share trees"
+        "the groups that share terminals need {} as far as the search found, but the tables have {}; group `{group}` \
+         has none left, its terminal {terminal} is in {} ({groups}): raise `colours` to {found}, or let groups share \
+         trees",
+        many(*.found, "layer"),
+        many(*.colours, "colour"),
+        many(*.count, "group")
     )]
     NoLayers {
         /// Layers that were found.
@@ -172,8 +177,8 @@ pub enum MgidError {
     },
     /// A member beyond the places that are known.
     #[error(
-        "group `{group}` has terminal {terminal}, but the fabric has {terminals} terminals: use the fabric that the \
-         groups were made for"
+        "group `{group}` has terminal {terminal}, but the fabric has {}: use the fabric that the groups were made for",
+        many(*.terminals, "terminal")
     )]
     UnknownTerminal {
         /// The group.

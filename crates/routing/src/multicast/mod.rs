@@ -32,7 +32,7 @@ mod opensm_like;
 use std::fmt;
 
 use raddle_fabric::Fabric;
-use raddle_units::{LinkId, NodeId};
+use raddle_units::{LinkId, NodeId, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -334,7 +334,8 @@ pub enum MulticastError {
     },
     /// The engine gives each group an entry of its own, and there are more groups than entries.
     #[error(
-        "{without} of {groups} groups find no free entry among {colours}; use more colours or an engine that merges"
+        "there is no free entry among {colours} for {} of {groups}; use more colours or an engine that merges",
+        many(*.without, "group")
     )]
     GroupsWithoutEntry {
         /// Groups without an entry.

@@ -19,7 +19,7 @@ use raddle_transport::{
     reliability::{Answer, NackPolicy, Progress},
     telemetry::Echo,
 };
-use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
+use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time, many};
 use raddle_workload::{GroupId, Message};
 use rustc_hash::FxHashMap;
 
@@ -106,8 +106,8 @@ fn check(group: &MulticastGroup, fabric: &Fabric) -> Result<(), String> {
     let members = &group.members;
     if members.len() < 2 {
         return Err(format!(
-            "{} members: a message needs at least two",
-            members.len()
+            "{}: a message needs at least two",
+            many(members.len(), "member")
         ));
     }
     if !members.is_sorted_by(|a, b| a < b) {
@@ -120,7 +120,8 @@ fn check(group: &MulticastGroup, fabric: &Fabric) -> Result<(), String> {
         let ports = fabric.ports_of(member).len();
         if ports != 1 {
             return Err(format!(
-                "member {member} has {ports} ports: multicast needs hosts with one"
+                "member {member} has {}: multicast needs hosts with one",
+                many(ports, "port")
             ));
         }
     }

@@ -12,7 +12,7 @@ use raddle_fabric::{
     Place, import, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_ibsim, write_toml,
 };
 use raddle_files::replace_file;
-use raddle_units::{Bytes, NodeId, Time};
+use raddle_units::{Bytes, NodeId, Time, UnitError};
 use raddle_workload::{
     FlowFormat, FlowList, LoadBase, Message, ReadOptions, TrafficError, Workload, describe,
     read_flows, write_csv, write_parquet,
@@ -177,16 +177,15 @@ pub fn import_map(
     request: &ImportRequest<'_>,
 ) -> Result<(Fabric, Json), ExperimentError> {
     let plain = |error: &FabricError| ExperimentError::plain(Problem::from(error));
-    let wrong = |key, value: &str, cure: &dyn std::fmt::Display| {
+    let wrong = |key: &str, problem: String| {
         let at = Place {
             source: "command line".to_owned(),
             line: None,
         };
         plain(&FabricError::BadParameter {
             at,
-            key,
-            value: value.to_owned(),
-            cure: cure.to_string(),
+            key: key.to_owned(),
+            problem,
         })
     };
     let mut options = ImportOptions {
@@ -195,11 +194,14 @@ pub fn import_map(
         ..ImportOptions::default()
     };
     if let Some(rate) = request.rate {
-        options.rate = Some(rate.parse().map_err(|error| wrong("rate", rate, &error))?);
+        options.rate = Some(
+            rate.parse()
+                .map_err(|error: UnitError| wrong("rate", error.to_string()))?,
+        );
     }
     if let Some(delay) = request.delay {
         let parsed = delay.parse();
-        options.delay = parsed.map_err(|error| wrong("delay", delay, &error))?;
+        options.delay = parsed.map_err(|error: UnitError| wrong("delay", error.to_string()))?;
     }
     let Imported {
         fabric,

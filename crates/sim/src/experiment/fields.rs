@@ -3,6 +3,7 @@
 use raddle_fabric::FabricSource;
 use raddle_files::schema::{list_names, schema_text};
 use raddle_routing::PathChoice;
+use raddle_settings::{at_least, at_most, between};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes, Span};
 use raddle_workload::TrafficSource;
@@ -10,6 +11,9 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::{rails::RailsTable, switch::SwitchTable};
+
+/// Latest instant that a run may be told about: more is a mistake of units.
+pub(super) const DAY: &str = "86400s";
 
 /// A raddle experiment: a network, traffic on it, and the congestion-control schemes to compare.
 ///
@@ -24,6 +28,7 @@ pub struct Experiment {
     pub schema: u32,
     /// Name in results and reports. Default: the file's name without its ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 120))]
     pub name: Option<String>,
     /// Experiment files to start from. Tables are merged key by key, later files and this one win; lists are replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,29 +63,34 @@ pub struct Experiment {
 pub struct SimulationTable {
     /// Congestion-control schemes to compare. Default: none, dctcp, dcqcn, timely, hpcc, pint; on rails swift.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(transform = name_schemes)]
+    #[schemars(length(min = 1), transform = name_schemes)]
     pub schemes: Option<Vec<String>>,
     /// Seeds, one run each per scheme: traffic generators, ECN marks and PINT draw from them. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub seeds: Option<Vec<u64>>,
     /// Reproduces the quirks of another simulator, for comparison with it. Default: none, the corrected model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compat: Option<Compat>,
     /// Shared buffer of each switch. Default: 32 MiB per 100 Gbps of the fastest host link.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = between("1B", "4095MiB"))]
     pub buffer: Option<Bytes>,
-    /// Payload of a full packet, 64 B to 9000 B. Default: 1000 B; on rails 1472 B, their header included.
+    /// Payload of a full packet. Default: 1000 B; on rails 1472 B, their header included.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = between("64B", "9000B"))]
     pub mtu: Option<Bytes>,
     /// PFC keeps the fabric lossless (true), or switches drop what their buffer refuses (false). Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lossless: Option<bool>,
     /// Lowest rate that congestion control may choose. Default: 1 % of the fastest host link (compat: 1 Gbps).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_least("1bps"))]
     pub min_rate: Option<BitRate>,
     /// Time without progress after which a sender starts again from the last acknowledged byte. Default: 20 ms.
     /// Compat mode has no such timer.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = between("1ns", DAY))]
     pub retransmission_timeout: Option<Span>,
     /// Timeouts in a row after which a flow gives up. Default: 7.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,9 +100,11 @@ pub struct SimulationTable {
     pub path_choice: Option<PathChoice>,
     /// Time from a link's failure or return until routes follow. Default: 50 us.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most(DAY))]
     pub reroute_delay: Option<Span>,
     /// End of the run even if flows are left. Default: when the traffic is done.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = between("1ps", DAY))]
     pub end: Option<Span>,
     /// Also run the twin with the tested flows alone, which the score compares with. Default: true where the traffic
     /// has tested classes.
@@ -122,9 +134,11 @@ pub struct Fault {
     /// Its two nodes, by name or number. All parallel cables between them fail.
     pub link: [NodeName; 2],
     /// When it fails.
+    #[schemars(transform = at_most(DAY))]
     pub down: Span,
     /// When it returns. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most(DAY))]
     pub up: Option<Span>,
 }
 
@@ -158,6 +172,7 @@ pub struct RecordTable {
     pub busiest: Option<u32>,
     /// Distance of the samples of throughput and queues. Default: 10 us.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = between("1ns", DAY))]
     pub sample_interval: Option<Span>,
     /// Flows of at least this size get a throughput series of their own (the first 64). Default: 1 MB.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,13 +199,13 @@ pub struct ScoreTable {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScoreWeights {
-    /// Weight a_L of tested long flows' bandwidth, 0 to 1.
+    /// Weight a_L of tested long flows' bandwidth.
     #[schemars(range(min = 0, max = 1))]
     pub long: f64,
-    /// Weight a_S of tested short flows' delay, 0 to 1.
+    /// Weight a_S of tested short flows' delay.
     #[schemars(range(min = 0, max = 1))]
     pub short: f64,
-    /// Weight a_A of tested Allreduce flows' delay, 0 to 1.
+    /// Weight a_A of tested Allreduce flows' delay.
     #[schemars(range(min = 0, max = 1))]
     pub allreduce: f64,
 }

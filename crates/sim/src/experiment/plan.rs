@@ -140,7 +140,7 @@ impl Resolved {
             if let (Some(_), Some(given)) = (&self.experiment.rails, given) {
                 return Parameters::Given(given.clone());
             }
-            let all = run.effective.iter();
+            let all = run.effective.iter().filter(|parameter| !parameter.absent);
             Parameters::Effective(
                 all.map(|parameter| (parameter.key, literal(&parameter.value)))
                     .collect(),

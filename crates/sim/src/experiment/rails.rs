@@ -1,11 +1,13 @@
 //! `[rails]`: hosts that are in several networks, and what their connections are told.
 
+use raddle_settings::{at_most, between, each};
 use raddle_transport::rails::{ConfigError, Connection};
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
-use raddle_wire::rails::DATA_OVERHEAD;
+use raddle_wire::rails::{DATA_OVERHEAD, MAX_RAILS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::fields::DAY;
 use crate::rails::{Bus, Cut, PolicyName, Protocol, Rails};
 
 /// Hosts with several rails. Each rail is a copy of the fabric, and all messages travel over all of them. A run's scheme is the
@@ -13,7 +15,8 @@ use crate::rails::{Bus, Cut, PolicyName, Protocol, Rails};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RailsTable {
-    /// Rate of each rail, 1 to 8 of them: that of a host's link in its copy of the fabric, whose other links are in proportion.
+    /// Rate of each rail: that of a host's link in its copy of the fabric, whose other links are in proportion.
+    #[schemars(length(min = 1, max = MAX_RAILS), transform = each(between("1bps", "1000Tbps")))]
     pub rates: Vec<BitRate>,
     /// Which rails a message takes. Default: dynamic, those that are free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,27 +29,34 @@ pub struct RailsTable {
     pub wait: Option<bool>,
     /// Age at which that state is too old. Default: 1 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most(DAY))]
     pub stale: Option<Span>,
     /// Messages up to this size go whole on one rail where pieces are equal. Default: 4096 B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most("1TiB"))]
     pub short: Option<Bytes>,
     /// Time between heartbeats; a rail that is silent for three is down. Default: 20 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most(DAY))]
     pub heartbeat: Option<Span>,
     /// How long an acknowledgement may wait. Default: 25 us.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most(DAY))]
     pub ack_delay: Option<Span>,
     /// Least time after which silence is asked about. Default: 5 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most(DAY))]
     pub patience: Option<Span>,
     /// How late a host may be. Default: 200 us, which suits a kernel's sockets; cards are quicker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most(DAY))]
     pub lateness: Option<Span>,
     /// Segments per rail that a host's bus and cards hold; 0: any number. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<u32>,
     /// Bytes that the network puts around a packet. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most("9000B"))]
     pub around: Option<Bytes>,
     /// What lies between a host's memory and all its cards. Default: nothing that limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,17 +69,6 @@ pub(super) fn usual_mtu() -> Bytes {
 }
 
 impl RailsTable {
-    /// Times of the table and their keys.
-    pub(super) fn times(&self) -> [(&'static str, Option<Span>); 5] {
-        [
-            ("stale", self.stale),
-            ("heartbeat", self.heartbeat),
-            ("ack_delay", self.ack_delay),
-            ("patience", self.patience),
-            ("lateness", self.lateness),
-        ]
-    }
-
     /// Fills in what is left open; gives what a run is told, but for the scheme. Packets carry `mtu` bytes, headers of rails
     /// included.
     pub(super) fn fill(&mut self, mtu: Bytes) -> Rails {

@@ -36,11 +36,11 @@ fn what_rails_cannot_do_is_refused_with_its_place() {
     let cases: &[(String, &[&str])] = &[
         (
             with("[\"100Gbps\", \"100Gbps\"]", "[]"),
-            &["exp/rails.toml:10:9", "1 to 8 rails"],
+            &["exp/rails.toml:10:9", "1 to 8 items"],
         ),
         (
             with("[\"100Gbps\", \"100Gbps\"]", "[\"0bps\"]"),
-            &["exp/rails.toml:10:9", "carries nothing"],
+            &["exp/rails.toml:10:10", "from 1bps"],
         ),
         (
             with("lateness = \"2us\"", "latenes = \"2us\""),
@@ -48,7 +48,7 @@ fn what_rails_cannot_do_is_refused_with_its_place() {
         ),
         (
             with("lateness = \"2us\"", "lateness = \"100000s\""),
-            &["exp/rails.toml:11:12", "check the unit"],
+            &["exp/rails.toml:11:12", "at most 86400s"],
         ),
         (
             with("lateness = \"2us\"", "heartbeat = \"1s\""),
@@ -60,7 +60,7 @@ fn what_rails_cannot_do_is_refused_with_its_place() {
         ),
         (
             with("lateness = \"2us\"", "bus = { read = \"0bps\" }"),
-            &["exp/rails.toml:9:", "the bus has a rate of 0"],
+            &["exp/rails.toml:11:16", "from 1bps"],
         ),
         (
             with(seeds, "schemes = [\"hpcc\"]"),

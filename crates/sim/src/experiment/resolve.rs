@@ -203,6 +203,9 @@ impl Resolver<'_> {
         let mut warnings = Vec::new();
         let mut base = self.defaults(&mut experiment, &network, mtu)?;
         let schemes = self.schemes(&mut experiment, &network, &mut warnings);
+        for scheme in &schemes {
+            self.relations(scheme, &network, base.buffer, &mut warnings)?;
+        }
         base.marks = self.marks(&experiment)?;
         if let Some(rails) = &mut experiment.rails {
             base.rails = Some(Arc::new(rails.fill(mtu)));
@@ -456,6 +459,58 @@ impl Resolver<'_> {
         names.into_iter().filter_map(resolve).collect()
     }
 
+    /// Settings of a scheme that exclude each other, or that the switches' buffer makes impossible.
+    fn relations(
+        &self,
+        scheme: &SchemeRun,
+        network: &Network,
+        buffer: Bytes,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ExperimentError> {
+        let table = |key: &str| format!("[schemes.{}] `{key}`", scheme.name);
+        let refused = |keys: &[&str], problem: String| {
+            let paths = keys.iter().map(|key| ["schemes", &scheme.name, *key]);
+            let mut given = paths.filter_map(|path| self.root.find(&path));
+            let at = given.next().map_or(&self.root.at, |node| &node.at);
+            let message = format!("in [schemes.{}] {problem}", scheme.name);
+            let key = String::new();
+            ExperimentError::at(at, Problem::Value { key, message })
+        };
+        if let Err(conflict) = scheme.parameters.validate() {
+            return Err(refused(
+                &[conflict.low.0, conflict.high.0],
+                conflict.to_string(),
+            ));
+        }
+        let usual = SchemeSettings::default().resolve(&scheme.name, &network.environment);
+        let usual = usual.map(|(_, effective)| effective).unwrap_or_default();
+        for parameter in &scheme.effective {
+            let threshold = parameter
+                .key
+                .starts_with("ecn_")
+                .then(|| parameter.value.parse::<Bytes>());
+            let Some(Ok(threshold)) = threshold else {
+                continue;
+            };
+            if threshold <= buffer {
+                continue;
+            }
+            let (key, value) = (parameter.key, &parameter.value);
+            let above = format!("({value}) is more than `buffer` of [simulation] ({buffer})");
+            // A small buffer alone must not ask for every threshold to be set.
+            if usual
+                .iter()
+                .any(|one| one.key == key && one.value == *value)
+            {
+                warnings.push(format!("{} {above}", table(key)));
+                continue;
+            }
+            return Err(refused(&[key], format!("`{key}` {above}"))
+                .with_hint("no queue becomes that long: lower the threshold or raise `buffer`"));
+        }
+        Ok(())
+    }
+
     fn marks(&self, experiment: &Experiment) -> Result<Option<Arc<MarkReplay>>, ExperimentError> {
         let Some(file) = &experiment.simulation.ecn_marks else {
             return Ok(None);
@@ -475,8 +530,12 @@ impl Resolver<'_> {
         seed: u64,
     ) -> Result<Box<dyn Workload>, ExperimentError> {
         build_traffic(source, network, seed, self.files).map_err(|error| match &error {
-            TrafficError::Spec { field, .. } => {
-                ExperimentError::at(self.at(&["traffic", field]), Problem::from(&error))
+            TrafficError::Spec { field, problem } => {
+                let problem = Problem::Value {
+                    key: format!("`{field}`: "),
+                    message: clip(problem),
+                };
+                ExperimentError::at(self.at(&["traffic", field]), problem)
             }
             // A file that cannot be opened is the fault of the line that names it.
             TrafficError::Input {

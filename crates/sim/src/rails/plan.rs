@@ -1,5 +1,6 @@
 //! What a run is told of hosts with rails.
 
+use raddle_settings::{at_most, between};
 use raddle_transport::rails::{Config, Policy};
 use raddle_units::{BitRate, Bytes, NodeId, Span};
 use schemars::JsonSchema;
@@ -16,12 +17,15 @@ const BUFFERS: u32 = 512;
 #[serde(deny_unknown_fields, default)]
 pub struct Bus {
     /// Bit/s from memory to the cards; none: no limit.
+    #[schemars(transform = between("1bps", "1000Tbps"))]
     pub read: Option<BitRate>,
     /// Bit/s from the cards to memory; none: no limit.
+    #[schemars(transform = between("1bps", "1000Tbps"))]
     pub write: Option<BitRate>,
     /// Reads and writes take turns, in order of arrival (PCI), instead of having a way of their own each (PCI Express).
     pub shared: bool,
     /// What a segment's read takes beside its bytes: cutting it off and telling a card of it.
+    #[schemars(transform = at_most("86400s"))]
     pub cut: Span,
 }
 

@@ -36,52 +36,57 @@ pub use plan::Plan;
 pub use program::Program;
 pub use session::{Occupied, Scheduled, Session, scope};
 
+use raddle_files::{
+    InputError, Problem,
+    document::{self, Entry, Node, Table, Value},
+    error::clip,
+    read::read,
+};
+use raddle_settings::{Finding, at_most, between, words::suggest};
 use raddle_trace::{Action, Interval, Pairing, Supersteps, Trace, TraceError};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::{MAX_SIZE_BYTES, collective::HostCosts};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Discard, Network, Progress, RunConfig, SetupError, simulate};
 
 /// Costs of hosts in a replay.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReplayCosts {
     /// Costs of messages.
     pub host: HostCosts,
     /// Longer messages between hosts are neither copied nor sent before their sender may go on.
+    #[schemars(transform = at_most("1TiB"))]
     pub eager_limit: Bytes,
     /// Longer messages inside a host keep their sender until they are taken in. Libraries that copy straight from one
     /// process to another have a short one (Open MPI 4: 4 KiB).
+    #[schemars(transform = at_most("1TiB"))]
     pub local_eager_limit: Bytes,
     /// Of putting a part into a joined message, or of taking it out; copying comes on top, at `local_copy_per_byte`.
+    #[schemars(transform = at_most("1s"))]
     pub part_overhead: Span,
     /// Until a shared processor that goes from one rank to another works for that; see [`ReplaySettings::processors`].
+    #[schemars(transform = at_most("1s"))]
     pub switch_overhead: Span,
     /// Until a rank that waits on a shared processor has looked for messages in vain and given way to the next.
+    #[schemars(transform = at_most("1s"))]
     pub look_overhead: Span,
     /// Least time between two packets of a network card (LogGP's g).
+    #[schemars(transform = at_most("1ms"))]
     pub nic_gap: Span,
     /// Payload of a full packet.
+    #[schemars(transform = between("64B", "9000B"))]
     pub mtu: Bytes,
 }
 
 impl Default for ReplayCosts {
-    /// A processor of 2014 with a network of that time, in round numbers: 1.2 us of overheads and latencies per small
-    /// message, copies at 10 GB/s.
+    /// A processor of 2014 with a network of that time, in round numbers.
     fn default() -> Self {
         Self {
-            host: HostCosts {
-                send_overhead: Span::from_ns(400),
-                receive_overhead: Span::from_ns(400),
-                copy_per_byte: Span(100),
-                local_overhead: Span::from_ns(150),
-                local_copy_per_byte: Span(100),
-                socket_latency: Span::from_ns(130),
-                cross_latency: Span::from_ns(290),
-                envelope: Bytes(32),
-            },
+            host: HostCosts::default(),
             eager_limit: Bytes(64 << 10),
             local_eager_limit: Bytes(1 << 40),
             part_overhead: Span::from_ns(40),
@@ -93,17 +98,66 @@ impl Default for ReplayCosts {
     }
 }
 
+impl ReplayCosts {
+    /// Reads costs from TOML, those of messages beside the others; what it leaves out is as usual.
+    ///
+    /// # Errors
+    /// What is wrong, with its place.
+    pub fn read(text: &str, path: &str) -> Result<Self, InputError> {
+        let mut root = document::parse(text, path)?;
+        let names = |schema: &schemars::Schema| -> Vec<String> {
+            let properties = schema.get("properties").and_then(|own| own.as_object());
+            properties.map_or_else(Vec::new, |own| own.keys().cloned().collect())
+        };
+        let host = names(&schemars::schema_for!(HostCosts));
+        let own = names(&schemars::schema_for!(Self));
+        let known: Vec<&str> = (host.iter().chain(&own))
+            .map(String::as_str)
+            .filter(|key| *key != "host")
+            .collect();
+        let at = root.at.clone();
+        let Value::Table(table) = &mut root.value else {
+            return read(&root);
+        };
+        if let Some(entry) = table
+            .entries
+            .iter()
+            .find(|entry| !known.contains(&&*entry.key))
+        {
+            let problem = Problem::UnknownKey {
+                key: clip(&entry.key),
+                within: String::new(),
+            };
+            return Err(
+                InputError::at(&entry.key_at, problem).with_hint(suggest(&entry.key, &known))
+            );
+        }
+        let of_host = host.iter().filter_map(|key| table.remove(key)).collect();
+        table.entries.push(Entry {
+            key: "host".to_owned(),
+            key_at: at.clone(),
+            node: Node {
+                value: Value::Table(Table { entries: of_host }),
+                at,
+            },
+        });
+        read(&root)
+    }
+}
+
 /// Settings of one replay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ReplaySettings {
     /// Congestion control, by name.
     pub scheme: String,
     /// Costs of hosts.
     pub costs: ReplayCosts,
     /// Sockets of a host; its ranks are spread over them in order.
+    #[schemars(range(min = 1, max = 1024))]
     pub sockets: u32,
     /// Processors that all ranks share, rank r on r mod so many: from the end of a wait to the beginning of the next, and while
     /// it takes something in, a rank has its processor for itself. `None`: each rank has its own.
+    #[schemars(range(min = 1))]
     pub processors: Option<u32>,
     /// What the seed varies.
     pub noise: Noise,
@@ -146,6 +200,9 @@ pub enum ReplayError {
     /// The trace does not go together.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// A setting is out of its limits.
+    #[error(transparent)]
+    Setting(#[from] Finding),
     /// Its ranks have no place.
     #[error(transparent)]
     Place(#[from] PlaceError),
@@ -166,10 +223,12 @@ pub enum ReplayError {
         name: String,
     },
     /// No such scheme.
-    #[error("`{name}` is no congestion control: `raddle.schemes()` lists them")]
+    #[error("`{name}` is no congestion control: {hint}")]
     Scheme {
         /// The name.
         name: String,
+        /// What was meant, and which there are.
+        hint: String,
     },
     /// The network cannot be set up.
     #[error(transparent)]
@@ -258,6 +317,18 @@ fn check_range(trace: &Trace) -> Result<(), ReplayError> {
     Ok(())
 }
 
+/// Refuses a name that no congestion control has.
+fn unknown_scheme(name: &str) -> ReplayError {
+    let known: Vec<&str> = SchemeSettings::schemes()
+        .iter()
+        .map(|scheme| scheme.name)
+        .collect();
+    ReplayError::Scheme {
+        name: name.chars().take(30).collect(),
+        hint: suggest(name, &known),
+    }
+}
+
 /// Replays a program, whose rank r is on `hosts[r]`, through `network`.
 ///
 /// # Errors
@@ -272,7 +343,7 @@ pub fn replay(
     let mut machine = Machine::new(program, hosts, settings)?;
     let name = &settings.scheme;
     let resolved = SchemeSettings::default().resolve(name, &network.environment);
-    let (scheme, _) = resolved.ok_or_else(|| ReplayError::Scheme { name: name.clone() })?;
+    let (scheme, _) = resolved.ok_or_else(|| unknown_scheme(name))?;
     let line_rate = network.environment.line_rate;
     let config = RunConfig {
         sample_interval: Span::ZERO,

@@ -1,14 +1,19 @@
 //! What a seed varies.
 
 use raddle_random::Random;
+use raddle_settings::at_most;
 use raddle_units::Span;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// What is varied from seed to seed, so that a gain has an interval.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Noise {
     /// Every compute gap is longer or shorter by up to this share, uniformly.
+    #[schemars(range(min = 0, max = 1))]
     pub gap_share: f64,
     /// Ranks start up to this much later, uniformly.
+    #[schemars(transform = at_most("3600s"))]
     pub start_skew: Span,
 }
 

@@ -2,7 +2,7 @@
 
 use raddle_fabric::Fabric;
 use raddle_trace::Trace;
-use raddle_units::NodeId;
+use raddle_units::{NodeId, many};
 use thiserror::Error;
 
 /// A rule that gives every rank a host of a fabric.
@@ -22,7 +22,8 @@ pub enum RankPlacement {
 pub enum PlaceError {
     /// Too few hosts.
     #[error(
-        "the placement `{placement}` needs {needed} hosts, the fabric has {hosts}: take a larger one (--fabric), or put more ranks on a host (--placement blocks:N)"
+        "the placement `{placement}` needs {}, the fabric has {hosts}: take a larger one (--fabric), or put more ranks on a host (--placement blocks:N)",
+        many(*.needed, "host")
     )]
     TooFew {
         /// The rule.

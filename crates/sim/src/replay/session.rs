@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use raddle_fabric::Fabric;
 use raddle_schedule::{Scope, Settings, Variant};
+use raddle_settings::check_value;
 use raddle_trace::{Interval, Times, Trace};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::NodeId;
 
 use super::{
     Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, Replayed, plan::is_remote,
-    replay,
+    replay, unknown_scheme,
 };
 use crate::{Network, Progress, Semantics};
 
@@ -73,6 +74,11 @@ impl Session {
         placement: RankPlacement,
         settings: ReplaySettings,
     ) -> Result<Self, ReplayError> {
+        check_value(&settings)?;
+        let mut known = SchemeSettings::schemes().iter();
+        if !known.any(|scheme| scheme.name == settings.scheme) {
+            return Err(unknown_scheme(&settings.scheme));
+        }
         let hosts = placement.hosts(&trace, &fabric)?;
         let nodes = RankPlacement::nodes(&hosts, &fabric);
         let network = Network::new(Arc::new(fabric), Semantics::CORRECTED, settings.costs.mtu)?;
@@ -81,7 +87,7 @@ impl Session {
             .resolve(name, &network.environment)
             .is_none()
         {
-            return Err(ReplayError::Scheme { name: name.clone() });
+            return Err(unknown_scheme(name));
         }
         Ok(Self {
             prepared: Prepared::new(&trace)?,

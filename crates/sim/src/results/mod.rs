@@ -13,6 +13,7 @@ mod record;
 mod run;
 mod tables;
 
+use raddle_units::many;
 use std::path::{Path, PathBuf};
 
 pub use merge::merge;
@@ -66,7 +67,7 @@ pub enum ResultsError {
         reason: String,
     },
     /// There is no such run.
-    #[error("the experiment has {runs} runs: there is no run {index}")]
+    #[error("the experiment has {}: there is no run {index}", many(*.runs, "run"))]
     NoSuchRun {
         /// Runs of the experiment.
         runs: usize,

@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, CongestionControl, EcnProfile, Environment, FlowLimits, Inspection, Resolver, Signals,
-    Timers,
+    Ack, Conflict, CongestionControl, EcnProfile, Environment, FlowLimits, Inspection, Resolver,
+    Signals, Timers, Validate, limits, settings::ordered,
 };
 
 const DECREASE: usize = 0;
@@ -24,29 +24,39 @@ const INCREASE: usize = 1;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Weight g of a notification in alpha, 0..1. Default 1/256.
+    /// Weight g of a notification in alpha. Default 1/256.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub gain: Option<f64>,
     /// Period of the alpha timer. Default 1us (DCQCN's paper: 55us).
+    #[schemars(transform = limits::period())]
     pub alpha_interval: Option<Span>,
     /// Period at which a rate cut is considered. Default 4us (DCQCN's paper: 50us).
+    #[schemars(transform = limits::period())]
     pub decrease_interval: Option<Span>,
     /// Period of the increase timer. Default 300us (DCQCN's paper: 55us).
+    #[schemars(transform = limits::period())]
     pub increase_interval: Option<Span>,
     /// Increase periods of fast recovery before the additive one. Default 1 (DCQCN's paper: 5).
     pub fast_recovery_stages: Option<u32>,
     /// Rate added to the target per additive increase. Default 20 Mbps per 100 Gbps of line rate.
+    #[schemars(transform = limits::increase())]
     pub rate_increase: Option<BitRate>,
     /// Rate added to the target per hyper increase. Default 200 Mbps per 100 Gbps of line rate.
+    #[schemars(transform = limits::increase())]
     pub hyper_increase: Option<BitRate>,
     /// Every cut lowers the target rate too, also in fast recovery. Default false.
     pub clamp_target_rate: Option<bool>,
     /// Least time between two notifications of a flow. Default 4us, as ConnectX NICs (the HPCC simulator: 0).
+    #[schemars(transform = limits::delay_or_none())]
     pub notification_interval: Option<Span>,
     /// Queue up to which nothing is marked, on a link of the hosts' rate. Default 400 kB per 100 Gbps.
+    #[schemars(transform = limits::threshold())]
     pub ecn_kmin: Option<Bytes>,
     /// Queue above which everything is marked. Default 1600 kB per 100 Gbps.
+    #[schemars(transform = limits::threshold())]
     pub ecn_kmax: Option<Bytes>,
-    /// Marking probability at `ecn_kmax`, 0..1. Default 0.2.
+    /// Marking probability at `ecn_kmax`. Default 0.2.
+    #[schemars(range(min = 0, max = 1))]
     pub ecn_pmax: Option<f64>,
 }
 
@@ -158,6 +168,15 @@ impl Settings {
                 }),
                 ..Signals::default()
             },
+        }
+    }
+}
+
+impl Validate for Parameters {
+    fn validate(&self) -> Result<(), Conflict> {
+        match &self.signals.ecn {
+            Some(profile) => ordered(("ecn_kmin", profile.kmin), ("ecn_kmax", profile.kmax)),
+            None => Ok(()),
         }
     }
 }

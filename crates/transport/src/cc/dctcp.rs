@@ -9,20 +9,24 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, CongestionControl, EcnProfile, Environment, FlowLimits, Inspection, Resolver, Signals,
-    Timers, window_for_rate,
+    Timers, Validate, limits, window_for_rate,
 };
 
 /// `[schemes.dctcp]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Weight g of a new marked fraction, 0..1. Default 1/16.
+    /// Weight g of a new marked fraction. Default 1/16.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub gain: Option<f64>,
     /// Rate added per unmarked window. Default 615 Mbps per 100 Gbps of line rate.
+    #[schemars(transform = limits::increase())]
     pub rate_increase: Option<BitRate>,
     /// Queue above which every packet is marked, on a link of the hosts' rate. Default 300 kB per 100 Gbps.
+    #[schemars(transform = limits::threshold())]
     pub ecn_threshold: Option<Bytes>,
     /// Bytes in flight at line rate; the window follows the rate. Default: the largest bandwidth-delay product.
+    #[schemars(transform = limits::window())]
     pub window: Option<Bytes>,
 }
 
@@ -75,6 +79,8 @@ impl Settings {
         }
     }
 }
+
+impl Validate for Parameters {}
 
 /// A flow's state.
 #[derive(Clone, Debug)]

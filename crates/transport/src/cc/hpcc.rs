@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, CongestionControl, EcnProfile, Environment, FlowLimits, Inspection, Resolver, Signals,
-    Telemetry, Timers, window_for_rate,
+    Telemetry, Timers, Validate, limits, window_for_rate,
 };
 use crate::telemetry::{Echo, HopRecord, MAX_HOPS, TelemetryUnits};
 
@@ -18,19 +18,24 @@ use crate::telemetry::{Echo, HopRecord, MAX_HOPS, TelemetryUnits};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Target utilisation eta, 0..1. Default 0.95.
+    /// Target utilisation eta. Default 0.95.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub target_utilisation: Option<f64>,
     /// Additive steps before a multiplicative one is taken at any utilisation. Default 0 (HPCC's paper: 5).
     pub max_stage: Option<u32>,
     /// Rate added per update. Default 50 Mbps per 100 Gbps of line rate.
+    #[schemars(transform = limits::increase())]
     pub rate_increase: Option<BitRate>,
     /// React to every acknowledgement from the reference rate, not only once per RTT. Default true.
     pub fast_react: Option<bool>,
     /// Base round-trip time T. Default: the largest of the fabric.
+    #[schemars(transform = limits::delay())]
     pub base_rtt: Option<Span>,
     /// Bytes in flight at line rate; the window follows the rate. Default: the largest bandwidth-delay product.
+    #[schemars(transform = limits::window())]
     pub window: Option<Bytes>,
     /// Utilisation a new flow starts from. Default: `target_utilisation` (the HPCC simulator: 1).
+    #[schemars(range(min = 0, max = 10))]
     pub initial_utilisation: Option<f64>,
 }
 
@@ -203,6 +208,8 @@ impl Settings {
         }
     }
 }
+
+impl Validate for Parameters {}
 
 /// A flow's state.
 #[derive(Clone, Debug)]

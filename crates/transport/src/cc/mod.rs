@@ -10,6 +10,7 @@
 pub mod dcqcn;
 pub mod dctcp;
 pub mod hpcc;
+mod limits;
 pub mod none;
 pub mod pint;
 mod registry;
@@ -20,7 +21,7 @@ pub mod timely;
 use raddle_units::{BitRate, Bytes, Span, Time};
 
 pub use registry::{FlowControl, SchemeInfo, SchemeParameters, SchemeSettings};
-pub use settings::{Defaults, EffectiveParameter, Environment, Resolver};
+pub use settings::{Conflict, Defaults, EffectiveParameter, Environment, Resolver};
 
 use crate::telemetry::Echo;
 
@@ -192,6 +193,14 @@ pub struct Inspection {
     pub reference_rate: u64,
     /// Its internal measure: utilisation (HPCC, PINT), alpha (DCTCP, DCQCN), RTT in ns (TIMELY, Swift), else 0.
     pub measure: f64,
+}
+
+/// Parameters of a scheme that may exclude each other.
+trait Validate {
+    /// Refuses those that do; most schemes have none.
+    fn validate(&self) -> Result<(), Conflict> {
+        Ok(())
+    }
 }
 
 /// One flow's congestion control. `P` are the parameters of the run, shared by all flows.

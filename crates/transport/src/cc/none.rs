@@ -1,11 +1,13 @@
 //! No congestion control: every flow sends at line rate; only PFC holds it back.
 
+use raddle_settings::between;
 use raddle_units::{BitRate, Bytes, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, CongestionControl, Environment, FlowLimits, Inspection, Resolver, Signals, Timers,
+    Validate, limits,
 };
 
 /// `[schemes.none]`.
@@ -13,8 +15,10 @@ use super::{
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// A fixed sending rate instead of line rate (a blind rate limiter).
+    #[schemars(transform = between("1bps", "1000Tbps"))]
     pub rate: Option<BitRate>,
     /// A fixed window: at most this many bytes of a flow in flight. Default: no limit.
+    #[schemars(transform = limits::window())]
     pub window: Option<Bytes>,
 }
 
@@ -31,11 +35,13 @@ impl Settings {
     pub(super) fn resolve(&self, environment: &Environment, resolver: &mut Resolver) -> Parameters {
         Parameters {
             rate: resolver.value("rate", &self.rate, environment.line_rate, "line rate"),
-            window: resolver.value("window", &self.window, Bytes(0), "no limit"),
+            window: resolver.value_or_none("window", &self.window, Bytes(0), "no limit"),
             signals: Signals::default(),
         }
     }
 }
+
+impl Validate for Parameters {}
 
 /// A flow's state: its fixed rate.
 #[derive(Clone, Debug)]

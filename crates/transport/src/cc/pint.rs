@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, CongestionControl, EcnProfile, Environment, FlowLimits, Inspection, Resolver, Signals,
-    Telemetry, Timers,
+    Telemetry, Timers, Validate,
     hpcc::{Law, LawSettings, LawState},
-    window_for_rate,
+    limits, window_for_rate,
 };
 use crate::telemetry::Echo;
 
@@ -24,19 +24,24 @@ pub const CODES: usize = 1024;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Target utilisation eta, 0..1. Default 0.95.
+    /// Target utilisation eta. Default 0.95.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub target_utilisation: Option<f64>,
     /// Additive steps before a multiplicative one is taken at any utilisation. Default 0.
     pub max_stage: Option<u32>,
     /// Rate added per update. Default 50 Mbps per 100 Gbps of line rate.
+    #[schemars(transform = limits::increase())]
     pub rate_increase: Option<BitRate>,
     /// React to every acknowledgement from the reference rate, not only once per RTT. Default true.
     pub fast_react: Option<bool>,
     /// Bytes in flight at line rate; the window follows the rate. Default: the largest bandwidth-delay product.
+    #[schemars(transform = limits::window())]
     pub window: Option<Bytes>,
     /// Base of the logarithmic code, above 1. Default 1.05 (8 bits).
+    #[schemars(range(min = 1.0001, max = 2))]
     pub log_base: Option<f64>,
-    /// Share of acknowledgements that the sender uses, 0..1. Default 1.
+    /// Share of acknowledgements that the sender uses. Default 1.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub probability: Option<f64>,
 }
 
@@ -97,6 +102,8 @@ impl Settings {
         }
     }
 }
+
+impl Validate for Parameters {}
 
 /// A flow's state.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, CongestionControl, EffectiveParameter, Environment, FlowLimits, Inspection, Resolver,
-    Signals, Timers, dcqcn, dctcp, hpcc, none, pint, swift, timely,
+    Ack, Conflict, CongestionControl, EffectiveParameter, Environment, FlowLimits, Inspection,
+    Resolver, Signals, Timers, Validate, dcqcn, dctcp, hpcc, none, pint, swift, timely,
 };
 
 /// A scheme's name and what it is.
@@ -53,6 +53,14 @@ macro_rules! registry {
             /// The scheme's name.
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$variant(_) => stringify!($name),)+ }
+            }
+
+            /// Whether the parameters go together.
+            ///
+            /// # Errors
+            /// Two that exclude each other.
+            pub fn validate(&self) -> Result<(), Conflict> {
+                match self { $(Self::$variant(parameters) => parameters.validate(),)+ }
             }
 
             /// What the scheme asks of the network.

@@ -69,6 +69,30 @@ impl Environment {
     }
 }
 
+/// Two settings of a scheme that exclude each other.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` ({}) is more than `{}` ({})", .low.0, .low.1, .high.0, .high.1)]
+pub struct Conflict {
+    /// Key and value of what must not be the larger one.
+    pub low: (&'static str, String),
+    /// Key and value of the other.
+    pub high: (&'static str, String),
+}
+
+/// Refuses `low` above `high`.
+pub(super) fn ordered<T: Display + PartialOrd>(
+    low: (&'static str, T),
+    high: (&'static str, T),
+) -> Result<(), Conflict> {
+    if low.1 <= high.1 {
+        return Ok(());
+    }
+    Err(Conflict {
+        low: (low.0, low.1.to_string()),
+        high: (high.0, high.1.to_string()),
+    })
+}
+
 /// One parameter as a run uses it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EffectiveParameter {
@@ -78,6 +102,9 @@ pub struct EffectiveParameter {
     pub value: String,
     /// `experiment file`, or the source of the default.
     pub source: &'static str,
+    /// Whether nothing is set: `value` says what that means, and cannot be written into a file.
+    #[serde(skip)]
+    pub absent: bool,
     /// Set when the value is outside the range that its paper used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
@@ -107,9 +134,31 @@ impl Resolver {
             key,
             value: shown,
             source,
+            absent: false,
             warning: None,
         });
         value
+    }
+
+    /// The user's value; where there is none `without`, of which a reader is told `meaning`.
+    pub fn value_or_none<T: Display + Clone>(
+        &mut self,
+        key: &'static str,
+        given: &Option<T>,
+        without: T,
+        meaning: &'static str,
+    ) -> T {
+        if given.is_some() {
+            return self.value(key, given, without, meaning);
+        }
+        self.effective.push(EffectiveParameter {
+            key,
+            value: meaning.to_owned(),
+            source: "default",
+            absent: true,
+            warning: None,
+        });
+        without
     }
 
     /// Like [`Self::value`]; a value outside `range` gets a warning that names the paper's range.

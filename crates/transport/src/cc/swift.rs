@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, CongestionControl, Environment, FlowLimits, Inspection, Resolver, Signals, Telemetry,
-    Timers,
+    Ack, Conflict, CongestionControl, Environment, FlowLimits, Inspection, Resolver, Signals,
+    Telemetry, Timers, Validate, limits, settings::ordered,
 };
 
 /// `[schemes.swift]`.
@@ -19,20 +19,28 @@ use super::{
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Delay aimed at by a large window. Default 1.5 x base RTT.
+    #[schemars(transform = limits::delay())]
     pub base_target: Option<Span>,
     /// Delay added to the target at the smallest window (flow scaling). Default 3 x base RTT.
+    #[schemars(transform = limits::delay_or_none())]
     pub flow_scaling_range: Option<Span>,
     /// Window in packets below which the whole range is added. Default 0.1.
+    #[schemars(range(max = 1_000_000), extend("exclusiveMinimum" = 0))]
     pub flow_scaling_min_window: Option<f64>,
     /// Window in packets above which nothing is added. Default 100.
+    #[schemars(range(max = 1_000_000), extend("exclusiveMinimum" = 0))]
     pub flow_scaling_max_window: Option<f64>,
     /// Packets added to the window per RTT. Default 1.
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub additive_increase: Option<f64>,
-    /// Strength of a cut, 0..1. Default 0.8.
+    /// Strength of a cut. Default 0.8.
+    #[schemars(range(min = 0, max = 1))]
     pub beta: Option<f64>,
-    /// Largest cut at once, 0..1. Default 0.5.
+    /// Largest cut at once. Default 0.5.
+    #[schemars(range(min = 0, max = 1))]
     pub max_decrease: Option<f64>,
     /// Window of a new flow and its upper bound. Default: the largest bandwidth-delay product.
+    #[schemars(transform = limits::window())]
     pub window: Option<Bytes>,
 }
 
@@ -46,6 +54,8 @@ pub struct Parameters {
     additive_increase: f64,
     beta: f64,
     max_decrease: f64,
+    /// Where flow scaling begins and ends, in packets.
+    flow_scaling_windows: (f64, f64),
     max_window: f64,
     mtu: f64,
     base_rtt_ns: f64,
@@ -107,6 +117,7 @@ impl Settings {
                 "Swift algorithm 1",
                 (0.0, 1.0),
             ),
+            flow_scaling_windows: (smallest, largest),
             max_window: (window.0 as f64 / mtu).max(1.0),
             mtu,
             base_rtt_ns: ns(environment.base_rtt).max(1.0),
@@ -115,6 +126,16 @@ impl Settings {
                 ..Signals::default()
             },
         }
+    }
+}
+
+impl Validate for Parameters {
+    fn validate(&self) -> Result<(), Conflict> {
+        let (smallest, largest) = self.flow_scaling_windows;
+        ordered(
+            ("flow_scaling_min_window", smallest),
+            ("flow_scaling_max_window", largest),
+        )
     }
 }
 

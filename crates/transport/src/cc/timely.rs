@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, CongestionControl, EcnProfile, Environment, FlowLimits, Inspection, Resolver, Signals,
-    Telemetry, Timers,
+    Ack, Conflict, CongestionControl, EcnProfile, Environment, FlowLimits, Inspection, Resolver,
+    Signals, Telemetry, Timers, Validate, limits, settings::ordered,
 };
 
 /// `[schemes.timely]`.
@@ -18,18 +18,25 @@ use super::{
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Below this RTT the rate always grows. Default 2.5 x base RTT (50us at the paper's 20us).
+    #[schemars(transform = limits::delay_or_none())]
     pub t_low: Option<Span>,
     /// Above this RTT the rate always falls. Default 25 x base RTT (500us at the paper's 20us).
+    #[schemars(transform = limits::delay_or_none())]
     pub t_high: Option<Span>,
     /// RTT by which the gradient is normalised. Default: the base RTT (the paper's 20us).
+    #[schemars(transform = limits::delay())]
     pub min_rtt: Option<Span>,
-    /// Weight of a new RTT difference, 0..1. Default 0.875.
+    /// Weight of a new RTT difference. Default 0.875.
+    #[schemars(range(min = 0, max = 1))]
     pub ewma: Option<f64>,
-    /// Strength of a cut, 0..1. Default 0.8.
+    /// Strength of a cut. Default 0.8.
+    #[schemars(range(min = 0, max = 1))]
     pub beta: Option<f64>,
     /// Rate added per RTT. Default 100 Mbps per 100 Gbps of line rate.
+    #[schemars(transform = limits::increase())]
     pub rate_increase: Option<BitRate>,
     /// Rate added per RTT after `hyper_after` increases in a row. Default 500 Mbps per 100 Gbps.
+    #[schemars(transform = limits::increase())]
     pub hyper_increase: Option<BitRate>,
     /// Increases in a row before the hyperactive increase. Default 5.
     pub hyper_after: Option<u32>,
@@ -109,6 +116,16 @@ impl Settings {
                 ..Signals::default()
             },
         }
+    }
+}
+
+impl Validate for Parameters {
+    fn validate(&self) -> Result<(), Conflict> {
+        let shown = |ns: f64| Span((ns * 1000.0) as u64);
+        ordered(
+            ("t_low", shown(self.t_low_ns)),
+            ("t_high", shown(self.t_high_ns)),
+        )
     }
 }
 

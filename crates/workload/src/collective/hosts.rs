@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use raddle_settings::at_most;
 use raddle_units::{Bytes, NodeId, Span, Time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Action, Script};
@@ -10,25 +12,50 @@ use crate::{GraphBuilder, MessageGraph, OffloadId, Step, TrafficError};
 
 /// Costs of a host's software and memory, after LogGP (Alexandrov et al. 1995): overheads `o` occupy a rank, latencies `L`
 /// do not, `G` per byte is in the overheads. Latency and gap of the network itself are the simulator's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct HostCosts {
     /// A rank hands a message to the network card.
+    #[schemars(transform = at_most("1s"))]
     pub send_overhead: Span,
     /// A rank takes a message from the network card, and combines it.
+    #[schemars(transform = at_most("1s"))]
     pub receive_overhead: Span,
     /// Copying between a rank and the card, per byte, at either end.
+    #[schemars(transform = at_most("1us"))]
     pub copy_per_byte: Span,
     /// A rank writes or reads a message in shared memory.
+    #[schemars(transform = at_most("1s"))]
     pub local_overhead: Span,
     /// The same, per byte, at either end.
+    #[schemars(transform = at_most("1us"))]
     pub local_copy_per_byte: Span,
     /// From a rank's write until another of its socket sees it.
+    #[schemars(transform = at_most("1s"))]
     pub socket_latency: Span,
     /// From a rank's write until one of another socket sees it.
+    #[schemars(transform = at_most("1s"))]
     pub cross_latency: Span,
     /// Bytes that MPI and its transport add to a message on the wire.
+    #[schemars(transform = at_most("64KiB"))]
     pub envelope: Bytes,
+}
+
+impl Default for HostCosts {
+    /// A processor of 2014 with a network of that time, in round numbers: 1.2 us of overheads and latencies per small
+    /// message, copies at 10 GB/s.
+    fn default() -> Self {
+        Self {
+            send_overhead: Span::from_ns(400),
+            receive_overhead: Span::from_ns(400),
+            copy_per_byte: Span(100),
+            local_overhead: Span::from_ns(150),
+            local_copy_per_byte: Span(100),
+            socket_latency: Span::from_ns(130),
+            cross_latency: Span::from_ns(290),
+            envelope: Bytes(32),
+        }
+    }
 }
 
 /// Ranks on hosts: host h has `ranks_per_host` ranks from h * `ranks_per_host` on, and its sockets equal shares of them,

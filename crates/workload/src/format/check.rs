@@ -2,7 +2,7 @@
 
 use raddle_units::{Bytes, NodeId, Time};
 
-use super::ReadOptions;
+use super::{ReadOptions, columns::Names};
 use crate::error::{MAX_SIZE_BYTES, MAX_START_PS, PlaceUnit, Problem};
 use crate::{Message, TrafficError};
 
@@ -23,6 +23,7 @@ pub(super) struct Checker {
     hosts: Option<Vec<NodeId>>,
     last_start: Time,
     pub(super) count: u64,
+    bytes: u64,
 }
 
 impl Checker {
@@ -37,6 +38,7 @@ impl Checker {
             hosts,
             last_start: Time::ZERO,
             count: 0,
+            bytes: 0,
         }
     }
 
@@ -48,33 +50,34 @@ impl Checker {
         &mut self,
         unit: PlaceUnit,
         raw: &RawFlow,
+        names: Names,
     ) -> Result<Message, TrafficError> {
-        let problem = match self.convert(raw) {
+        let problem = match self.convert(raw, names) {
             Ok(message) => return Ok(message),
             Err(problem) => problem,
         };
         self.fail(unit, problem)
     }
 
-    fn convert(&mut self, raw: &RawFlow) -> Result<Message, Problem> {
+    fn convert(&mut self, raw: &RawFlow, names: Names) -> Result<Message, Problem> {
         let src = self.host("src", raw.src)?;
         let dst = self.host("dst", raw.dst)?;
         if src == dst {
             return Err(Problem::SelfFlow { host: src.0 });
         }
         if raw.size == 0 {
-            return Err(Problem::NoBytes { field: "bytes" });
+            return Err(Problem::NoBytes { field: names.size });
         }
         if raw.size > MAX_SIZE_BYTES {
             return Err(Problem::TooLarge {
-                field: "bytes",
+                field: names.size,
                 text: raw.size.to_string(),
                 limit: "1 TiB",
             });
         }
         if raw.start_ps > MAX_START_PS {
             return Err(Problem::TooLarge {
-                field: "start",
+                field: names.start,
                 text: Time(raw.start_ps).to_string(),
                 limit: "one day",
             });
@@ -83,12 +86,16 @@ impl Checker {
             Ok(priority) if priority < 8 => priority,
             _ => {
                 return Err(Problem::TooLarge {
-                    field: "priority",
+                    field: names.priority,
                     text: raw.priority.to_string(),
                     limit: "7, the last of the eight queues",
                 });
             }
         };
+        self.bytes = self
+            .bytes
+            .checked_add(raw.size)
+            .ok_or(Problem::TooManyBytes { field: names.size })?;
         let start = Time(raw.start_ps);
         if start < self.last_start {
             return Err(Problem::Unsorted);

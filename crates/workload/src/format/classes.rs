@@ -1,5 +1,6 @@
 //! The class file beside a reference flow file: `src dst sport bytes start_ns class` in the same order.
 
+use raddle_units::many;
 use std::io::Cursor;
 
 use super::Lines;
@@ -43,7 +44,7 @@ pub fn apply_class_file(
     let flows = messages.len();
     for (index, message) in messages.iter_mut().enumerate() {
         let Some(line) = lines.next_line(source_name)? else {
-            let problem = format!("it ends after {index} of {flows} flows");
+            let problem = format!("it ends after {index} of {}", many(flows, "flow"));
             return fail(lines.number, Problem::ClassFile { problem });
         };
         let fields: Vec<&str> = line.split_ascii_whitespace().take(FIELDS + 1).collect();
@@ -80,7 +81,7 @@ pub fn apply_class_file(
         message.class = index;
     }
     if lines.next_line(source_name)?.is_some() {
-        let problem = format!("it goes on after the {flows} flows");
+        let problem = format!("it goes on after the last of {}", many(flows, "flow"));
         return fail(lines.number, Problem::ClassFile { problem });
     }
     Ok(FlowList::new(messages, classes.names().to_vec()))

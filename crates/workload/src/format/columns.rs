@@ -1,5 +1,7 @@
 //! The columns of a flow table: their names carry the unit, so a number cannot be misread.
 
+use raddle_settings::words::closest;
+
 use crate::error::{Problem, shorten};
 
 /// All names, for messages.
@@ -18,6 +20,14 @@ const NAMES: [(&str, Column); 10] = [
     ("class", Column::Class),
     ("priority", Column::Priority),
 ];
+
+/// How a file calls what every flow has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names {
+    pub(super) size: &'static str,
+    pub(super) start: &'static str,
+    pub(super) priority: &'static str,
+}
 
 /// What a column holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +55,17 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// The columns' names in this file.
+    pub(super) fn names(&self) -> Names {
+        let starts = NAMES.iter();
+        let mut start = starts.filter(|(_, column)| *column == Column::Start(self.start_shift));
+        Names {
+            size: "size_bytes",
+            start: start.next().map_or("start_ps", |(name, _)| name),
+            priority: "priority",
+        }
+    }
+
     pub(super) fn from_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, Problem> {
         let (mut src, mut dst, mut size, mut start) = (None, None, None, None);
         let (mut class, mut priority) = (None, None);
@@ -97,14 +118,8 @@ fn column(name: &str) -> Result<Column, Problem> {
             cure,
         });
     }
-    let near = NAMES
-        .iter()
-        .map(|(known, _)| (strsim::osa_distance(known, name), *known))
-        .min()
-        .filter(|&(distance, _)| distance <= 2);
-    let hint = near.map_or_else(String::new, |(_, known)| {
-        format!(", did you mean `{known}`?")
-    });
+    let near = closest(name, NAMES.iter().map(|(known, _)| *known));
+    let hint = near.map_or_else(String::new, |known| format!(", did you mean `{known}`?"));
     Err(Problem::UnknownColumn {
         name: shorten(name),
         hint,

@@ -85,7 +85,7 @@ impl<R: BufRead> CsvFlows<R> {
         };
         let place = PlaceUnit::Line(lines.number);
         match raw {
-            Ok(raw) => checker.message(place, &raw).map(Some),
+            Ok(raw) => checker.message(place, &raw, layout.names()).map(Some),
             Err(problem) => checker.fail(place, problem),
         }
     }
@@ -102,7 +102,7 @@ fn parse(fields: &[String], layout: &Layout, classes: &mut ClassTable) -> Result
         src: integer(text(layout.src), "src")?,
         dst: integer(text(layout.dst), "dst")?,
         size: integer(text(layout.size), "size_bytes")?,
-        start_ps: parse_decimal(text(layout.start), layout.start_shift, "start")?,
+        start_ps: parse_decimal(text(layout.start), layout.start_shift, layout.names().start)?,
         priority,
         class: classes.index(class).ok_or(Problem::TooManyClasses)?,
     })

@@ -1,12 +1,20 @@
 //! The reference simulator's flow file: a count, then `src dst pg dport bytes start_s` per line.
 
+use raddle_units::many;
 use std::io::{BufRead, Write};
 
 use super::check::{Checker, RawFlow};
+use super::columns::Names;
 use super::{FlowReader, FlowTimes, Lines, ReadOptions, parse_decimal};
 use crate::error::{PlaceUnit, Problem, shorten};
 use crate::message::PLAIN_CLASS;
 use crate::{FlowList, Message, TrafficError, Workload};
+
+const NAMES: Names = Names {
+    size: "bytes",
+    start: "start_s",
+    priority: "pg",
+};
 
 const LAYOUT: &str = "src dst pg dport bytes start_s";
 const FIELDS: usize = 6;
@@ -68,7 +76,7 @@ impl<R: BufRead> HpccFlows<R> {
         let raw = parse_line(line, self.times);
         let place = PlaceUnit::Line(self.lines.number);
         match raw {
-            Ok(raw) => self.checker.message(place, &raw).map(Some),
+            Ok(raw) => self.checker.message(place, &raw, NAMES).map(Some),
             Err(problem) => self.checker.fail(place, problem),
         }
     }
@@ -117,8 +125,8 @@ fn parse_line(line: &str, times: FlowTimes) -> Result<RawFlow, Problem> {
     Ok(RawFlow {
         src: integer(src, "src")?,
         dst: integer(dst, "dst")?,
-        priority: integer(priority, "pg")?,
-        size: integer(size, "bytes")?,
+        priority: integer(priority, NAMES.priority)?,
+        size: integer(size, NAMES.size)?,
         start_ps: start_ps(start, times)?,
         class: 0,
     })
@@ -151,7 +159,7 @@ pub(super) fn integer(text: &str, field: &'static str) -> Result<u64, Problem> {
 }
 
 fn start_ps(text: &str, times: FlowTimes) -> Result<u64, Problem> {
-    const FIELD: &str = "start_s";
+    const FIELD: &str = NAMES.start;
     let exact = parse_decimal(text, 12, FIELD)?;
     if times == FlowTimes::Exact {
         return Ok(exact);
@@ -226,7 +234,7 @@ fn write_counted<W: Write>(workload: &mut dyn Workload, out: &mut W) -> Result<(
     if written != announced {
         return Err(TrafficError::Write {
             target: "the flow file".to_owned(),
-            problem: format!("{announced} flows were announced, {written} came"),
+            problem: format!("{} announced, {written} came", many(announced, "flow")),
         });
     }
     out.flush().map_err(failed)

@@ -136,7 +136,8 @@ where
     let (mut messages, mut bytes) = (0, 0u64);
     for message in check.by_ref() {
         messages += 1;
-        bytes = bytes.saturating_add(message?.size.0);
+        // The reader refuses files whose sum does not fit.
+        bytes += message?.size.0;
     }
     let classes = check.classes().to_vec();
     Ok(Streamed::new(

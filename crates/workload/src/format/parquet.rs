@@ -112,8 +112,11 @@ impl ParquetFlows {
             {
                 self.row += 1;
                 let place = PlaceUnit::Row(self.row);
-                return match batch.flow(&mut self.classes, self.layout.start_shift) {
-                    Ok(raw) => self.checker.message(place, &raw).map(Some),
+                return match batch.flow(&mut self.classes, &self.layout) {
+                    Ok(raw) => {
+                        let names = self.layout.names();
+                        self.checker.message(place, &raw, names).map(Some)
+                    }
                     Err(problem) => self.checker.fail(place, problem),
                 };
             }
@@ -169,7 +172,7 @@ impl Batch {
             src: numbers(layout.src, "src")?,
             dst: numbers(layout.dst, "dst")?,
             size: numbers(layout.size, "size_bytes")?,
-            start: numbers(layout.start, "start")?,
+            start: numbers(layout.start, layout.names().start)?,
             priority: layout
                 .priority
                 .map(|index| numbers(index, "priority"))
@@ -178,7 +181,7 @@ impl Batch {
         })
     }
 
-    fn flow(&mut self, classes: &mut ClassTable, start_shift: i32) -> Result<RawFlow, Problem> {
+    fn flow(&mut self, classes: &mut ClassTable, layout: &Layout) -> Result<RawFlow, Problem> {
         let row = self.next;
         self.next += 1;
         let class = self
@@ -187,9 +190,9 @@ impl Batch {
             .map_or(PLAIN_CLASS, |names| names.value(row));
         let start = self.start[row];
         let start_ps = start
-            .checked_mul(10u64.pow(start_shift.unsigned_abs()))
+            .checked_mul(10u64.pow(layout.start_shift.unsigned_abs()))
             .ok_or_else(|| Problem::TooLarge {
-                field: "start",
+                field: layout.names().start,
                 text: start.to_string(),
                 limit: "one day",
             })?;

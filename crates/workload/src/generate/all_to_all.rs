@@ -1,11 +1,11 @@
 //! All-to-all: within each group every host sends to every other.
 
-use raddle_units::{Bytes, NodeId, Span, Time};
+use raddle_units::{Bytes, NodeId, Span, Time, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Made, check_hosts, check_size, check_starts, message};
-use crate::{Streamed, TrafficError, Workload};
+use super::{Made, check_hosts, check_starts, message};
+use crate::{Streamed, TrafficError, Workload, limits};
 use raddle_random::Random;
 
 const CLASS: &str = "all-to-all";
@@ -16,13 +16,17 @@ const CLASS: &str = "all-to-all";
 #[serde(deny_unknown_fields, default)]
 pub struct AllToAll {
     /// Size of each message. Default 64KiB.
+    #[schemars(transform = limits::size())]
     pub size: Bytes,
     /// Hosts per group, drawn at random; hosts left over stay silent. Default: one group of all hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2))]
     pub group: Option<u32>,
     /// Time between the starts of steps. Default 0: all at once.
+    #[schemars(transform = limits::start())]
     pub interval: Span,
     /// Start of the first step. Default 0.
+    #[schemars(transform = limits::start())]
     pub start: Span,
 }
 
@@ -47,11 +51,14 @@ impl AllToAll {
         hosts: &[NodeId],
         seed: u64,
     ) -> Result<impl Workload + use<>, TrafficError> {
+        limits::check(self)?;
         check_hosts(hosts, 2, "to send and to receive")?;
-        check_size("size", self.size)?;
         let group = self.group.map_or(hosts.len(), |group| group as usize);
-        if group < 2 || group > hosts.len() {
-            let problem = format!("{group} is not between 2 and {} hosts", hosts.len());
+        if group > hosts.len() {
+            let problem = format!(
+                "{group} is more than the {} of this fabric",
+                many(hosts.len(), "host")
+            );
             return Err(TrafficError::spec("group", problem));
         }
         let steps = group as u64 - 1;
@@ -63,7 +70,7 @@ impl AllToAll {
         }
         let per_step = order.len() as u64;
         let total = steps * per_step;
-        let bytes = Bytes(total.saturating_mul(self.size.0));
+        let bytes = limits::sum("size", total, self.size)?;
         let Self {
             size,
             interval,

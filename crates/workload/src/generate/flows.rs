@@ -4,10 +4,10 @@ use raddle_units::{Bytes, NodeId, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{check_size, check_starts, message};
+use super::message;
 use crate::list::ClassTable;
 use crate::message::PLAIN_CLASS;
-use crate::{FlowList, TrafficError};
+use crate::{FlowList, TrafficError, limits};
 
 /// Most flows of one table: more belong into a file.
 const MOST_FLOWS: u64 = 10_000_000;
@@ -40,12 +40,15 @@ pub struct FlowGroup {
     /// Destination host, or a list.
     pub dst: Nodes,
     /// Size of each flow.
+    #[schemars(transform = limits::size())]
     pub size: Bytes,
     /// Start of each flow. Default 0.
     #[serde(default)]
+    #[schemars(transform = limits::start())]
     pub start: Span,
     /// Flows per pair of hosts, all at once: every pair once, then every pair again. Default 1.
     #[serde(default = "one")]
+    #[schemars(range(max = 10_000_000))]
     pub count: u64,
     /// Class of the flows; `tested-...` classes are judged, others are background. Default `flow`.
     #[serde(default = "plain")]
@@ -74,13 +77,12 @@ impl Flows {
     /// # Errors
     /// A field out of range, an unknown host, a flow from a host to itself.
     pub fn build(&self, hosts: &[NodeId]) -> Result<FlowList, TrafficError> {
+        limits::check(self)?;
         let mut hosts = hosts.to_vec();
         hosts.sort_unstable();
         let mut classes = ClassTable::default();
         let mut messages = Vec::new();
         for group in &self.flow {
-            check_size("flow.size", group.size)?;
-            check_starts("flow.start", group.start.0, 0, 1)?;
             let (sources, targets) = (group.src.as_slice(), group.dst.as_slice());
             for (field, nodes) in [("flow.src", sources), ("flow.dst", targets)] {
                 if let Some(node) = nodes.iter().find(|node| hosts.binary_search(node).is_err()) {

@@ -9,11 +9,11 @@ use raddle_units::{Bytes, NodeId, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Made, check_hosts, check_size, check_starts, message};
+use super::{Made, check_hosts, check_starts, message};
 use raddle_random::Random;
 
 use crate::samplers::{Multiset, SortedUniform};
-use crate::{Message, Streamed, TrafficError, Workload};
+use crate::{Message, Streamed, TrafficError, Workload, limits};
 
 /// The classes of the mix, in order of index.
 pub const HPC_MIX_CLASSES: [&str; 6] = [
@@ -25,6 +25,15 @@ pub const HPC_MIX_CLASSES: [&str; 6] = [
     "background-alltoall",
 ];
 
+/// The fields that say how many events the classes have.
+const COUNTS: [&str; 6] = [
+    "long_flows",
+    "short_flows",
+    "allreduce_operations",
+    "incast_events",
+    "broadcast_events",
+    "alltoall_groups",
+];
 /// The counts of the paper's Table 2 belong to this many hosts...
 const PAPER_HOSTS: u128 = 320;
 /// ... and, as we read it, to a load factor of 60 %.
@@ -51,47 +60,64 @@ const TAG_SHIFT: u32 = 48;
 #[serde(deny_unknown_fields, default)]
 pub struct HpcMix {
     /// Share of the hosts that make tested flows; the others make background flows. Default 0.2.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub tested_share: f64,
     /// Amount of background: 0.6 gives the counts of the paper's Table 2, 0.3 half and 0.9 one and a half times as
-    /// many events (the paper names 30, 60 and 90 %, but not which one its Table 2 has). At most 10.
+    /// many events (the paper names 30, 60 and 90 %, but not which one its Table 2 has).
+    #[schemars(range(min = 0, max = 10))]
     pub load_factor: f64,
     /// Whether there is background traffic at all; `false` is the isolated twin. Default true.
     pub background: bool,
     /// Time in which everything starts, uniformly at random. Default 5ms.
+    #[schemars(transform = limits::start())]
     pub window: Span,
     /// Start of the window. Default 0.
+    #[schemars(transform = limits::start())]
     pub start: Span,
     /// Size of a tested long flow. Default 10MB.
+    #[schemars(transform = limits::size())]
     pub long_size: Bytes,
     /// Size of short, Allreduce, incast and broadcast flows. Default 64KiB.
+    #[schemars(transform = limits::size())]
     pub short_size: Bytes,
     /// Size of a background all-to-all flow. Default 5.52MB.
+    #[schemars(transform = limits::size())]
     pub alltoall_size: Bytes,
     /// Servers that one server exchanges with in an Allreduce; fewer if there are not so many tested hosts. Default 7.
+    #[schemars(range(min = 1))]
     pub allreduce_peers: u32,
     /// Time from the start of the flows towards that server to the start of those back. Default 50us.
+    #[schemars(transform = limits::start())]
     pub allreduce_gap: Span,
     /// Sources of an incast and destinations of a broadcast; fewer if there are not so many hosts. Default 16.
+    #[schemars(range(min = 1))]
     pub fan: u32,
     /// Hosts that exchange in one all-to-all; fewer if there are not so many. Default 4.
+    #[schemars(range(min = 2, max = 1024))]
     pub alltoall_group: u32,
     /// Tested long flows. Default: 64 per 320 hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000_000))]
     pub long_flows: Option<u64>,
     /// Tested short flows. Default: 1,281 per 320 hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000_000))]
     pub short_flows: Option<u64>,
     /// Allreduce operations (14 flows each by default). Default: 80 per 320 hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000_000))]
     pub allreduce_operations: Option<u64>,
     /// Incast events (16 flows each by default). Default: 516 per 320 hosts at load factor 0.6.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000_000))]
     pub incast_events: Option<u64>,
     /// Broadcast events (16 flows each by default). Default: 516 per 320 hosts at load factor 0.6.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000_000))]
     pub broadcast_events: Option<u64>,
     /// All-to-all groups (12 flows each by default). Default: 17 per 320 hosts at load factor 0.6.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000_000))]
     pub alltoall_groups: Option<u64>,
 }
 
@@ -138,10 +164,7 @@ impl HpcMix {
         hosts: &[NodeId],
         seed: u64,
     ) -> Result<(Vec<NodeId>, Vec<NodeId>), TrafficError> {
-        if !(self.tested_share > 0.0 && self.tested_share < 1.0) {
-            let problem = format!("{} is not between 0 and 1, like 0.2", self.tested_share);
-            return Err(TrafficError::spec("tested_share", problem));
-        }
+        limits::check(self)?;
         check_hosts(hosts, 4, "(two tested, two for the background)")?;
         let wanted = libm::round(hosts.len() as f64 * self.tested_share) as usize;
         let tested = wanted.clamp(2, hosts.len() - 2);
@@ -177,7 +200,11 @@ impl HpcMix {
             let component = Component::new(self, class, events, group, seed);
             let flows = events * component.flows_per_event();
             messages += flows;
-            bytes = flows.saturating_mul(component.size.0).saturating_add(bytes);
+            let Bytes(own) = limits::sum(COUNTS[class], flows, component.size)?;
+            bytes = own.checked_add(bytes).ok_or_else(|| {
+                let problem = "all flows are more than 2^64 bytes together";
+                TrafficError::spec(COUNTS[class], problem)
+            })?;
             components.push(component);
         }
         let classes = HPC_MIX_CLASSES.map(str::to_owned).to_vec();
@@ -190,49 +217,10 @@ impl HpcMix {
     }
 
     fn check(&self) -> Result<(), TrafficError> {
-        check_size("long_size", self.long_size)?;
-        check_size("short_size", self.short_size)?;
-        check_size("alltoall_size", self.alltoall_size)?;
-        if !(0.0..=10.0).contains(&self.load_factor) {
-            let problem = format!(
-                "{} is not between 0 and 10; 60 % is written 0.6",
-                self.load_factor
-            );
-            return Err(TrafficError::spec("load_factor", problem));
-        }
-        for (field, value, least) in [
-            ("allreduce_peers", self.allreduce_peers, 1),
-            ("fan", self.fan, 1),
-            ("alltoall_group", self.alltoall_group, 2),
-        ] {
-            if value < least {
-                return Err(TrafficError::spec(
-                    field,
-                    format!("must be at least {least}"),
-                ));
-            }
-        }
-        // One event is made at once, and this one has group x (group - 1) flows.
-        const LARGEST_GROUP: u32 = 1024;
-        if self.alltoall_group > LARGEST_GROUP {
-            let problem = format!("must be at most {LARGEST_GROUP}; use generator \"all-to-all\"");
-            return Err(TrafficError::spec("alltoall_group", problem));
-        }
-        const MOST_EVENTS: u64 = 1_000_000_000;
-        for (field, count) in [
-            ("long_flows", self.long_flows),
-            ("short_flows", self.short_flows),
-            ("allreduce_operations", self.allreduce_operations),
-            ("incast_events", self.incast_events),
-            ("broadcast_events", self.broadcast_events),
-            ("alltoall_groups", self.alltoall_groups),
-        ] {
-            if count.is_some_and(|count| count > MOST_EVENTS) {
-                return Err(TrafficError::spec(field, "more than a thousand million"));
-            }
-        }
-        let last = self.start.0.saturating_add(self.window.0);
-        check_starts("window", last.saturating_add(self.allreduce_gap.0), 0, 1)
+        limits::check(self)?;
+        // Each is a day at most, so that the sum fits.
+        let last = self.start.0 + self.window.0 + self.allreduce_gap.0;
+        check_starts("window", last, 0, 1)
     }
 
     /// Events per class for this many hosts.

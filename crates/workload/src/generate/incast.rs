@@ -1,11 +1,11 @@
 //! Incast: many hosts send to one at the same time.
 
-use raddle_units::{Bytes, NodeId, Span, Time};
+use raddle_units::{Bytes, NodeId, Span, Time, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Made, check_hosts, check_size, check_starts, message};
-use crate::{Streamed, TrafficError, Workload};
+use super::{Made, check_hosts, check_starts, message};
+use crate::{Streamed, TrafficError, Workload, limits};
 use raddle_random::Random;
 
 const CLASS: &str = "incast";
@@ -15,17 +15,22 @@ const CLASS: &str = "incast";
 #[serde(deny_unknown_fields, default)]
 pub struct Incast {
     /// Senders of one event. Default 16.
+    #[schemars(range(min = 1))]
     pub sources: u32,
     /// Receiving host; a random one for each event if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<NodeId>,
     /// Size of each message. Default 64KiB.
+    #[schemars(transform = limits::size())]
     pub size: Bytes,
     /// Number of events. Default 1.
+    #[schemars(range(max = 1_000_000_000))]
     pub events: u64,
     /// Time between the starts of events. Default 0.
+    #[schemars(transform = limits::start())]
     pub interval: Span,
     /// Start of the first event. Default 0.
+    #[schemars(transform = limits::start())]
     pub start: Span,
 }
 
@@ -52,12 +57,15 @@ impl Incast {
         hosts: &[NodeId],
         seed: u64,
     ) -> Result<impl Workload + use<>, TrafficError> {
+        limits::check(self)?;
         check_hosts(hosts, 2, "to send and to receive")?;
-        check_size("size", self.size)?;
         check_starts("interval", self.start.0, self.interval.0, self.events)?;
         let sources = self.sources as usize;
-        if sources == 0 || sources >= hosts.len() {
-            let problem = format!("{sources} is not between 1 and {} hosts", hosts.len() - 1);
+        if sources >= hosts.len() {
+            let problem = format!(
+                "{sources} is too many: this fabric has {} beside the receiver",
+                many(hosts.len() - 1, "host")
+            );
             return Err(TrafficError::spec("sources", problem));
         }
         let target = match self.target {
@@ -66,10 +74,8 @@ impl Incast {
                 TrafficError::spec("target", format!("{node} is not a host of this fabric"))
             })?),
         };
-        let Some(total) = self.events.checked_mul(u64::from(self.sources)) else {
-            return Err(TrafficError::spec("events", "too many"));
-        };
-        let bytes = Bytes(total.saturating_mul(self.size.0));
+        let total = self.events * u64::from(self.sources);
+        let bytes = limits::sum("events", total, self.size)?;
         let Self {
             size,
             interval,

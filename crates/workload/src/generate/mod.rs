@@ -9,10 +9,10 @@ mod multicast;
 mod permutation;
 mod poisson;
 
-use raddle_units::{Bytes, NodeId, Time};
+use raddle_units::{Bytes, NodeId, Time, many};
 
 use crate::message::DATA_PRIORITY;
-use crate::{MAX_SIZE_BYTES, MAX_START_PS, Message, TrafficError};
+use crate::{MAX_START_PS, Message, TrafficError};
 
 pub use self::all_to_all::AllToAll;
 pub use self::flows::{FlowGroup, Flows, Nodes};
@@ -37,21 +37,12 @@ fn message(start: Time, src: NodeId, dst: NodeId, size: Bytes, class: u8, tag: u
     }
 }
 
-fn check_size(field: &'static str, size: Bytes) -> Result<(), TrafficError> {
-    if size.0 == 0 || size.0 > MAX_SIZE_BYTES {
-        return Err(TrafficError::spec(
-            field,
-            format!("{size} is not between 1B and 1TiB"),
-        ));
-    }
-    Ok(())
-}
-
 fn check_hosts(hosts: &[NodeId], least: usize, why: &str) -> Result<(), TrafficError> {
     if hosts.len() < least {
-        let got = hosts.len();
-        let problem =
-            format!("needs at least {least} hosts {why}; this fabric has {got}: use a larger one");
+        let got = many(hosts.len(), "host");
+        let problem = format!(
+            "it needs at least {least} hosts {why}, and this fabric has {got}: use a larger one"
+        );
         return Err(TrafficError::spec("generator", problem));
     }
     Ok(())

@@ -7,8 +7,8 @@ use raddle_units::{Bytes, NodeId, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{check_hosts, check_size, message};
-use crate::{GroupId, Message, TrafficError, Workload};
+use super::{check_hosts, message};
+use crate::{GroupId, Message, TrafficError, Workload, limits};
 
 /// Messages to groups, then contributions to a reduction.
 const CLASSES: [&str; 4] = ["row", "column", "row-part", "column-part"];
@@ -58,33 +58,40 @@ pub enum GridOperation {
 #[serde(deny_unknown_fields)]
 pub struct Multicast {
     /// X and Y.
+    #[schemars(inner(range(min = 1)))]
     pub dims: [u32; 2],
     /// Processes on each host. Default 1.
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub processes_per_terminal: u32,
     /// What a row or column does. Default `bcast`.
     #[serde(default)]
     pub operation: GridOperation,
     /// Time that a process's software takes from one collective to what it sends in the next. Default 0.
     #[serde(default)]
+    #[schemars(transform = limits::start())]
     pub overhead: Span,
     /// Size of each message. Default 8B.
     #[serde(default = "eight")]
+    #[schemars(transform = limits::size())]
     pub size: Bytes,
     /// Rounds of one row broadcast and one column broadcast. Default 100.
     #[serde(default = "hundred")]
+    #[schemars(range(min = 1))]
     pub rounds: u32,
     /// Who makes the trees. Default `c-mr4lms-fixed`.
     #[serde(default)]
     pub engine: MulticastEngineName,
     /// Table entries of a switch's port. Default 32.
     #[serde(default = "thirty_two")]
+    #[schemars(range(min = 1, max = 16384))]
     pub colours: u32,
     /// Every packet over two trees (C-MR4LMS only). Default false.
     #[serde(default)]
     pub fault_tolerant: bool,
     /// Start of the first round. Default 0.
     #[serde(default)]
+    #[schemars(transform = limits::start())]
     pub start: Span,
 }
 
@@ -108,15 +115,10 @@ impl Multicast {
     /// # Errors
     /// A length or number of 0, more processes than the hosts have room for.
     pub fn groups(&self, hosts: &[NodeId]) -> Result<Vec<(usize, u32, Vec<NodeId>)>, TrafficError> {
+        limits::check(self)?;
         check_hosts(hosts, 2, "to send and to receive")?;
         let [width, height] = self.dims;
         let per_host = self.processes_per_terminal;
-        if per_host == 0 {
-            return Err(TrafficError::spec(
-                "processes_per_terminal",
-                "must be at least 1",
-            ));
-        }
         let processes = u64::from(width) * u64::from(height);
         let room = hosts.len() as u64 * u64::from(per_host);
         if processes < 2 || processes > room {
@@ -158,22 +160,15 @@ impl Multicast {
     /// # Errors
     /// As [`Self::groups`]; a size or number of rounds out of range.
     pub fn build(&self, hosts: &[NodeId]) -> Result<impl Workload + use<>, TrafficError> {
-        check_size("size", self.size)?;
         let groups = self.groups(hosts)?;
         let messages = u64::from(self.rounds) * groups.len() as u64;
-        if self.rounds == 0 || messages > MAX_MESSAGES {
+        if messages > MAX_MESSAGES {
             let problem = format!(
-                "{} rounds of {} messages: it must be 1 to 2^32 messages",
+                "{} rounds of {} messages are too many: at most 2^32 messages",
                 self.rounds,
                 groups.len()
             );
             return Err(TrafficError::spec("rounds", problem));
-        }
-        if self.start.0 > crate::MAX_START_PS {
-            return Err(TrafficError::spec(
-                "start",
-                "the first round starts after more than one day",
-            ));
         }
         let processes = u64::from(self.dims[0]) * u64::from(self.dims[1]);
         let mut lines = Vec::new();
@@ -207,6 +202,7 @@ impl Multicast {
             0
         };
         let messages = messages + u64::from(self.rounds) * parts;
+        let bytes = limits::sum("rounds", messages, self.size)?;
         let classes = if reduces { &CLASSES[..] } else { &CLASSES[..2] };
         let mut run = Rounds {
             spec: self.clone(),
@@ -230,6 +226,7 @@ impl Multicast {
             made: 0,
             contributions: 0,
             messages,
+            bytes,
             undelivered: messages,
         };
         let start = Time(self.start.0);
@@ -297,6 +294,7 @@ struct Rounds {
     made: u64,
     contributions: u64,
     messages: u64,
+    bytes: Bytes,
     undelivered: u64,
 }
 
@@ -481,7 +479,7 @@ impl Workload for Rounds {
         Some(self.messages)
     }
     fn expected_bytes(&self) -> Option<Bytes> {
-        Some(Bytes(self.messages.saturating_mul(self.spec.size.0)))
+        Some(self.bytes)
     }
     fn finished(&self) -> bool {
         self.undelivered == 0

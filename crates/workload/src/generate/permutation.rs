@@ -4,8 +4,8 @@ use raddle_units::{Bytes, NodeId, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Made, check_hosts, check_size, check_starts, message};
-use crate::{Streamed, TrafficError, Workload};
+use super::{Made, check_hosts, check_starts, message};
+use crate::{Streamed, TrafficError, Workload, limits};
 use raddle_random::Random;
 
 const CLASS: &str = "permutation";
@@ -16,12 +16,16 @@ const CLASS: &str = "permutation";
 #[serde(deny_unknown_fields, default)]
 pub struct Permutation {
     /// Size of each message. Default 1MB.
+    #[schemars(transform = limits::size())]
     pub size: Bytes,
     /// Number of permutations, one after the other. Default 1.
+    #[schemars(range(max = 1_000_000_000))]
     pub rounds: u64,
     /// Time between the starts of rounds. Default 0.
+    #[schemars(transform = limits::start())]
     pub interval: Span,
     /// Start of the first round. Default 0.
+    #[schemars(transform = limits::start())]
     pub start: Span,
 }
 
@@ -46,14 +50,12 @@ impl Permutation {
         hosts: &[NodeId],
         seed: u64,
     ) -> Result<impl Workload + use<>, TrafficError> {
+        limits::check(self)?;
         check_hosts(hosts, 2, "to send and to receive")?;
-        check_size("size", self.size)?;
         check_starts("interval", self.start.0, self.interval.0, self.rounds)?;
         let n = hosts.len();
-        let Some(total) = self.rounds.checked_mul(n as u64) else {
-            return Err(TrafficError::spec("rounds", "too many"));
-        };
-        let bytes = Bytes(total.saturating_mul(self.size.0));
+        let total = self.rounds * n as u64;
+        let bytes = limits::sum("rounds", total, self.size)?;
         let Self {
             size,
             interval,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Made, check_hosts, check_starts, message};
 use crate::cdf::SizeCdf;
-use crate::{MAX_START_PS, Streamed, TrafficError, Workload};
+use crate::{MAX_START_PS, Streamed, TrafficError, Workload, limits};
 use raddle_random::Random;
 
 const CLASS: &str = "poisson";
@@ -37,7 +37,8 @@ pub enum SizeTable {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
-    /// Payload offered per host as a share of the host's link rate, above 0 and at most 2.
+    /// Payload offered per host as a share of the host's link rate.
+    #[schemars(range(max = 2), extend("exclusiveMinimum" = 0))]
     pub load: f64,
     /// Size distribution: `"mice-and-elephants"`, `{ table = [["1KiB", 0.3], ["64KiB", 1.0]] }` or
     /// `{ file = "web.cdf" }`.
@@ -45,12 +46,15 @@ pub struct Poisson {
     pub sizes: SizeTable,
     /// Number of flows; give this, `duration`, or both (what comes first ends it).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000_000_000_i64))]
     pub flows: Option<u64>,
     /// Flows start within this time; give this, `flows`, or both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = limits::start())]
     pub duration: Option<Span>,
     /// Earliest start. Default 0.
     #[serde(default)]
+    #[schemars(transform = limits::start())]
     pub start: Span,
 }
 
@@ -69,14 +73,8 @@ impl Poisson {
         host_rate: BitRate,
         seed: u64,
     ) -> Result<impl Workload + use<>, TrafficError> {
+        limits::check(self)?;
         check_hosts(hosts, 2, "to send and to receive")?;
-        if !(self.load > 0.0 && self.load <= 2.0) {
-            let problem = format!(
-                "{} is not above 0 and up to 2; 30 % is written 0.3",
-                self.load
-            );
-            return Err(TrafficError::spec("load", problem));
-        }
         if host_rate.0 == 0 {
             return Err(TrafficError::spec("load", "the hosts' link rate is 0"));
         }

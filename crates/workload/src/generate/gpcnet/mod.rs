@@ -9,13 +9,12 @@ mod exchange;
 mod program;
 mod run;
 
-use raddle_units::{Bytes, NodeId, Span};
+use raddle_units::{Bytes, NodeId, Span, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::run::Run;
-use super::{check_size, check_starts};
-use crate::{TrafficError, Workload};
+use crate::{TrafficError, Workload, limits};
 use raddle_random::Random;
 
 /// Shuffles hosts into victims and congestors.
@@ -56,38 +55,54 @@ pub enum Victim {
 #[serde(deny_unknown_fields, default)]
 pub struct Gpcnet {
     /// Share of the hosts that congest, rounded down to a whole host. Default 0.8.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub congestor_share: f64,
     /// Whether the congestors run; `false` is the baseline twin, with the same victims and rings. Default true.
     pub congestion: bool,
     /// Kinds of congestors, running at once in groups of (almost) equal size. Default: all four.
+    #[schemars(length(min = 1, max = 64))]
     pub congestors: Vec<Congestor>,
     /// Message of a congestor. Default 4096B.
+    #[schemars(transform = limits::size())]
     pub congestor_size: Bytes,
     /// Request of a get. Default 16B, the extended header of an RDMA read.
+    #[schemars(transform = limits::size())]
     pub get_request_size: Bytes,
     /// Ranks per host. Default 1.
+    #[schemars(range(min = 1, max = 1024))]
     pub ranks_per_host: u32,
     /// Tests, in this order. Default: latency, bandwidth, allreduce.
+    #[schemars(length(min = 1, max = 1000))]
     pub victims: Vec<Victim>,
     /// Time that the congestors run before the victims begin. Default 50us.
+    #[schemars(transform = limits::start())]
     pub warmup: Span,
     /// Random rings per ring test (GPCNeT: 30). Default 2.
+    #[schemars(range(min = 1, max = 1000))]
     pub rings: u32,
     /// Exchanges per ring of the latency test (GPCNeT: 200). Default 8.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub latency_iterations: u32,
     /// Exchanges per ring of the bandwidth test (GPCNeT: 8). Default 2.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub bandwidth_iterations: u32,
     /// Allreduces (GPCNeT: 200 per test). Default 8.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub allreduce_iterations: u32,
     /// Message of the latency test. Default 8B.
+    #[schemars(transform = limits::size())]
     pub latency_size: Bytes,
     /// Message of the bandwidth test. Default 128KiB.
+    #[schemars(transform = limits::size())]
     pub bandwidth_size: Bytes,
     /// Messages to each neighbour at once in the bandwidth test. Default 8.
+    #[schemars(range(min = 1, max = 1024))]
     pub bandwidth_window: u32,
     /// Message of the Allreduce test. Default 8B.
+    #[schemars(transform = limits::size())]
     pub allreduce_size: Bytes,
     /// Message of a barrier. Default 8B.
+    #[schemars(transform = limits::size())]
     pub barrier_size: Bytes,
 }
 
@@ -154,66 +169,19 @@ impl Gpcnet {
     }
 
     fn check(&self, hosts: usize) -> Result<(), TrafficError> {
-        const MOST_ITERATIONS: u32 = 1_000_000;
         const MOST_RANKS: u64 = 1 << 24;
+        limits::check(self)?;
         let wrong = |field, problem: String| Err(TrafficError::spec(field, problem));
-        if !(self.congestor_share > 0.0 && self.congestor_share < 1.0) {
-            let problem = format!("{} is not between 0 and 1, like 0.8", self.congestor_share);
-            return wrong("congestor_share", problem);
-        }
-        for (field, size) in [
-            ("congestor_size", self.congestor_size),
-            ("get_request_size", self.get_request_size),
-            ("latency_size", self.latency_size),
-            ("bandwidth_size", self.bandwidth_size),
-            ("allreduce_size", self.allreduce_size),
-            ("barrier_size", self.barrier_size),
-        ] {
-            check_size(field, size)?;
-        }
-        for (field, value, most) in [
-            ("ranks_per_host", self.ranks_per_host, 1024),
-            ("rings", self.rings, 1000),
-            (
-                "latency_iterations",
-                self.latency_iterations,
-                MOST_ITERATIONS,
-            ),
-            (
-                "bandwidth_iterations",
-                self.bandwidth_iterations,
-                MOST_ITERATIONS,
-            ),
-            (
-                "allreduce_iterations",
-                self.allreduce_iterations,
-                MOST_ITERATIONS,
-            ),
-            ("bandwidth_window", self.bandwidth_window, 1024),
-        ] {
-            if value == 0 || value > most {
-                return wrong(field, format!("{value} is not between 1 and {most}"));
-            }
-        }
-        if self.congestors.is_empty() || self.congestors.len() > 64 {
-            return wrong(
-                "congestors",
-                "name 1 to 64 kinds (`congestion = false` turns them off)".to_owned(),
-            );
-        }
-        if self.victims.is_empty() || self.victims.len() > 1000 {
-            return wrong("victims", "name 1 to 1000 tests".to_owned());
-        }
         if hosts as u64 * u64::from(self.ranks_per_host) > MOST_RANKS {
             return wrong("ranks_per_host", "more than 2^24 ranks in all".to_owned());
         }
-        check_starts("warmup", self.warmup.0, 0, 1)?;
         let congestors = self.congestor_hosts(hosts);
         let wanted = 2 * self.congestors.len();
         if congestors < wanted || hosts - congestors < 2 {
             let problem = format!(
-                "of {hosts} hosts {congestors} congest and {} are measured, but {wanted} and 2 are needed: \
+                "of {} {congestors} congest and {} are measured, but {wanted} and 2 are needed: \
                  use a larger fabric, fewer `congestors` or another `congestor_share`",
+                many(hosts, "host"),
                 hosts.saturating_sub(congestors)
             );
             return wrong("congestor_share", problem);
