@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +22,8 @@ LIBRARY = RELEASE / "libraddle_mpi.so"
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 ENVIRONMENT = {n: v for n, v in os.environ.items() if not n.startswith("RADDLE_")}
 LIBRARIES = ("openmpi", "mpich")
+PATIENCE_S = 150.0
+"""How long something may take that is only a matter of time."""
 LAUNCH = {
     "openmpi": (
         *("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"),
@@ -165,6 +169,57 @@ class TestLab:
         )  # fmt: skip
         jobs: list[dict[str, Any]] = json.loads(done.stdout)["jobs"]
         return jobs
+
+
+class Run:
+    """A program in a lab, and what it has said so far."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as said:
+            self.lines.extend(line.strip() for line in said)
+
+    def until(self, text: str, times: int) -> None:
+        """Wait until it has said so often what ends with `text`."""
+        limit = time.monotonic() + PATIENCE_S
+        while sum(line.endswith(text) for line in self.lines) < times:
+            assert time.monotonic() < limit, f"no {times} x {text!r}: {self.lines}"
+            assert self.process.poll() is None, self.lines
+            time.sleep(0.01)
+
+    def end(self) -> list[str]:
+        """Wait for its end; the lines that it said."""
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.terminate()
+            pytest.fail(f"it hangs: {self.lines}")
+        self.reader.join(10)
+        return self.lines
+
+
+def die(lab: TestLab, switch: str, how: str) -> None:
+    """A switch dies or is restarted. It is also the only way between hosts: it comes back."""
+    if how == "kill":
+        lab.switch(switch, "kill")
+        time.sleep(3)
+        lab.switch(switch, "start")
+    else:
+        lab.switch(switch, "restart")
+
+
+def ranks(program: Path) -> list[int]:
+    """Process ids of a program's ranks."""
+    done = subprocess.run(
+        ["pgrep", "-f", f"^{program}"], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+    return sorted(map(int, done.stdout.split()))
 
 
 @contextmanager

@@ -2,19 +2,16 @@
 
 import os
 import signal
-import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mpi_lab import ENVIRONMENT, TestLab, build, lab_up, needs
+from mpi_lab import Run, TestLab, build, die, lab_up, needs, ranks
 
 pytestmark = needs("openmpi")
 
-PATIENCE_S = 150.0
 LEASE_S = 60.0
 
 
@@ -31,39 +28,6 @@ def lab(request: pytest.FixtureRequest) -> Iterator[TestLab]:
     words = ("--hosts", "4", "--hosts-per-tor", "2", "--offload", request.param)
     with lab_up("faults", *words) as lab:
         yield lab
-
-
-class Run:
-    """A program in the lab, and what it has said so far."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.lines: list[str] = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as said:
-            self.lines.extend(line.strip() for line in said)
-
-    def until(self, text: str, times: int) -> None:
-        """Wait until it has said so often what ends with `text`."""
-        limit = time.monotonic() + PATIENCE_S
-        while sum(line.endswith(text) for line in self.lines) < times:
-            assert time.monotonic() < limit, f"no {times} x {text!r}: {self.lines}"
-            assert self.process.poll() is None, self.lines
-            time.sleep(0.01)
-
-    def end(self) -> list[str]:
-        """Wait for its end; the lines that it said."""
-        try:
-            self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self.process.terminate()
-            pytest.fail(f"it hangs: {self.lines}")
-        self.reader.join(10)
-        return self.lines
 
 
 @pytest.fixture
@@ -91,16 +55,6 @@ def lose_results(lab: TestLab, deaf: str) -> None:
 
 def start(lab: TestLab, *words: str | Path) -> Run:
     return Run(lab.start("mpirun", "--", *words, RADDLE_OFFLOAD="always"))
-
-
-def die(lab: TestLab, switch: str, how: str) -> None:
-    """A switch dies or is restarted. It is also the only way between hosts: it comes back."""
-    if how == "kill":
-        lab.switch(switch, "kill")
-        time.sleep(3)
-        lab.switch(switch, "start")
-    else:
-        lab.switch(switch, "restart")
 
 
 def verdicts(lines: list[str]) -> list[str]:
@@ -178,11 +132,3 @@ def test_a_killed_rank_ends_the_job_and_its_switches_forget_it(
     while any(lab.jobs(switch) for switch in ("tor1", "tor2", "spine1")):
         assert time.monotonic() - begun < LEASE_S + 5, "the lease is over, and the group stands"
         time.sleep(0.5)
-
-
-def ranks(program: Path) -> list[int]:
-    """Process ids of a program's ranks."""
-    done = subprocess.run(
-        ["pgrep", "-f", f"^{program}"], env=ENVIRONMENT, capture_output=True, text=True, check=True
-    )
-    return sorted(map(int, done.stdout.split()))

@@ -4,21 +4,19 @@
 //! (which collective, how many bytes of which type, the root, how many calls went before) and on what the ranks agreed
 //! on by plain MPI.
 
-use std::{collections::HashMap, time::Instant};
+use std::time::Instant;
 
-use raddle_offload::{
-    order::{self, Plan},
-    reduce::Likeness,
-};
+use raddle_offload::comeback::Step;
 use raddle_wire::{DataType, Operation, native::Collective};
 use serde_json::{Value, json};
 
 use crate::{
     abi::{Plain, PlainFailed},
-    adapt::{Choice, Classes},
-    group::{Group, Roles},
-    log, orders,
+    adapt::Choice,
+    group::Roles,
+    log,
     places::{self, Hello},
+    ready::{Lane, Ready},
     reason::Reason,
     report::Counts,
     settings::{self, Offload},
@@ -29,10 +27,6 @@ use crate::{
 const AGREE_AT: u64 = 4;
 /// With RADDLE_OFFLOAD=auto, the call at which a group is set up: a communicator with fewer gains nothing.
 const SET_UP_AT: u64 = 50;
-/// Kinds of calls (count, type, operation, root) whose order of additions is looked into. Others stay plain.
-const MOST_KINDS: usize = 4096;
-/// Groups at the switches for one communicator: one for each tree of additions.
-const MOST_LANES: usize = 4;
 
 /// What the shim is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,40 +82,15 @@ enum Phase {
     Early,
     /// The ranks agree that it could gain.
     Agreed(Roles),
-    /// A group stands.
+    /// Groups stand, or are waited for.
     Ready(Box<Ready>),
     /// For good.
     Plain(Reason),
 }
 
-/// A communicator with a group.
-struct Ready {
-    group: Group,
-    classes: Classes,
-    kinds: HashMap<Kind, Way>,
-}
-
-/// What the order of additions can depend on.
-#[derive(PartialEq, Eq, Hash, Clone, Copy)]
-struct Kind {
-    collective: Collective,
-    operation: Option<Operation>,
-    data_type: Option<DataType>,
-    count: usize,
-    handle: usize,
-    root: u32,
-}
-
-#[derive(Clone, Copy)]
-enum Way {
-    Lane { index: usize, ordered: bool },
-    Plain(Reason),
-}
-
 /// The call that was begun.
 struct Pending {
-    lane: usize,
-    ordered: bool,
+    lane: Lane,
     /// Measure it.
     since: Option<Instant>,
     collective: Collective,
@@ -170,10 +139,18 @@ impl Communicator {
                 Err(PlainFailed) => Phase::Plain(Reason::Failed),
             };
         }
-        match self.phase {
-            Phase::Plain(reason) => return self.plain(reason),
+        if matches!(&self.phase, Phase::Ready(ready) if ready.is_due(self.calls)) {
+            self.meet();
+        }
+        match &self.phase {
+            Phase::Plain(reason) => return self.plain(*reason),
             Phase::Early => return self.plain(Reason::Early),
-            Phase::Agreed(_) | Phase::Ready(_) => {}
+            Phase::Agreed(_) => {}
+            Phase::Ready(ready) => {
+                if let Some(reason) = ready.off() {
+                    return self.plain(reason);
+                }
+            }
         }
         if call.reason != Reason::Eligible {
             return self.plain(call.reason);
@@ -189,23 +166,28 @@ impl Communicator {
             }
             self.prepare();
         }
+        self.offer(call, bytes, measured)
+    }
+
+    /// Decides about a call that could be offloaded.
+    fn offer(&mut self, call: &Call, bytes: usize, measured: bool) -> Verdict {
         let Phase::Ready(ready) = &mut self.phase else {
             return self.plain(Reason::Failed);
         };
         if measured && ready.classes.of(call.collective, bytes).is_plain() {
             return self.plain(Reason::Slower);
         }
-        let way = match ready.way(&self.view, call) {
-            Ok(way) => way,
-            Err(PlainFailed) => Way::Plain(Reason::Failed),
-        };
-        let (lane, ordered) = match way {
-            Way::Lane { index, ordered } => (index, ordered),
-            Way::Plain(reason) => {
-                if ready.group.is_empty() && !matches!(reason, Reason::Order | Reason::Arithmetic) {
-                    self.phase = self.stay_plain(reason);
+        let lane = match ready.way(&self.view, call, self.calls) {
+            Ok(Ok(lane)) => lane,
+            Ok(Err(reason)) => {
+                if let Some(reason) = ready.off() {
+                    self.went_off(reason);
                 }
                 return self.plain(reason);
+            }
+            Err(PlainFailed) => {
+                self.fail();
+                return self.plain(Reason::Failed);
             }
         };
         let choice = if measured {
@@ -216,7 +198,6 @@ impl Communicator {
         let is_trial = matches!(choice, Choice::TryOffload | Choice::TryPlain);
         self.pending = Some(Pending {
             lane,
-            ordered,
             since: is_trial.then(Instant::now),
             collective: call.collective,
             bytes,
@@ -231,27 +212,77 @@ impl Communicator {
         }
     }
 
+    /// All ranks meet, to try again what has failed.
+    fn meet(&mut self) {
+        let Phase::Ready(ready) = &mut self.phase else {
+            return;
+        };
+        let before = ready.off();
+        let Ok(step) = ready.meet(self.view.plain, self.calls) else {
+            return self.fail();
+        };
+        let after = ready.off();
+        match step {
+            Step::GoOn | Step::GiveUp(_) => {}
+            Step::Begin => self.counts.rounds.tries += 1,
+            Step::Ready => self.counts.rounds.comebacks += 1,
+        }
+        match after {
+            None if before.is_some() => self.say(format_args!("offloaded from here on")),
+            Some(reason) if before != after => self.went_off(reason),
+            _ => {}
+        }
+    }
+
+    /// All calls are plain, for good or until a try succeeds.
+    fn went_off(&mut self, reason: Reason) {
+        let rest = match &self.phase {
+            Phase::Ready(ready) => ready.rest(),
+            _ => None,
+        };
+        let Some(rest) = rest else {
+            self.release();
+            self.close();
+            self.phase = self.stay_plain(reason);
+            return;
+        };
+        self.say(format_args!(
+            "plain MPI: {}; the next try is in {:.1} s",
+            reason.meaning(),
+            rest.as_secs_f64()
+        ));
+    }
+
+    /// MPI itself has failed: what the ranks have in common is no longer known.
+    fn fail(&mut self) {
+        self.release();
+        self.close();
+        self.phase = Phase::Plain(Reason::Failed);
+    }
+
     /// Does the call that was begun. False: it is plain after all.
     pub(crate) fn run(&mut self, call: &Call) -> bool {
         let (Some(pending), Phase::Ready(ready)) = (self.pending.take(), &mut self.phase) else {
             return false;
         };
-        if ready.group.run(pending.lane, pending.ordered, call) {
-            let class = ready.classes.of(pending.collective, pending.bytes);
-            if let Some(since) = pending.since {
-                class.took(true, since.elapsed());
+        match ready.run(pending.lane, call, self.calls) {
+            Ok(true) => {
+                let class = ready.classes.of(pending.collective, pending.bytes);
+                if let Some(since) = pending.since {
+                    class.took(true, since.elapsed());
+                }
+                self.counts.saved_seconds += class.saving();
+                self.counts.rounds.bytes += pending.bytes as u64;
+                self.counts.offloaded(pending.collective);
+                return true;
             }
-            self.counts.saved_seconds += class.saving();
-            self.counts.rounds.bytes += pending.bytes as u64;
-            self.counts.offloaded(pending.collective);
-            return true;
+            Ok(false) => {
+                self.counts.rounds.fallbacks += 1;
+                self.went_off(Reason::Failed);
+            }
+            Err(PlainFailed) => self.fail(),
         }
-        // Every rank learns it at the same call, the first one that is plain.
-        self.counts.rounds.fallbacks += 1;
         self.counts.plain(Reason::Failed);
-        self.release();
-        self.close();
-        self.phase = self.stay_plain(Reason::Failed);
         false
     }
 
@@ -270,24 +301,26 @@ impl Communicator {
     /// The communicator is about to be freed.
     pub(crate) fn release(&mut self) {
         if let Phase::Ready(ready) = &mut self.phase {
-            ready.group.release();
+            ready.release();
         }
     }
 
     /// It is gone, or MPI ends. MPI is not called.
     pub(crate) fn close(&mut self) {
         if let Phase::Ready(ready) = &mut self.phase {
-            let rounds = ready.group.rounds();
+            let rounds = ready.rounds();
             self.counts.rounds.rounds += rounds.rounds;
             self.counts.rounds.resent += rounds.resent;
-            ready.group.close();
+            ready.close();
         }
     }
 
-    /// As [`Self::begin`] where all calls are plain by now; it computes no floating-point numbers.
+    /// As [`Self::begin`] where the call is plain and nothing else is to be done; it computes no floating-point numbers.
     pub(crate) fn begin_plain(&mut self, collective: Collective) -> Option<Verdict> {
-        let Phase::Plain(reason) = self.phase else {
-            return None;
+        let reason = match &self.phase {
+            Phase::Plain(reason) => *reason,
+            Phase::Ready(ready) if !ready.is_due(self.calls + 1) => ready.off()?,
+            _ => return None,
         };
         self.note(collective);
         Some(self.plain(reason))
@@ -357,33 +390,20 @@ impl Communicator {
         let phase = std::mem::replace(&mut self.phase, Phase::Plain(Reason::Failed));
         let Phase::Agreed(roles) = phase else { return };
         let members = roles.members.len();
-        if let Ok(group) = Group::new(self.view.plain, self.view.rank, roles) {
+        if let Ok(ready) = Ready::new(&self.view, roles) {
             self.say(format_args!("{members} leaders"));
-            self.phase = Phase::Ready(Box::new(Ready {
-                group,
-                classes: Classes::new(),
-                kinds: HashMap::new(),
-            }));
+            self.phase = Phase::Ready(Box::new(ready));
         }
-    }
-
-    /// Whether this rank is the one that reports it.
-    pub(crate) fn reports(&self) -> bool {
-        self.view.rank == 0 && self.counts.any()
-    }
-
-    pub(crate) const fn counts(&self) -> &Counts {
-        &self.counts
     }
 
     /// For the report, at the rank that reports it.
     pub(crate) fn summary(&self) -> Option<Value> {
         let state = match &self.phase {
             Phase::Early | Phase::Agreed(_) => Reason::Early.key(),
-            Phase::Ready(_) => "offload",
+            Phase::Ready(ready) => ready.off().map_or("offload", Reason::key),
             Phase::Plain(reason) => reason.key(),
         };
-        self.reports().then(|| {
+        (self.view.rank == 0 && self.counts.any()).then(|| {
             json!({
                 "name": self.title(),
                 "size": self.view.size,
@@ -391,83 +411,5 @@ impl Communicator {
                 "counts": self.counts.to_json(),
             })
         })
-    }
-}
-
-impl Ready {
-    /// The way of a kind of call. All ranks come here with the same call; the first of a kind asks and may set up.
-    fn way(&mut self, view: &View, call: &Call) -> Result<Way, PlainFailed> {
-        let kind = match call.collective {
-            // No values are combined: the length does not matter.
-            Collective::Barrier | Collective::Bcast => Kind {
-                collective: call.collective,
-                operation: None,
-                data_type: None,
-                count: 0,
-                handle: 0,
-                root: 0,
-            },
-            Collective::Allreduce | Collective::Reduce => Kind {
-                collective: call.collective,
-                operation: call.operation,
-                data_type: call.data_type,
-                count: call.count,
-                handle: call.handle,
-                root: call.root,
-            },
-        };
-        if let Some(way) = self.kinds.get(&kind) {
-            return Ok(*way);
-        }
-        if self.kinds.len() >= MOST_KINDS {
-            return Ok(Way::Plain(Reason::Order));
-        }
-        let plan = match (kind.operation, kind.data_type) {
-            (Some(operation), Some(data_type)) => {
-                let call = order::Call {
-                    collective: kind.collective,
-                    operation,
-                    data_type,
-                    count: kind.count,
-                    size: view.size,
-                    root: kind.root,
-                    placement: self.group.placement(),
-                    likeness: Likeness::Same,
-                };
-                orders::plan(view.plain, view.rank, kind.handle, call)?
-            }
-            _ => Ok(Plan::Any),
-        };
-        let tree = match &plan {
-            Ok(Plan::Tree(tree)) => Some(tree),
-            Ok(_) => None,
-            Err(reason) => {
-                self.kinds.insert(kind, Way::Plain(*reason));
-                return Ok(Way::Plain(*reason));
-            }
-        };
-        let way = match self.group.lane(tree, MOST_LANES) {
-            Ok(index) if self.group.supports(index, call) => Way::Lane {
-                index,
-                ordered: tree.is_some(),
-            },
-            Ok(_) => Way::Plain(Reason::Unsupported),
-            Err(reason) => Way::Plain(reason),
-        };
-        self.kinds.insert(kind, way);
-        Ok(way)
-    }
-
-    fn choose(&mut self, plain: Plain, collective: Collective, bytes: usize) -> Choice {
-        let class = self.classes.of(collective, bytes);
-        let choice = class.next();
-        if choice != Choice::Compare {
-            return choice;
-        }
-        let Ok(sums) = plain.sum(class.medians()) else {
-            return Choice::Plain;
-        };
-        class.decide(sums);
-        class.next()
     }
 }

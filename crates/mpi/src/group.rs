@@ -4,10 +4,12 @@
 use std::{slice, sync::Arc};
 
 use raddle_offload::{
+    comeback::Standing,
     member::RoundSpec,
     order::{Expression, Placement},
     program::Program,
 };
+use raddle_units::Span;
 use raddle_wire::{DataType, native::Collective};
 
 use crate::{
@@ -19,10 +21,13 @@ use crate::{
     report::Rounds,
     service,
     setup::{self, Abilities},
+    trial::Trial,
 };
 
 /// First byte of what a leader tells its ranks.
 const DONE: u8 = 1;
+/// What a rank says when nothing is wrong with it; above all codes of reasons.
+const FINE: i32 = 1000;
 
 /// Who is where.
 pub(crate) struct Roles {
@@ -52,6 +57,11 @@ impl Roles {
         }
     }
 
+    /// Whether this rank speaks for its member.
+    pub(crate) const fn leads(&self) -> bool {
+        self.local_rank == 0
+    }
+
     fn local_size(&self) -> usize {
         self.members[self.member].len()
     }
@@ -64,14 +74,24 @@ impl Roles {
     }
 }
 
-/// One group at the switches: all rounds whose order does not matter, and those of one tree of operations.
+/// One group at the switches, or none for the time being: all rounds whose order does not matter, and those of one tree of
+/// operations.
 struct Lane {
     tree: Option<Expression>,
     /// How the leader combines its ranks' values in ordered rounds.
     ordered: Option<Program>,
-    abilities: Abilities,
-    /// Leaders have it.
-    link: Option<Arc<Link>>,
+    state: State,
+}
+
+/// The same on all ranks but for links and trials, which leaders have.
+enum State {
+    New,
+    Trying(Option<Arc<Trial>>),
+    Up {
+        abilities: Abilities,
+        link: Option<Arc<Link>>,
+    },
+    Down(Reason),
 }
 
 /// Buffers that stay from call to call.
@@ -93,6 +113,12 @@ pub(crate) struct Group {
     /// How the leader combines its ranks' values where the order does not matter.
     fold: Program,
     lanes: Vec<Lane>,
+    /// The lane that was tried last.
+    tried: usize,
+    /// Links of lanes that have failed: other members may still lack their last result.
+    failed: Vec<Arc<Link>>,
+    /// What those did that are no more.
+    past: Rounds,
     buffers: Buffers,
 }
 
@@ -118,11 +144,14 @@ impl Group {
             local,
             fold,
             lanes: Vec::new(),
+            tried: 0,
+            failed: Vec::new(),
+            past: Rounds::default(),
             buffers: Buffers::default(),
         })
     }
 
-    /// The lane for a tree, or for rounds whose order does not matter. All ranks call it; it may set a group up.
+    /// The lane for a tree, or for rounds whose order does not matter. All ranks call it.
     pub(crate) fn lane(&mut self, tree: Option<&Expression>, most: usize) -> Result<usize, Reason> {
         let fits = |lane: &Lane| tree.is_none() || lane.tree.as_ref() == tree;
         if let Some(index) = self.lanes.iter().position(fits) {
@@ -138,41 +167,123 @@ impl Group {
                 Some(Program::for_node(tree, &ranks).map_err(|_| Reason::Order)?)
             }
         };
-        let operands = ordered.as_ref().map_or(1, |program| program.outputs.len());
-        let (abilities, link) = setup::establish(self.plain, &self.roles, tree, operands)?;
         self.lanes.push(Lane {
             tree: tree.cloned(),
             ordered,
-            abilities,
-            link,
+            state: State::New,
         });
         Ok(self.lanes.len() - 1)
     }
 
-    /// No group could be set up so far.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.lanes.is_empty()
+    /// Nobody has tried to set this lane's group up.
+    pub(crate) fn is_new(&self, lane: usize) -> bool {
+        matches!(self.lanes[lane].state, State::New)
+    }
+
+    /// Some lane has its group.
+    pub(crate) fn is_up(&self) -> bool {
+        let up = |lane: &Lane| matches!(lane.state, State::Up { .. });
+        self.lanes.iter().any(up)
+    }
+
+    /// The lane whose group is to be tried next; `None`: all have theirs.
+    pub(crate) fn next_down(&self) -> Option<usize> {
+        let count = self.lanes.len();
+        let mut others = (1..=count).map(|step| (self.tried + step) % count);
+        others.find(|lane| !matches!(self.lanes[*lane].state, State::Up { .. }))
+    }
+
+    /// Begins to set a lane's group up. All ranks call it, and come to the same answer.
+    pub(crate) fn begin(&mut self, lane: usize) -> Result<Result<(), Reason>, PlainFailed> {
+        self.tried = lane;
+        let tree = self.lanes[lane].tree.as_ref();
+        let begun = setup::begin(self.plain, &self.roles, tree)?;
+        let (state, begun) = match begun {
+            Ok(trial) => (State::Trying(trial), Ok(())),
+            Err(reason) => (State::Down(reason), Err(reason)),
+        };
+        self.lanes[lane].state = state;
+        Ok(begun)
+    }
+
+    /// How the set-up that was begun stands at this rank.
+    pub(crate) fn standing(&self) -> Standing {
+        match self.lanes.get(self.tried).map(|lane| &lane.state) {
+            Some(State::Trying(Some(trial))) => trial.standing(),
+            _ => Standing::Ready,
+        }
+    }
+
+    /// All ranks could begin, which all know: the lane has its group.
+    pub(crate) fn settle(&mut self) -> Result<(), PlainFailed> {
+        let lane = &mut self.lanes[self.tried];
+        if let State::Trying(trial) = &lane.state {
+            let (abilities, link) = setup::settle(self.plain, trial.as_ref())?;
+            lane.state = State::Up { abilities, link };
+        }
+        Ok(())
+    }
+
+    /// Some rank could not begin, which all know.
+    pub(crate) fn give_up(&mut self, reason: Reason) {
+        if let Some(lane) = self.lanes.get_mut(self.tried)
+            && let State::Trying(trial) = &lane.state
+        {
+            if let Some(trial) = trial {
+                service::cancel(trial);
+            }
+            lane.state = State::Down(reason);
+        }
+    }
+
+    /// Sets a lane's group up, and waits for it. All ranks call it, and come to the same answer.
+    pub(crate) fn set_up(&mut self, lane: usize) -> Result<Result<(), Reason>, PlainFailed> {
+        if let Err(reason) = self.begin(lane)? {
+            return Ok(Err(reason));
+        }
+        let standing = match &self.lanes[lane].state {
+            State::Trying(trial) => setup::wait(trial.as_ref()),
+            _ => Standing::Ready,
+        };
+        let mine = match standing {
+            Standing::Failed(code) => i32::from(code),
+            Standing::Pending | Standing::Ready => FINE,
+        };
+        let least = self.plain.least(mine)?;
+        if least == FINE {
+            self.settle()?;
+            return Ok(Ok(()));
+        }
+        let reason = Reason::from_number(least);
+        self.give_up(reason);
+        Ok(Err(reason))
     }
 
     pub(crate) const fn placement(&self) -> Placement {
         self.roles.placement
     }
 
-    /// Whether all switches of a lane can do a call.
-    pub(crate) fn supports(&self, lane: usize, call: &Call) -> bool {
-        self.lanes[lane].abilities.supports(call)
+    /// Why a lane cannot do a call now.
+    pub(crate) fn check(&self, lane: usize, call: &Call) -> Result<(), Reason> {
+        match &self.lanes[lane].state {
+            State::Up { abilities, .. } if abilities.supports(call) => Ok(()),
+            State::Up { .. } => Err(Reason::Unsupported),
+            State::Down(reason) => Err(*reason),
+            State::New | State::Trying(_) => Err(Reason::Failed),
+        }
     }
 
     fn ranks(&self) -> &[u32] {
         &self.roles.members[self.roles.member]
     }
 
-    /// Does a call in a lane. False: it is plain, and so are all later ones, on every rank.
-    pub(crate) fn run(&mut self, lane: usize, ordered: bool, call: &Call) -> bool {
-        self.try_run(lane, ordered, call).unwrap_or(false)
-    }
-
-    fn try_run(&mut self, lane: usize, ordered: bool, call: &Call) -> Result<bool, PlainFailed> {
+    /// Does a call in a lane. If it is plain, then on every rank.
+    pub(crate) fn run(
+        &mut self,
+        lane: usize,
+        ordered: bool,
+        call: &Call,
+    ) -> Result<Ending, PlainFailed> {
         let data_type = match call.collective {
             Collective::Barrier => None,
             Collective::Bcast => Some(DataType::Uint8),
@@ -191,17 +302,19 @@ impl Group {
             root: call.root,
         };
         self.collect(lane, &spec, call)?;
-        let done = match &self.lanes[lane].link {
-            Some(link) => {
-                let mut wire = spec;
-                // The header's root is the member that has or wants the values.
-                wire.root =
-                    u32::try_from(self.roles.member_of(spec.root)).map_err(|_| PlainFailed)?;
-                link.round(&wire, &self.buffers.operands, &mut self.buffers.result) == Ending::Done
-            }
-            None => false,
+        let mut ending = Ending::Plain {
+            held_up: Span::ZERO,
         };
-        let done = self.tell(&spec, done)?;
+        if let State::Up {
+            link: Some(link), ..
+        } = &self.lanes[lane].state
+        {
+            let mut wire = spec;
+            // The header's root is the member that has or wants the values.
+            wire.root = u32::try_from(self.roles.member_of(spec.root)).map_err(|_| PlainFailed)?;
+            ending = link.round(&wire, &self.buffers.operands, &mut self.buffers.result);
+        }
+        let done = self.tell(&spec, ending == Ending::Done)?;
         if done && !call.receive.is_null() && spec.count > 0 {
             let data_type = spec.data_type.unwrap_or(DataType::Uint8);
             let native = spec.count * layout::stride(data_type);
@@ -212,7 +325,7 @@ impl Group {
                 layout::from_wire(data_type, &self.buffers.result, receive);
             }
         }
-        Ok(done)
+        Ok(if done { Ending::Done } else { ending })
     }
 
     /// Brings the values of the member's ranks to its leader, and there into what the member contributes.
@@ -234,7 +347,7 @@ impl Group {
             let send = unsafe { slice::from_raw_parts(call.send, native) };
             layout::to_wire(data_type, send, &mut buffers.mine);
         }
-        let leads = self.roles.local_rank == 0;
+        let leads = self.roles.leads();
         let Some(local) = self.local else {
             std::mem::swap(&mut buffers.mine, &mut buffers.operands);
             return Ok(());
@@ -297,7 +410,7 @@ impl Group {
         let bytes = if wanted { spec.bytes() } else { 0 };
         buffers.told.clear();
         buffers.told.resize(1 + bytes, 0);
-        let leads = self.roles.local_rank == 0;
+        let leads = self.roles.leads();
         if leads && done {
             buffers.told[0] = DONE;
             buffers.told[1..].copy_from_slice(&buffers.result[..bytes]);
@@ -312,25 +425,45 @@ impl Group {
 
     /// What this rank's links have done.
     pub(crate) fn rounds(&self) -> Rounds {
-        let mut rounds = Rounds::default();
-        for link in self.lanes.iter().filter_map(|lane| lane.link.as_ref()) {
-            let counters = link.counters();
-            rounds.rounds += counters.rounds;
-            rounds.resent += counters.resent;
+        let mut rounds = self.past;
+        for lane in &self.lanes {
+            if let State::Up {
+                link: Some(link), ..
+            } = &lane.state
+            {
+                let counters = link.counters();
+                rounds.rounds += counters.rounds;
+                rounds.resent += counters.resent;
+            }
         }
         rounds
     }
 
-    /// The switches are told; nothing is offloaded any more. MPI is not called.
-    pub(crate) fn close(&mut self) {
-        for lane in self.lanes.drain(..) {
-            if let Some(link) = lane.link {
+    /// Offload is over for all lanes, on every rank. MPI is not called.
+    pub(crate) fn fall_back(&mut self) {
+        self.past = self.rounds();
+        self.give_up(Reason::Failed);
+        for lane in &mut self.lanes {
+            let state = std::mem::replace(&mut lane.state, State::Down(Reason::Failed));
+            if let State::Up {
+                link: Some(link), ..
+            } = state
+            {
                 service::retire(&link);
+                self.failed.push(link);
             }
         }
     }
 
-    /// The communicator is about to be freed.
+    /// All ranks have done a plain call since they fell back.
+    pub(crate) fn forget_failed(&mut self) {
+        if !self.failed.is_empty() {
+            service::forget(&self.failed);
+            self.failed.clear();
+        }
+    }
+
+    /// The communicator is about to be freed, or stays plain for good.
     pub(crate) fn release(&mut self) {
         if let Some(local) = self.local.take() {
             local.free();

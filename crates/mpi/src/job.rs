@@ -12,12 +12,10 @@ use crate::{
     abi::{self, Library, Plain},
     communicator::Communicator,
     log, messages,
-    report::{self, Counts},
+    report::{self, Listing, sum},
     service, settings,
 };
 
-/// Freed communicators that are reported one by one; later ones are added up.
-const LISTED: usize = 200;
 /// In MPICH 4.0 over UCX, a process that is in MPI_Finalize asks the others to confirm that all has arrived, and then
 /// answers nobody any more. Who confirms it from a call before its own MPI_Finalize is never answered, and hangs. So all
 /// ranks leave our last call together, and make no call until the slowest has left it.
@@ -25,17 +23,13 @@ const QUIET: Duration = Duration::from_millis(10);
 
 struct Job {
     communicators: Vec<Weak<Mutex<Communicator>>>,
-    freed: Vec<Value>,
-    others: Counts,
-    other_communicators: u64,
+    freed: Listing,
     started: Option<Instant>,
 }
 
 static JOB: Mutex<Job> = Mutex::new(Job {
     communicators: Vec::new(),
-    freed: Vec::new(),
-    others: Counts::new(),
-    other_communicators: 0,
+    freed: Listing::new(),
     started: None,
 });
 
@@ -61,12 +55,8 @@ pub(crate) fn register(communicator: &Arc<Mutex<Communicator>>) {
 pub(crate) fn forget(communicator: &Arc<Mutex<Communicator>>) {
     let mut communicator = communicator.lock().unwrap_or_else(PoisonError::into_inner);
     communicator.close();
-    let mut job = job();
-    if job.freed.len() < LISTED {
-        job.freed.extend(communicator.summary());
-    } else if communicator.reports() {
-        job.others.add(communicator.counts());
-        job.other_communicators += 1;
+    if let Some(summary) = communicator.summary() {
+        job().freed.add(summary);
     }
 }
 
@@ -83,10 +73,8 @@ fn end(world: Plain, rank: usize, size: usize) {
     if world.barrier().is_err() {
         return;
     }
-    let mut communicators = Vec::new();
-    let (seconds, others, other_communicators) = {
+    let (mut mine, live, seconds) = {
         let mut job = job();
-        communicators.append(&mut job.freed);
         let live: Vec<_> = job
             .communicators
             .drain(..)
@@ -95,14 +83,16 @@ fn end(world: Plain, rank: usize, size: usize) {
         let seconds = job
             .started
             .map_or(0.0, |started| started.elapsed().as_secs_f64());
-        for communicator in live {
-            let mut communicator = communicator.lock().unwrap_or_else(PoisonError::into_inner);
-            communicator.release();
-            communicator.close();
-            communicators.extend(communicator.summary());
-        }
-        (seconds, job.others.clone(), job.other_communicators)
+        (std::mem::take(&mut job.freed), live, seconds)
     };
+    for communicator in live {
+        let mut communicator = communicator.lock().unwrap_or_else(PoisonError::into_inner);
+        communicator.release();
+        communicator.close();
+        if let Some(summary) = communicator.summary() {
+            mine.add(summary);
+        }
+    }
     service::stop();
     // Whether a report is wanted must be the same everywhere: rank 0 says it, which also writes it.
     let mut wanted = [u8::from(settings::get().report.is_some())];
@@ -110,9 +100,7 @@ fn end(world: Plain, rank: usize, size: usize) {
         return;
     }
     let mine = json!({
-        "communicators": communicators,
-        "others": (other_communicators > 0).then(|| others.to_json()),
-        "other_communicators": other_communicators,
+        "offload": mine.to_json(),
         "messages": messages::summary(),
     });
     let Ok(texts) = world.gather_texts(&mine.to_string(), rank, size) else {
@@ -127,31 +115,17 @@ fn end(world: Plain, rank: usize, size: usize) {
 }
 
 fn whole(texts: &[String], size: usize, seconds: f64) -> Value {
-    let (mut communicators, mut others, mut messages) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut all, mut messages) = (Listing::new(), Vec::new());
     for text in texts {
         let Ok(mut part) = serde_json::from_str::<Value>(text) else {
             continue;
         };
-        if let Some(list) = part["communicators"].as_array_mut() {
-            communicators.append(list);
-        }
+        all.merge(part["offload"].take());
         messages.push(part["messages"].take());
-        if part["others"].is_object() {
-            others.push(json!({
-                "communicators": part["other_communicators"],
-                "counts": part["others"],
-            }));
-        }
     }
     let settings = settings::get();
     let library = abi::library().map_or_else(String::new, |library| library.to_string());
-    let total = |key: &str| -> u64 {
-        communicators
-            .iter()
-            .filter_map(|one| one["counts"][key].as_object())
-            .flat_map(|numbers| numbers.values().filter_map(Value::as_u64))
-            .sum()
-    };
+    let total = all.total();
     json!({
         "schema": 1,
         "raddle": env!("CARGO_PKG_VERSION"),
@@ -159,11 +133,11 @@ fn whole(texts: &[String], size: usize, seconds: f64) -> Value {
         "job": settings.job.as_ref().map(|(job, _)| job),
         "ranks": size,
         "seconds": seconds,
-        "calls": total("calls"),
-        "offloaded": total("offloaded"),
-        "saved_s": communicators.iter().filter_map(|one| one["counts"]["saved_s"].as_f64()).sum::<f64>(),
-        "communicators": communicators,
-        "others": others,
+        "calls": sum(&total["calls"]),
+        "offloaded": sum(&total["offloaded"]),
+        "saved_s": total["saved_s"].as_f64().unwrap_or(0.0),
+        "communicators": all.listed(),
+        "others": all.others_to_json(),
         "messages": messages::total(&messages),
     })
 }

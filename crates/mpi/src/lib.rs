@@ -6,8 +6,9 @@
 //! - `trampolines`, `resolve`: the symbols. Each jumps to the MPI library's own function, or into a shim.
 //! - `shim/`: C, once per MPI library and compiled against its mpi.h: from handles to numbers. `functions.toml` is the
 //!   table of what is intercepted.
-//! - the core, which knows no MPI: `communicator` decides about each call, `group` has the rounds of one communicator,
-//!   `service` keeps groups alive and answers other ranks while the program computes.
+//! - the core, which knows no MPI: `communicator` decides about each call, `ready` finds its way and tries again what has
+//!   failed, `group` has the rounds of one communicator, `service` sets groups up (`setup`, `trial`), keeps them alive and
+//!   answers other ranks while the program computes.
 //!
 //! `messages` is a layer above: it joins the program's messages (`docs/matching.md`), and `rails` carries large ones over
 //! several networks. `record` is the highest: it notes
@@ -39,6 +40,7 @@ mod orders;
 mod patience;
 mod places;
 mod rails;
+mod ready;
 mod record;
 mod report;
 mod resolve;
@@ -46,3 +48,4 @@ mod service;
 mod settings;
 mod setup;
 mod trampolines;
+mod trial;

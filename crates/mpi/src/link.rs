@@ -7,7 +7,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddrV4, UdpSocket},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -19,7 +19,7 @@ use raddle_offload::{
     endpoint::{CallOutcome, Endpoint, Started},
     member::{MemberCounters, RoundSpec},
 };
-use raddle_units::Time;
+use raddle_units::{Span, Time};
 use raddle_wire::native::{Collective, Header, MAX_BODY, Reason};
 
 use crate::{abi, clock, patience::Patience, service};
@@ -36,8 +36,8 @@ const ROUNDS_PER_TURN: u32 = 32;
 pub(crate) enum Ending {
     /// The result is there.
     Done,
-    /// The round is plain, and so are all that follow.
-    Plain,
+    /// The round is plain, and so are all that follow. It took so long to find that out.
+    Plain { held_up: Span },
 }
 
 /// What only the program's thread uses, in a round.
@@ -49,7 +49,7 @@ struct Caller {
 }
 
 pub(crate) struct Link {
-    socket: UdpSocket,
+    socket: Arc<UdpSocket>,
     /// The switch, where the socket is connected to it.
     switch: Option<SocketAddrV4>,
     endpoint: Mutex<Endpoint>,
@@ -59,7 +59,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(socket: UdpSocket, endpoint: Endpoint) -> Self {
+    pub(crate) fn new(socket: Arc<UdpSocket>, endpoint: Endpoint) -> Self {
         Self {
             switch: connect(&socket, &endpoint),
             socket,
@@ -82,7 +82,7 @@ impl Link {
         self.busy.store(true, Ordering::Relaxed);
         let ending = self.drive(spec, operands, result);
         self.busy.store(false, Ordering::Relaxed);
-        if ending == Ending::Plain {
+        if ending != Ending::Done {
             service::wake();
         }
         ending
@@ -97,11 +97,15 @@ impl Link {
         } = &mut *caller;
         patience.begin();
         let mut endpoint = self.lock();
-        match endpoint.start(clock::now(), spec, operands) {
+        let begun = clock::now();
+        let plain = || Ending::Plain {
+            held_up: clock::now().since(begun),
+        };
+        match endpoint.start(begun, spec, operands) {
             Ok(Started::Offloaded(_)) => {}
-            Ok(Started::Plain) => return Ending::Plain,
+            Ok(Started::Plain) => return plain(),
             // A call that cannot begin here must not begin elsewhere.
-            Err(_) => endpoint.freeze(clock::now(), Reason::Unsupported),
+            Err(_) => endpoint.freeze(begun, Reason::Unsupported),
         }
         let mut yields = 0_u32;
         loop {
@@ -122,7 +126,7 @@ impl Link {
                     }
                     return Ending::Done;
                 }
-                CallOutcome::Plain(_) => return Ending::Plain,
+                CallOutcome::Plain(_) => return plain(),
             }
             if patience.must_yield() {
                 drop(endpoint);
@@ -223,7 +227,6 @@ mod tests {
     use std::net::SocketAddr;
 
     use raddle_offload::member::MemberConfig;
-    use raddle_units::Span;
     use raddle_wire::native::JobKey;
 
     use super::*;
@@ -245,7 +248,7 @@ mod tests {
         };
         let members = vec![SocketAddrV4::new(own, 1)];
         let endpoint = Endpoint::new(clock::now(), config, members);
-        Link::new(open_socket().expect("a port is free"), endpoint)
+        Link::new(Arc::new(open_socket().expect("a port is free")), endpoint)
     }
 
     #[test]

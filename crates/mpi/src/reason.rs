@@ -13,6 +13,13 @@ macro_rules! reasons {
             /// All of them, by number.
             pub const ALL: [Self; [$($key),*].len()] = [$(Self::$name),*];
 
+            /// The reason of a number, [`Reason::Refused`] for others.
+            #[must_use]
+            pub fn from_number(number: i32) -> Self {
+                let at = usize::try_from(number).unwrap_or(usize::MAX);
+                Self::ALL.get(at).copied().unwrap_or(Self::Refused)
+            }
+
             /// Its name in reports.
             #[must_use]
             pub const fn key(self) -> &'static str {
@@ -44,7 +51,7 @@ reasons! {
     Settings "settings" "ranks have different RADDLE_* settings",
     Session "session" "MPI was started by a session, so there is no common end",
     NoInterface "no_interface" "a node has no usable network interface or socket",
-    NoSwitch "no_switch" "no switch answered while the communicator was set up",
+    NoSwitch "no_switch" "no switch answered when a group was set up",
     Refused "refused" "a switch refused: no room, quota, or it drains",
     Unsupported "unsupported" "a switch on the way does not do this collective, operation or type",
     Size "size" "longer than RADDLE_MAX_BYTES",
@@ -52,5 +59,5 @@ reasons! {
     Arithmetic "arithmetic" "this MPI library computes the operation on this type in its own way, such as sums that saturate",
     Slower "slower" "measured: the plain call is faster",
     Measuring "measuring" "the plain half of a measurement",
-    Failed "failed" "a switch or path failed before: all ranks went back to plain MPI",
+    Failed "failed" "a switch or path failed: all ranks went back to plain MPI",
 }

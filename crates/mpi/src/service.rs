@@ -1,5 +1,5 @@
-//! The thread that keeps a process's groups alive and answers other members while the program computes. It starts with
-//! the first group, sleeps until something is due or comes, calls no MPI function, and takes no signal.
+//! The thread that keeps a process's groups alive, sets groups up and answers other members while the program computes.
+//! It starts with the first group, sleeps until something is due or comes, calls no MPI function, and takes no signal.
 
 use std::{
     fs::File,
@@ -16,6 +16,7 @@ use raddle_units::Time;
 use crate::{
     clock,
     link::{self, Link, MESSAGE},
+    trial::Trial,
 };
 
 /// Links of freed communicators that still answer others.
@@ -33,6 +34,7 @@ struct Service {
 struct Links {
     live: Vec<Arc<Link>>,
     retired: Vec<Arc<Link>>,
+    trials: Vec<Arc<Trial>>,
     stopped: bool,
 }
 
@@ -86,10 +88,29 @@ pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Looks after a new group.
-pub(crate) fn add(link: Arc<Link>) {
+/// Sets a group up.
+pub(crate) fn begin(trial: Arc<Trial>) {
     if let Some(service) = current().as_ref() {
-        service.links().live.push(link);
+        service.links().trials.push(trial);
+        service.ring();
+    }
+}
+
+/// There shall be no such group.
+pub(crate) fn cancel(trial: &Arc<Trial>) {
+    trial.cancel();
+    if let Some(service) = current().as_ref() {
+        service.links().end(trial);
+    }
+}
+
+/// A group stands: looks after it.
+pub(crate) fn add(trial: &Arc<Trial>, link: Arc<Link>) {
+    if let Some(service) = current().as_ref() {
+        let mut links = service.links();
+        links.end(trial);
+        links.live.push(link);
+        drop(links);
         service.ring();
     }
 }
@@ -101,7 +122,7 @@ pub(crate) fn wake() {
     }
 }
 
-/// The group's communicator is freed; others may still ask for its last result.
+/// The group is over, or its communicator is freed; others may still ask for its last result.
 pub(crate) fn retire(link: &Arc<Link>) {
     link.leave();
     if let Some(service) = current().as_ref() {
@@ -111,6 +132,14 @@ pub(crate) fn retire(link: &Arc<Link>) {
         if links.retired.len() > RETIRED {
             links.retired.remove(0);
         }
+    }
+}
+
+/// All ranks have what these groups computed: nobody asks for it any more.
+pub(crate) fn forget(links: &[Arc<Link>]) {
+    if let Some(service) = current().as_ref() {
+        let forgotten = |known: &Arc<Link>| links.iter().any(|link| Arc::ptr_eq(known, link));
+        service.links().retired.retain(|known| !forgotten(known));
     }
 }
 
@@ -127,6 +156,12 @@ pub(crate) fn stop() {
     }
 }
 
+impl Links {
+    fn end(&mut self, trial: &Arc<Trial>) {
+        self.trials.retain(|known| !Arc::ptr_eq(known, trial));
+    }
+}
+
 impl Service {
     fn links(&self) -> MutexGuard<'_, Links> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
@@ -140,33 +175,37 @@ impl Service {
     fn run(&self) {
         let mut buffer = vec![0; MESSAGE];
         loop {
-            let links: Vec<_> = {
+            let (links, trials) = {
                 let links = self.links();
                 if links.stopped {
                     return;
                 }
-                links.live.iter().chain(&links.retired).cloned().collect()
+                let all = links.live.iter().chain(&links.retired).cloned();
+                (all.collect::<Vec<_>>(), links.trials.clone())
             };
-            while let Ok((length, _)) = self.socket.recv_from(&mut buffer) {
-                let _ = links.iter().any(|link| link.hear(&buffer[..length]));
+            while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
+                let message = &buffer[..length];
+                let _ = links.iter().any(|link| link.hear(message))
+                    || trials.iter().any(|trial| trial.hear(from, message));
             }
-            let due: Option<Time> = links
-                .iter()
-                .filter_map(|link| link.attend(&mut buffer))
-                .min();
-            self.sleep(due);
+            let due = links.iter().filter_map(|link| link.attend(&mut buffer));
+            let due: Option<Time> = due.min();
+            let tried = trials.iter().filter_map(|trial| trial.step(&mut buffer));
+            self.sleep(due.into_iter().chain(tried).min(), &trials);
         }
     }
 
     /// Until the time, a message, or the bell.
-    fn sleep(&self, due: Option<Time>) {
+    fn sleep(&self, due: Option<Time>, trials: &[Arc<Trial>]) {
         let wait = due.map_or(Duration::from_secs(60), clock::until);
-        let mut descriptors =
-            [self.bell.as_raw_fd(), self.socket.as_raw_fd()].map(|fd| libc::pollfd {
-                fd,
-                events: libc::POLLIN,
-                revents: 0,
-            });
+        let own = [self.bell.as_raw_fd(), self.socket.as_raw_fd()];
+        let trials = trials.iter().map(|trial| trial.socket().as_raw_fd());
+        let all = own.into_iter().chain(trials).map(|fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        });
+        let mut descriptors: Vec<_> = all.collect();
         let milliseconds = i32::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
         // SAFETY: the array has as many entries as said. An interrupted or failed wait only comes back early.
         unsafe {

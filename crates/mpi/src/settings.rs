@@ -91,6 +91,8 @@ pub(crate) struct Settings {
     pub(crate) setup: Duration,
     pub(crate) retry: Duration,
     pub(crate) give_up: Duration,
+    /// Before offload is tried again; zero: never.
+    pub(crate) come_back: Duration,
     pub(crate) log: bool,
     pub(crate) report: Option<PathBuf>,
     pub(crate) record: Option<PathBuf>,
@@ -165,6 +167,7 @@ impl Settings {
             setup: reader.time("RADDLE_SETUP_MS", 1, 60_000, Duration::from_millis),
             retry: reader.time("RADDLE_RETRY_US", 10, 10_000_000, Duration::from_micros),
             give_up: reader.time("RADDLE_GIVE_UP_MS", 10, 3_600_000, Duration::from_millis),
+            come_back: reader.time("RADDLE_COME_BACK_MS", 0, 3_600_000, Duration::from_millis),
             log: reader.choice("RADDLE_LOG", &[("off", false), ("info", true)]),
             report: reader.text("RADDLE_REPORT").map(PathBuf::from),
             record: reader.text("RADDLE_RECORD").map(PathBuf::from),
@@ -207,6 +210,8 @@ impl Settings {
             self.mode as u64,
             u64::from(self.sockets.unwrap_or(0)),
             self.max_bytes as u64,
+            // Who never comes back does not meet the others.
+            u64::from(self.come_back > Duration::ZERO),
         ];
         fold(parts.iter().flat_map(|part| part.to_be_bytes()))
     }
@@ -329,6 +334,7 @@ mod tests {
             ("RADDLE_SETUP_MS", settings.setup.as_millis() as u64),
             ("RADDLE_RETRY_US", settings.retry.as_micros() as u64),
             ("RADDLE_GIVE_UP_MS", settings.give_up.as_millis() as u64),
+            ("RADDLE_COME_BACK_MS", settings.come_back.as_millis() as u64),
             (
                 "RADDLE_RAILS_GIVE_UP_MS",
                 settings.rails_give_up.as_millis() as u64,

@@ -11,10 +11,12 @@
 //! - [`endpoint`]: a member with its recovery, for programs.
 //! - [`setup`], [`tree`]: how a group comes to be.
 //! - [`recovery`]: how all members leave together.
+//! - [`comeback`]: when they try again.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
 
+pub mod comeback;
 pub mod endpoint;
 pub mod member;
 pub mod order;

@@ -2,8 +2,9 @@
 //!
 //! [`MemberSetup`] is the part of every member but the master (member 0), [`MasterSetup`] the master's. Both are driven
 //! like the other state machines. A master that has its answer is driven on until all ranks have agreed, by plain MPI,
-//! that every member is ready: a Notify may be lost.
+//! that every member is ready: a Notify may be lost. [`Attempt`] is either part, and what comes of it.
 
+mod attempt;
 mod master;
 
 use core::net::{Ipv4Addr, SocketAddrV4};
@@ -19,6 +20,7 @@ use raddle_wire::{
 
 use crate::{order::Expression, program::Program};
 
+pub use attempt::{Attempt, AttemptConfig};
 pub use master::{MasterConfig, MasterSetup, MemberPlace};
 
 /// Doublings of the time between repetitions.

@@ -1,6 +1,8 @@
 //! The calls of a program, what each rank gives, and what comes out by definition.
 
-use raddle_offload::{member::RoundSpec, order::Expression, reduce::combine_into_right};
+use raddle_offload::{
+    member::RoundSpec, order::Expression, program::Program, reduce::combine_into_right,
+};
 use raddle_random::Random;
 use raddle_wire::{DataType, Operation, native::Collective};
 
@@ -70,6 +72,47 @@ pub(crate) fn operand(seed: u64, call: usize, rank: u32, spec: &RoundSpec) -> Ve
         }
     }
     bytes
+}
+
+/// What a member sends: its ranks' operands folded, or combined as far as its program can.
+pub(crate) fn own_operands(
+    seed: u64,
+    call: usize,
+    spec: &RoundSpec,
+    ranks: &[u32],
+    program: &Program,
+) -> Vec<u8> {
+    if spec.collective == Collective::Bcast {
+        let roots = ranks.contains(&spec.root);
+        return if roots {
+            operand(seed, call, spec.root, spec)
+        } else {
+            Vec::new()
+        };
+    }
+    let values: Vec<Vec<u8>> = ranks
+        .iter()
+        .map(|rank| operand(seed, call, *rank, spec))
+        .collect();
+    let (Some(operation), Some(data_type)) = (spec.operation, spec.data_type) else {
+        return Vec::new();
+    };
+    if spec.ordered {
+        let mut all = values.concat();
+        all.resize(program.operands() * spec.bytes(), 0);
+        program
+            .run(operation, data_type, &mut all, spec.bytes())
+            .unwrap();
+        return program
+            .results(&all, spec.bytes())
+            .collect::<Vec<_>>()
+            .concat();
+    }
+    let mut all = values[0].clone();
+    for value in &values[1..] {
+        combine_into_right(operation, data_type, value, &mut all).unwrap();
+    }
+    all
 }
 
 /// What every member must get, computed from the definition alone.

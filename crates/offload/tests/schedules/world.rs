@@ -1,41 +1,75 @@
-//! A network in virtual time: members and switches driven as a real driver does, and links that lose, double and reorder.
+//! A program in virtual time: members driven as a real driver does, plain MPI between them, and a network that does its
+//! worst.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
-    net::{Ipv4Addr, SocketAddrV4},
-};
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use raddle_offload::{
+    comeback::{Comeback, Standing, Step, Waits},
     endpoint::{CallOutcome, Endpoint, Started},
-    member::{MemberConfig, RoundSpec},
+    member::RoundSpec,
     order::{Expression, Node},
     program::Program,
-    reduce::combine_into_right,
-    setup::{
-        Agreement, MasterConfig, MasterSetup, MemberPlace, MemberSetup, MemberSetupConfig,
-        SetupOutcome, all_terms, member_program,
-    },
-    switch::{Abilities, Pass, Quotas, SiteSecret, Switch, SwitchConfig, job_key},
+    setup::{Attempt, AttemptConfig, MemberPlace, SetupOutcome, all_terms, member_program},
 };
 use raddle_random::Random;
 use raddle_units::{Span, Time};
-use raddle_wire::native::{Collective, JobKey, Kind, PORT, Reason, Terms, Unverified};
+use raddle_wire::native::{Reason, Terms};
 
-use crate::calls::{expected, operand, random_call};
+use crate::{
+    calls::{expected, own_operands, random_call},
+    network::{Event, Network, key},
+};
 
-pub(crate) const LEASE: Span = Span::from_ms(100);
-const RETRY: Span = Span::from_us(100);
-const GIVE_UP: Span = Span::from_ms(10);
-const JOB: u32 = 77;
-const GROUP: u32 = 5;
+pub(crate) const JOB: u32 = 77;
+/// What a member says that could begin; above all codes of reasons.
+const FINE: i32 = 1000;
+
+/// How long everything takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    pub lease: Span,
+    pub retry: Span,
+    pub give_up: Span,
+    pub set_up_retry: Span,
+    pub set_up: Span,
+    pub waits: Waits,
+}
+
+/// Two hundred times as fast as a real job.
+pub(crate) const FAST: Pace = Pace {
+    lease: Span::from_ms(100),
+    retry: Span::from_us(100),
+    give_up: Span::from_ms(10),
+    set_up_retry: Span::from_us(100),
+    set_up: Span::from_ms(200),
+    waits: Waits {
+        first: Span::from_ms(5),
+        most_after_try: Span::from_ms(25),
+        most_after_group: Span::from_ms(3_000),
+    },
+};
+
+/// As a real job by default.
+pub(crate) fn real_pace() -> Pace {
+    Pace {
+        lease: Span::from_ms(5_000),
+        retry: Span::from_ms(1),
+        give_up: Span::from_ms(2_000),
+        set_up_retry: Span::from_ms(20),
+        set_up: Span::from_ms(2_000),
+        waits: Waits::from_first(Span::from_ms(1_000)),
+    }
+}
 
 /// What happens to links, switches and ranks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Weather {
+    pub pace: Pace,
     /// Probability of loss, of doubling, and of reordering, each in millionths.
     pub loss: u32,
-    pub fault: Fault,
+    pub faults: Vec<(Time, Fault)>,
+    /// A dead TOR also cuts its hosts off from all others.
+    pub cuts: bool,
     /// How long a rank computes between calls at most, in microseconds; now and then longer than `give_up`.
     pub think_us: u64,
     pub long_thoughts: bool,
@@ -43,13 +77,14 @@ pub(crate) struct Weather {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    None,
-    /// A switch is dead from then on.
-    Death(Time),
+    /// A switch is dead, for so long or for good.
+    Death(Option<Span>),
     /// A switch forgets everything.
-    Restart(Time),
+    Restart,
+    /// A member's process does nothing for so long.
+    Stop(Span),
     /// All ranks are killed.
-    JobKilled(Time),
+    JobKilled,
 }
 
 pub(crate) struct Shape {
@@ -62,253 +97,148 @@ pub(crate) struct Shape {
     pub segment_bytes: u16,
     /// Results are sent to a multicast address.
     pub multicast: bool,
+    /// Members are dealt out to TORs in turn.
+    pub in_turn: bool,
+    /// The first TOR takes no groups.
+    pub first_tor_is_full: bool,
 }
 
-pub(crate) struct Hosts {
-    phase: Phase,
+/// What all members do together by plain MPI, before or instead of the call of this index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gathering {
+    SetUp,
+    Meeting(usize),
+    Plain(usize),
+}
+
+#[derive(Debug)]
+enum HostEvent {
+    Timer(usize),
+    Think(usize),
+    Heard(usize, Gathering, i32),
+    Fault(Fault),
+    Return(usize),
+}
+
+pub(crate) struct Host {
     address: SocketAddrV4,
     ranks: Vec<u32>,
     program: Program,
+    comeback: Comeback,
+    attempt: Option<Attempt>,
+    endpoint: Option<Endpoint>,
+    /// Of groups that failed: other members may lack their last result.
+    past: Vec<Endpoint>,
+    /// Index of the call that comes next, or runs.
     call: usize,
-    waits_plain: bool,
+    /// Since when the call runs in the group.
+    in_round: Option<Time>,
+    gathers: Option<(Gathering, i32)>,
+    /// All have gathered, and it has not heard what came of that.
+    hears: bool,
     armed: Option<Time>,
+    stopped: Time,
     /// What became of each call: `true` offloaded.
     pub outcomes: Vec<bool>,
 }
 
-enum Phase {
-    Master(MasterSetup),
-    Member(MemberSetup),
-    Running(Box<Endpoint>),
-    Plain,
-    Killed,
-}
-
-struct SwitchNode {
-    address: Ipv4Addr,
-    tier: u8,
-    epoch: u32,
-    switch: Option<Switch>,
-    armed: Option<Time>,
-}
-
-#[derive(Debug)]
-enum Event {
-    Deliver(SocketAddrV4, SocketAddrV4, Vec<u8>),
-    HostTimer(usize),
-    SwitchTimer(usize),
-    Think(usize),
-    Fault,
-}
-
 pub(crate) struct World {
     seed: u64,
-    chance: Random,
     weather: Weather,
-    now: Time,
-    queue: BinaryHeap<Reverse<(Time, u64, usize)>>,
-    events: Vec<Option<Event>>,
-    free: Vec<usize>,
-    serial: u64,
-    pub hosts: Vec<Hosts>,
-    switches: Vec<SwitchNode>,
-    place_of: BTreeMap<Ipv4Addr, usize>,
-    host_of: BTreeMap<SocketAddrV4, usize>,
-    /// Switches that a query of each member passes.
-    paths: Vec<Vec<usize>>,
+    net: Network<HostEvent>,
+    pub hosts: Vec<Host>,
+    places: Vec<MemberPlace>,
+    terms: Terms,
     expression: Expression,
     calls: Vec<RoundSpec>,
+    /// Calls of the program; `None`: it goes on.
+    last: Option<usize>,
     results: Vec<Option<Vec<u8>>>,
-    key: JobKey,
     results_at: Option<SocketAddrV4>,
-    begun: bool,
-    pub packets: u64,
+    group: u32,
+    killed: bool,
+    /// Why offload ended, or did not begin, for the first time.
     pub fallback: Option<Reason>,
+    pub fallbacks: u32,
+    pub tries: u32,
+    pub comebacks: u32,
     leave_early: bool,
 }
 
-fn secret() -> SiteSecret {
-    SiteSecret::new(*b"the secret of a site, 32 bytes!!")
-}
-
-fn fresh(address: Ipv4Addr, tier: u8, epoch: u32) -> Switch {
-    Switch::new(SwitchConfig {
-        address,
-        tier,
-        epoch,
-        secret: secret(),
-        quotas: Quotas::default(),
-        abilities: Abilities::default(),
-    })
-}
-
 impl World {
-    pub(crate) fn new(seed: u64, shape: &Shape, weather: Weather, calls: usize) -> Self {
+    /// A program of so many calls; `None`: until [`end`](Self::end).
+    pub(crate) fn new(seed: u64, shape: &Shape, weather: Weather, calls: Option<usize>) -> Self {
         let mut chance = Random::new(seed, 0);
-        let mut switches = Vec::new();
-        let counts = [shape.tors, shape.spines, shape.cores];
-        for (tier, count) in (1..).zip(counts) {
-            for number in 0..count {
-                switches.push(SwitchNode {
-                    address: Ipv4Addr::new(10, 255, tier, number as u8 + 1),
-                    tier,
-                    epoch: 1,
-                    switch: None,
-                    armed: None,
-                });
-            }
-        }
-        for node in &mut switches {
-            node.switch = Some(fresh(node.address, node.tier, node.epoch));
-        }
-        let [tors, spines, cores] = counts;
-        // With cores, TORs stand in two pods whose spines are different ones.
-        let pods = if cores > 0 { 2.min(tors) } else { 1 };
-        let tor_of: Vec<usize> = (0..shape.members).map(|_| chance.index(tors)).collect();
-        let spine = |chance: &mut Random, pod: usize| {
-            let own = (0..spines).filter(|s| s % pods == pod).collect::<Vec<_>>();
-            tors + own[chance.index(own.len())]
-        };
-        let mut paths = vec![Vec::new()];
-        for member in 1..shape.members {
-            let (from, to) = (tor_of[member], tor_of[0]);
-            paths.push(if from == to {
-                vec![from]
-            } else if from % pods == to % pods {
-                vec![from, spine(&mut chance, from % pods), to]
-            } else {
-                let core = tors + spines + chance.index(cores);
-                let (up, down) = (
-                    spine(&mut chance, from % pods),
-                    spine(&mut chance, to % pods),
-                );
-                vec![from, up, core, down, to]
-            });
-        }
-
-        // Ranks are dealt out at random, so that few subtrees fall together.
-        let mut cards = Vec::new();
-        for member in 0..shape.members {
-            for _ in 0..chance.between(1, shape.most_ranks) {
-                cards.push(member);
-            }
-        }
-        let size = cards.len();
-        if chance.below(3) > 0 {
-            for at in (1..size).rev() {
-                let other = chance.index(at + 1);
-                cards.swap(at, other);
-            }
-        }
-        let expression = random_expression(&mut chance, size as u32);
-        let calls: Vec<RoundSpec> = (0..calls)
-            .map(|_| random_call(&mut chance, size as u32))
-            .collect();
-
         let address = |member: usize| {
-            // Two members on the first host now and then: a socket each.
-            SocketAddrV4::new(
-                Ipv4Addr::new(10, 0, 0, member as u8 + 1),
-                40_000 + member as u16,
-            )
+            let ip = Ipv4Addr::new(10, 0, 0, member as u8 + 1);
+            SocketAddrV4::new(ip, 40_000 + member as u16)
         };
-        let key = job_key(&secret(), JOB);
+        let addresses: Vec<_> = (0..shape.members).map(address).collect();
+        let results_at = shape
+            .multicast
+            .then(|| SocketAddrV4::new(Ipv4Addr::new(239, 1, 2, 3), 7000));
+        let cards = deal(&mut chance, shape);
+        let expression = random_expression(&mut chance, cards.len() as u32);
+        let leave_early = chance.below(2) == 0;
         let places: Vec<MemberPlace> = (0..shape.members)
             .map(|member| MemberPlace {
-                address: address(member),
-                ranks: (0..size as u32)
+                address: addresses[member],
+                ranks: (0..cards.len() as u32)
                     .filter(|rank| cards[*rank as usize] == member)
                     .collect(),
             })
             .collect();
+        let pace = weather.pace;
         let terms = Terms {
             segment_bytes: shape.segment_bytes,
             slots: shape.slots,
-            lease_ms: (LEASE.0 / 1_000_000_000) as u32,
+            lease_ms: (pace.lease.0 / 1_000_000_000) as u32,
             ..all_terms(shape.members as u32)
         };
-        let results_at = shape
-            .multicast
-            .then(|| SocketAddrV4::new(Ipv4Addr::new(239, 1, 2, 3), 7000));
-        let give_up = Span::from_ms(200);
-        let hosts: Vec<Hosts> = (0..shape.members)
-            .map(|member| Hosts {
-                phase: if member == 0 {
-                    Phase::Master(MasterSetup::new(
-                        Time::ZERO,
-                        MasterConfig {
-                            job: JOB,
-                            key,
-                            group: GROUP,
-                            members: places.clone(),
-                            terms,
-                            expression: Some(expression.clone()),
-                            results: results_at,
-                            datagram: 1472,
-                            retry: RETRY,
-                            give_up,
-                        },
-                    ))
-                } else {
-                    Phase::Member(MemberSetup::new(
-                        Time::ZERO,
-                        MemberSetupConfig {
-                            job: JOB,
-                            key,
-                            group: GROUP,
-                            member: member as u32,
-                            master: address(0),
-                            terms,
-                            retry: RETRY,
-                            give_up,
-                        },
-                    ))
-                },
-                address: address(member),
-                ranks: places[member].ranks.clone(),
-                program: member_program(&expression, &places[member].ranks).unwrap(),
-                call: 0,
-                waits_plain: false,
-                armed: None,
-                outcomes: Vec::new(),
-            })
-            .collect();
-        let host_of = (0..shape.members)
-            .map(|member| (address(member), member))
-            .collect();
-        let place_of = (0..)
-            .zip(&switches)
-            .map(|(at, node)| (node.address, at))
-            .collect();
-        let leave_early = chance.below(2) == 0;
+        let host = |member: usize| Host {
+            address: addresses[member],
+            ranks: places[member].ranks.clone(),
+            program: member_program(&expression, &places[member].ranks).unwrap(),
+            comeback: Comeback::new(pace.waits, member == 0),
+            attempt: None,
+            endpoint: None,
+            past: Vec::new(),
+            call: 0,
+            in_round: None,
+            gathers: None,
+            hears: false,
+            armed: None,
+            stopped: Time::ZERO,
+            outcomes: Vec::new(),
+        };
+        let hosts: Vec<Host> = (0..shape.members).map(host).collect();
+        let (loss, cuts) = (weather.loss, weather.cuts);
+        let mut net = Network::new(chance, shape, loss, cuts, &addresses, results_at);
+        for (at, fault) in &weather.faults {
+            net.push(*at, Event::Host(HostEvent::Fault(*fault)));
+        }
         let mut world = Self {
             seed,
-            chance,
             weather,
-            now: Time::ZERO,
-            queue: BinaryHeap::new(),
-            events: Vec::new(),
-            free: Vec::new(),
-            serial: 0,
+            net,
             hosts,
-            switches,
-            place_of,
-            host_of,
-            paths,
+            places,
+            terms,
             expression,
-            results: vec![None; calls.len()],
-            calls,
-            key,
+            calls: Vec::new(),
+            last: calls,
+            results: Vec::new(),
             results_at,
-            begun: false,
-            packets: 0,
+            group: 5,
+            killed: false,
             fallback: None,
+            fallbacks: 0,
+            tries: 0,
+            comebacks: 0,
             leave_early,
         };
-        if let Fault::Death(at) | Fault::Restart(at) | Fault::JobKilled(at) = weather.fault {
-            world.push(at, Event::Fault);
-        }
         for member in 0..world.hosts.len() {
+            world.begin(member);
             world.drive(member);
         }
         world
@@ -316,471 +246,473 @@ impl World {
 
     /// Runs until every call of every member is decided; `false` when virtual time ran out: somebody hangs.
     pub(crate) fn run(&mut self, most: Span) -> bool {
+        let end = Time::ZERO + most;
         while !self.is_over() {
-            let Some(Reverse((at, _, index))) = self.queue.pop() else {
+            let Some(event) = self.net.next(end) else {
                 return false;
             };
-            assert!(at >= self.now);
-            self.now = at;
-            if self.now.0 > most.0 {
-                return false;
-            }
-            self.happen(index);
+            self.happen(event);
         }
         true
     }
 
-    /// Lets time pass without any call.
+    /// Lets time pass.
     pub(crate) fn wait(&mut self, span: Span) {
-        let end = self.now + span;
-        while let Some(Reverse((at, _, index))) = self.queue.peek().copied() {
-            if at > end {
-                break;
-            }
-            self.queue.pop();
-            self.now = at;
-            self.happen(index);
+        let end = self.net.now + span;
+        while let Some(event) = self.net.next(end) {
+            self.happen(event);
         }
-        self.now = end;
+        self.net.now = end;
+    }
+
+    /// The program ends with the call that some member does now.
+    pub(crate) fn end(&mut self) {
+        let calls = self.hosts.iter().map(|host| host.call + 1);
+        self.last = calls.max();
     }
 
     pub(crate) const fn now(&self) -> Time {
-        self.now
+        self.net.now
+    }
+
+    pub(crate) const fn packets(&self) -> u64 {
+        self.net.packets
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.hosts.iter().all(|host| {
-            matches!(host.phase, Phase::Killed) || host.outcomes.len() == self.calls.len()
-        })
+        let over = |host: &Host| Some(host.outcomes.len()) == self.last;
+        self.killed || self.hosts.iter().all(over)
+    }
+
+    /// All members are offloaded, and nobody has found a reason to leave.
+    pub(crate) fn is_offloaded(&self) -> bool {
+        self.hosts.iter().all(|host| host.endpoint.is_some())
+    }
+
+    /// How long the members wait until they try again.
+    pub(crate) fn rest(&self) -> Span {
+        self.hosts[0].comeback.rest(self.net.now)
     }
 
     /// All members leave, as MPI_Finalize lets them.
     pub(crate) fn leave(&mut self) {
         for member in 0..self.hosts.len() {
-            if let Phase::Running(endpoint) = &mut self.hosts[member].phase {
-                endpoint.leave();
-                self.drive(member);
+            let host = &mut self.hosts[member];
+            if let Some(attempt) = &mut host.attempt {
+                attempt.cancel(Reason::Unsupported);
             }
+            if let Some(endpoint) = &mut host.endpoint {
+                endpoint.leave();
+            }
+            self.drive(member);
         }
     }
 
     /// Groups that switches still hold.
     pub(crate) fn groups(&self) -> usize {
-        let alive = self.switches.iter().filter_map(|node| node.switch.as_ref());
-        alive
-            .map(|switch| {
-                let status = switch.status();
-                let (jobs, bytes) = (status.jobs.len(), status.bytes);
-                assert_eq!(switch.group_count() == 0, jobs == 0 && bytes == 0);
-                switch.group_count()
-            })
-            .sum()
+        self.net.groups()
+    }
+
+    /// Endpoints that members keep for others.
+    pub(crate) fn kept(&self) -> usize {
+        self.hosts.iter().map(|host| host.past.len()).sum()
     }
 
     pub(crate) fn describe(&self) -> String {
-        let hosts: Vec<String> = self
-            .hosts
-            .iter()
-            .map(|host| {
-                let state = match &host.phase {
-                    Phase::Running(endpoint) => {
-                        format!("{:?} round {}", endpoint.state(), endpoint.round())
-                    }
-                    Phase::Plain => "plain".to_owned(),
-                    Phase::Killed => "killed".to_owned(),
-                    Phase::Master(setup) => format!("{:?}", setup.outcome()),
-                    Phase::Member(setup) => format!("{:?}", setup.outcome()),
-                };
-                format!("call {} plain {} {state}", host.call, host.waits_plain)
-            })
-            .collect();
-        format!("at {:?}: {hosts:#?}", self.now)
+        let describe = |host: &Host| {
+            let state = host.endpoint.as_ref().map(|e| (e.state(), e.round()));
+            let attempt = host.attempt.as_ref().map(Attempt::outcome);
+            let (call, gathers) = (host.call, host.gathers);
+            format!(
+                "call {call} {gathers:?} {state:?} {attempt:?} {:?}",
+                host.comeback
+            )
+        };
+        let hosts: Vec<String> = self.hosts.iter().map(describe).collect();
+        let (seed, now) = (self.seed, self.net.now);
+        format!("seed {seed} at {now:?}: {:?} {hosts:#?}", self.weather)
     }
 
-    fn push(&mut self, at: Time, event: Event) {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.events.push(None);
-            self.events.len() - 1
-        });
-        self.events[index] = Some(event);
-        self.serial += 1;
-        self.queue.push(Reverse((at, self.serial, index)));
-    }
-
-    fn happen(&mut self, index: usize) {
-        let event = self.events[index].take();
-        self.free.push(index);
+    fn happen(&mut self, event: Event<HostEvent>) {
         match event {
-            Some(Event::Deliver(from, to, payload)) => self.deliver(from, to, payload),
-            Some(Event::HostTimer(member)) if self.hosts[member].armed == Some(self.now) => {
-                self.hosts[member].armed = None;
-                let now = self.now;
-                match &mut self.hosts[member].phase {
-                    Phase::Master(setup) => setup.handle_timeout(now),
-                    Phase::Member(setup) => setup.handle_timeout(now),
-                    Phase::Running(endpoint) => endpoint.handle_timeout(now),
-                    Phase::Plain | Phase::Killed => {}
+            Event::SwitchTimer(at) => self.net.switch_timer(at),
+            Event::Deliver(from, to, payload) => {
+                if let Some(member) = self.net.host_at(&to)
+                    && self.is_stopped(member)
+                {
+                    return self.later(member, Event::Deliver(from, to, payload));
                 }
-                self.drive(member);
-            }
-            Some(Event::SwitchTimer(at)) if self.switches[at].armed == Some(self.now) => {
-                self.switches[at].armed = None;
-                let now = self.now;
-                if let Some(switch) = &mut self.switches[at].switch {
-                    switch.handle_timeout(now);
+                if let Some((member, payload)) = self.net.arrive(from, to, payload) {
+                    self.take(member, from, &payload);
                 }
-                self.drain(at);
             }
-            Some(Event::Think(member)) => self.call(member),
-            Some(Event::Fault) => self.fault(),
+            Event::Host(event) => self.happen_to_host(event),
+        }
+    }
+
+    fn happen_to_host(&mut self, event: HostEvent) {
+        let (HostEvent::Timer(member) | HostEvent::Think(member) | HostEvent::Heard(member, ..)) =
+            event
+        else {
+            return match event {
+                HostEvent::Fault(fault) => self.fault(fault),
+                HostEvent::Return(switch) => self.net.start(switch),
+                _ => {}
+            };
+        };
+        if self.killed {
+            return;
+        }
+        if self.is_stopped(member) {
+            if matches!(event, HostEvent::Timer(_)) {
+                self.hosts[member].armed = Some(self.hosts[member].stopped);
+            }
+            return self.later(member, Event::Host(event));
+        }
+        match event {
+            HostEvent::Timer(_) if self.hosts[member].armed == Some(self.net.now) => {
+                let now = self.net.now;
+                let host = &mut self.hosts[member];
+                host.armed = None;
+                if let Some(attempt) = &mut host.attempt {
+                    attempt.handle_timeout(now);
+                }
+                for endpoint in host.endpoint.iter_mut().chain(&mut host.past) {
+                    endpoint.handle_timeout(now);
+                }
+            }
+            HostEvent::Think(_) => self.call(member),
+            HostEvent::Heard(_, gathering, least) => self.heard(member, gathering, least),
             _ => {}
-        }
-    }
-
-    fn fault(&mut self) {
-        let at = self.chance.index(self.switches.len());
-        let node = &mut self.switches[at];
-        match self.weather.fault {
-            Fault::Death(_) => node.switch = None,
-            Fault::Restart(_) => {
-                node.epoch += 1;
-                node.switch = Some(fresh(node.address, node.tier, node.epoch));
-            }
-            Fault::JobKilled(_) => {
-                for host in &mut self.hosts {
-                    host.phase = Phase::Killed;
-                }
-            }
-            Fault::None => {}
-        }
-    }
-
-    /// A packet leaves; links do their worst.
-    fn send(&mut self, from: SocketAddrV4, to: SocketAddrV4, payload: &[u8]) {
-        self.packets += 1;
-        if Some(to) == self.results_at {
-            // Copies to the children below the sender, each with a fate of its own.
-            let all: Vec<SocketAddrV4> = self.host_of.keys().copied().collect();
-            for host in all {
-                self.send(from, host, payload);
-            }
-            let switches: Vec<SocketAddrV4> = (self.switches.iter())
-                .map(|node| SocketAddrV4::new(node.address, PORT))
-                .filter(|to| to != &from)
-                .collect();
-            for switch in switches {
-                self.send(from, switch, payload);
-            }
-            return;
-        }
-        let loss = self.weather.loss;
-        let copies = if self.chance.happens(loss) {
-            0
-        } else {
-            1 + usize::from(self.chance.happens(loss))
-        };
-        for _ in 0..copies {
-            let mut delay = self.chance.between(1_000, 3_000);
-            if self.chance.happens(loss) {
-                delay += self.chance.between(1_000, 400_000);
-            }
-            let at = self.now + Span::from_ns(delay);
-            self.push(at, Event::Deliver(from, to, payload.to_vec()));
-        }
-    }
-
-    fn deliver(&mut self, from: SocketAddrV4, to: SocketAddrV4, mut payload: Vec<u8>) {
-        let now = self.now;
-        if let Some(&at) = self.place_of.get(to.ip()) {
-            if let Some(switch) = &mut self.switches[at].switch {
-                switch.handle_packet(now, from, &payload);
-                while switch.poll_event().is_some() {}
-                self.drain(at);
-            }
-            return;
-        }
-        let Some(&member) = self.host_of.get(&to) else {
-            panic!("nobody is at {to}");
-        };
-        let is_query = Unverified::parse(&payload, 0).is_ok_and(|m| m.kind() == Kind::Query);
-        if is_query && let Some(&sender) = self.host_of.get(&from) {
-            let mut out = Vec::new();
-            for at in self.paths[sender].clone() {
-                let Some(switch) = &mut self.switches[at].switch else {
-                    return;
-                };
-                assert_eq!(switch.pass(now, &payload, &mut out), Pass::Rewritten);
-                std::mem::swap(&mut payload, &mut out);
-            }
-        }
-        match &mut self.hosts[member].phase {
-            Phase::Master(setup) => {
-                setup.handle_packet(now, from, &payload);
-            }
-            Phase::Member(setup) => {
-                setup.handle_packet(now, &payload);
-            }
-            Phase::Running(endpoint) => {
-                endpoint.handle_packet(now, &payload);
-            }
-            Phase::Plain | Phase::Killed => {}
         }
         self.drive(member);
     }
 
-    fn drain(&mut self, at: usize) {
-        let mut buffer = [0; 9000];
-        let from = SocketAddrV4::new(self.switches[at].address, PORT);
-        while let Some(switch) = &mut self.switches[at].switch {
-            let Some((to, length)) = switch.poll_transmit(&mut buffer) else {
-                break;
-            };
-            self.send(from, to, &buffer[..length]);
+    fn is_stopped(&self, member: usize) -> bool {
+        self.hosts[member].stopped > self.net.now
+    }
+
+    fn later(&mut self, member: usize, event: Event<HostEvent>) {
+        let at = self.hosts[member].stopped;
+        self.net.push(at, event);
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        let switch = self.net.chance.index(self.net.count());
+        let now = self.net.now;
+        match fault {
+            // One that is dead is not killed again: it would come back twice.
+            Fault::Death(_) | Fault::Restart if self.net.is_dead(switch) => {}
+            Fault::Death(lasts) => {
+                self.net.kill(switch);
+                if let Some(lasts) = lasts {
+                    let event = Event::Host(HostEvent::Return(switch));
+                    self.net.push(now + lasts, event);
+                }
+            }
+            Fault::Restart => self.net.start(switch),
+            Fault::Stop(lasts) => {
+                let member = self.net.chance.index(self.hosts.len());
+                let host = &mut self.hosts[member];
+                host.stopped = host.stopped.max(now + lasts);
+            }
+            Fault::JobKilled => self.killed = true,
         }
-        let node = &mut self.switches[at];
-        let due = node.switch.as_ref().and_then(Switch::poll_timeout);
-        if let Some(due) = due.map(|due| due.max(self.now))
-            && node.armed.is_none_or(|armed| due < armed)
-        {
-            node.armed = Some(due);
-            self.push(due, Event::SwitchTimer(at));
+    }
+
+    fn take(&mut self, member: usize, from: SocketAddrV4, payload: &[u8]) {
+        if self.killed {
+            return;
         }
+        let now = self.net.now;
+        let host = &mut self.hosts[member];
+        let taken = host
+            .endpoint
+            .iter_mut()
+            .chain(&mut host.past)
+            .any(|endpoint| endpoint.handle_packet(now, payload));
+        if let (false, Some(attempt)) = (taken, &mut host.attempt) {
+            attempt.handle_packet(now, from, payload);
+        }
+        self.drive(member);
     }
 
     /// Sends what a member has to send, looks at what it has reached, and arms its timer.
     fn drive(&mut self, member: usize) {
-        let mut buffer = [0; 9000];
-        loop {
-            let host = &mut self.hosts[member];
-            let sent = match &mut host.phase {
-                Phase::Master(setup) => setup.poll_transmit(&mut buffer),
-                Phase::Member(setup) => setup.poll_transmit(&mut buffer),
-                Phase::Running(endpoint) => endpoint.poll_transmit(&mut buffer),
-                Phase::Plain | Phase::Killed => None,
-            };
-            let from = host.address;
-            let Some((to, length)) = sent else { break };
-            self.send(from, to, &buffer[..length]);
+        if self.killed {
+            return;
         }
-        if self.begun {
-            self.look(member);
-        } else {
-            self.agree();
-        }
+        self.transmit(member);
+        self.look(member);
+        // What it has reached may be worth a message.
+        self.transmit(member);
         let host = &mut self.hosts[member];
-        let due = match &host.phase {
-            Phase::Master(setup) => setup.poll_timeout(),
-            Phase::Member(setup) => setup.poll_timeout(),
-            Phase::Running(endpoint) => endpoint.poll_timeout(),
-            Phase::Plain | Phase::Killed => None,
-        };
-        if let Some(due) = due.map(|due| due.max(self.now))
+        let attempt = host.attempt.as_ref().and_then(Attempt::poll_timeout);
+        let endpoints = host.endpoint.iter().chain(&host.past);
+        let due = endpoints.filter_map(Endpoint::poll_timeout).chain(attempt);
+        if let Some(due) = due.min().map(|due| due.max(self.net.now))
             && host.armed.is_none_or(|armed| due < armed)
         {
             host.armed = Some(due);
-            self.push(due, Event::HostTimer(member));
+            let event = Event::Host(HostEvent::Timer(member));
+            self.net.push(due, event);
         }
     }
 
-    /// All ranks agree by plain MPI whether every member is ready.
-    fn agree(&mut self) {
-        let mut agreed: Vec<Agreement> = Vec::new();
-        let mut failed = None;
-        for host in &self.hosts {
-            let outcome = match &host.phase {
-                Phase::Master(setup) => setup.outcome(),
-                Phase::Member(setup) => setup.outcome(),
-                _ => return,
-            };
-            match outcome {
-                SetupOutcome::Pending => return,
-                SetupOutcome::Ready(agreement) => agreed.push(agreement),
-                SetupOutcome::Failed(reason) => failed = Some(reason),
+    fn transmit(&mut self, member: usize) {
+        let mut buffer = [0; 9000];
+        let host = &mut self.hosts[member];
+        let from = host.address;
+        if let Some(attempt) = &mut host.attempt {
+            while let Some((to, length)) = attempt.poll_transmit(&mut buffer) {
+                self.net.send(from, to, &buffer[..length]);
             }
         }
-        self.begun = true;
-        let peers: Vec<SocketAddrV4> = self.hosts.iter().map(|host| host.address).collect();
-        // One that failed makes all plain.
-        let agreed: Vec<Option<_>> = match failed {
-            Some(_) => vec![None; self.hosts.len()],
-            None => agreed.into_iter().map(Some).collect(),
-        };
-        self.fallback = failed.or(self.fallback);
-        for (member, agreement) in agreed.into_iter().enumerate() {
-            let host = &mut self.hosts[member];
-            host.armed = None;
-            host.phase = match agreement {
-                None => Phase::Plain,
-                Some(agreement) => {
-                    let config = MemberConfig {
-                        job: JOB,
-                        key: self.key,
-                        group: GROUP,
-                        member: member as u32,
-                        switch: agreement.switch,
-                        slots: agreement.slots,
-                        segment_bytes: agreement.segment_bytes,
-                        operands: host.program.outputs.len() as u16,
-                        lease: agreement.lease,
-                        retry: RETRY,
-                        give_up: GIVE_UP,
-                    };
-                    Phase::Running(Box::new(Endpoint::new(self.now, config, peers.clone())))
-                }
-            };
-            self.think(member);
-            self.drive(member);
+        for endpoint in host.endpoint.iter_mut().chain(&mut host.past) {
+            while let Some((to, length)) = endpoint.poll_transmit(&mut buffer) {
+                self.net.send(from, to, &buffer[..length]);
+            }
         }
+    }
+
+    /// A member begins to set the group up.
+    fn begin(&mut self, member: usize) {
+        let pace = self.weather.pace;
+        let config = AttemptConfig {
+            job: JOB,
+            key: key(),
+            group: self.group,
+            member: member as u32,
+            places: self.places.clone(),
+            peers: self.places.iter().map(|place| place.address).collect(),
+            terms: self.terms,
+            expression: Some(self.expression.clone()),
+            results: self.results_at,
+            datagram: 1472,
+            set_up_retry: pace.set_up_retry,
+            set_up_give_up: pace.set_up,
+            retry: pace.retry,
+            give_up: pace.give_up,
+        };
+        self.hosts[member].attempt = Some(Attempt::new(self.net.now, config));
     }
 
     /// A rank computes before its next call.
     fn think(&mut self, member: usize) {
-        let mut span = self.chance.below(self.weather.think_us + 1) * 1000;
-        if self.weather.long_thoughts && self.chance.below(20) == 0 {
-            span += 3 * GIVE_UP.as_ns() + self.chance.below(GIVE_UP.as_ns());
+        let chance = &mut self.net.chance;
+        let mut span = chance.below(self.weather.think_us + 1) * 1000;
+        if self.weather.long_thoughts && chance.below(20) == 0 {
+            let give_up = self.weather.pace.give_up.as_ns();
+            span += 3 * give_up + chance.below(give_up);
         }
-        let at = self.now + Span::from_ns(span);
-        self.push(at, Event::Think(member));
+        let at = self.net.now + Span::from_ns(span);
+        self.net.push(at, Event::Host(HostEvent::Think(member)));
     }
 
+    /// A member comes to its next call.
     fn call(&mut self, member: usize) {
-        let host = &mut self.hosts[member];
-        if host.call == self.calls.len() {
+        let host = &self.hosts[member];
+        let call = host.call;
+        if Some(call) == self.last {
             return;
         }
-        let spec = self.calls[host.call];
-        let started = match &mut host.phase {
-            Phase::Running(endpoint) => {
-                let operands =
-                    own_operands(self.seed, host.call, &spec, &host.ranks, &host.program);
-                endpoint.start(self.now, &spec, &operands).unwrap()
-            }
-            Phase::Plain => Started::Plain,
-            _ => return,
-        };
-        if started == Started::Plain {
-            self.plain(member);
+        if host.comeback.is_due(call as u64 + 1) {
+            let standing = match host.attempt.as_ref().map(Attempt::outcome) {
+                Some(SetupOutcome::Pending) => Standing::Pending,
+                Some(SetupOutcome::Failed(reason)) => Standing::Failed(reason.code()),
+                Some(SetupOutcome::Ready(_)) | None => Standing::Ready,
+            };
+            let said = host.comeback.say(self.net.now, standing);
+            return self.gather(member, Gathering::Meeting(call), said);
         }
-        self.drive(member);
+        self.begin_call(member);
     }
 
-    /// A plain call: over when all members are in it.
-    fn plain(&mut self, member: usize) {
-        self.hosts[member].waits_plain = true;
+    fn begin_call(&mut self, member: usize) {
         let call = self.hosts[member].call;
-        for host in &self.hosts {
-            let offloaded = host.outcomes.get(call) == Some(&true);
-            assert!(
-                !offloaded,
-                "seed {}: call {call} is plain and not",
-                self.seed
-            );
+        while self.calls.len() <= call {
+            let spec = random_call(&mut self.net.chance, self.expression.size());
+            self.calls.push(spec);
+            self.results.push(None);
         }
-        if self
-            .hosts
-            .iter()
-            .all(|host| host.waits_plain && host.call == call)
-        {
-            for other in 0..self.hosts.len() {
-                let host = &mut self.hosts[other];
-                host.waits_plain = false;
+        let spec = self.calls[call];
+        let (seed, now) = (self.seed, self.net.now);
+        let host = &mut self.hosts[member];
+        let Some(endpoint) = &mut host.endpoint else {
+            return self.gather(member, Gathering::Plain(call), 0);
+        };
+        let operands = own_operands(seed, call, &spec, &host.ranks, &host.program);
+        match endpoint.start(now, &spec, &operands).unwrap() {
+            Started::Offloaded(_) => host.in_round = Some(now),
+            Started::Plain => self.fall_back(member, now),
+        }
+    }
+
+    /// Offload is over for a member: its call is the first that is plain.
+    fn fall_back(&mut self, member: usize, since: Time) {
+        let now = self.net.now;
+        let host = &mut self.hosts[member];
+        host.past.extend(host.endpoint.take());
+        host.in_round = None;
+        let call = host.call;
+        host.comeback
+            .fell_back(call as u64 + 1, now, now.since(since));
+        self.fallbacks += u32::from(member == 0);
+        self.gather(member, Gathering::Plain(call), 0);
+    }
+
+    /// A member waits in plain MPI, which all leave with the least that was said.
+    fn gather(&mut self, member: usize, gathering: Gathering, said: i32) {
+        self.hosts[member].gathers = Some((gathering, said));
+        let (seed, gathers) = (self.seed, |host: &Host| host.gathers);
+        if let Gathering::Plain(call) = gathering {
+            let offloaded = |host: &Host| host.outcomes.get(call) == Some(&true);
+            let mixed = self.hosts.iter().any(offloaded);
+            assert!(!mixed, "seed {seed}: call {call} is plain and not");
+        }
+        let Some(all) = self.hosts.iter().map(gathers).collect::<Option<Vec<_>>>() else {
+            return;
+        };
+        let same = all.iter().all(|(other, _)| *other == gathering);
+        assert!(same, "seed {seed}: they do not do the same: {all:?}");
+        let least = all.iter().map(|(_, said)| *said).min().unwrap_or(said);
+        for other in 0..self.hosts.len() {
+            self.hosts[other].gathers = None;
+            self.hosts[other].hears = true;
+            let at = self.net.now + Span::from_ns(self.net.chance.between(1_000, 50_000));
+            let event = Event::Host(HostEvent::Heard(other, gathering, least));
+            self.net.push(at, event);
+        }
+        if let (Gathering::Meeting(_), 0) = (gathering, least >> 16) {
+            self.group += 1;
+        }
+    }
+
+    fn heard(&mut self, member: usize, gathering: Gathering, least: i32) {
+        let now = self.net.now;
+        self.hosts[member].hears = false;
+        match gathering {
+            Gathering::SetUp if least == FINE => {
+                self.take_over(member);
+                self.hosts[member].comeback.stands(1, now);
+                self.think(member);
+            }
+            Gathering::SetUp => {
+                self.give_up(member);
+                let reason = Reason::from_code(least as u8);
+                self.fallback = self.fallback.or(reason);
+                self.hosts[member].comeback.set_up_failed(0, now);
+                self.think(member);
+            }
+            Gathering::Meeting(call) => {
+                let host = &mut self.hosts[member];
+                host.past.clear();
+                let step = host.comeback.hear(call as u64 + 1, now, least);
+                let counts = u32::from(member == 0);
+                match step {
+                    Step::GoOn => {}
+                    Step::Begin => {
+                        self.begin(member);
+                        self.tries += counts;
+                    }
+                    Step::GiveUp(_) => self.give_up(member),
+                    Step::Ready => {
+                        self.take_over(member);
+                        self.comebacks += counts;
+                    }
+                }
+                self.begin_call(member);
+            }
+            Gathering::Plain(_) => {
+                let host = &mut self.hosts[member];
                 host.outcomes.push(false);
                 host.call += 1;
-                self.think(other);
+                self.think(member);
             }
         }
     }
 
-    /// What a member's call has come to.
+    fn take_over(&mut self, member: usize) {
+        let host = &mut self.hosts[member];
+        let taken = host.attempt.take().and_then(Attempt::into_endpoint);
+        let (_, endpoint) = taken.expect("it has said that it is ready");
+        host.endpoint = Some(endpoint);
+    }
+
+    fn give_up(&mut self, member: usize) {
+        let host = &mut self.hosts[member];
+        if let Some(attempt) = &mut host.attempt {
+            attempt.cancel(Reason::Unsupported);
+        }
+        self.transmit(member);
+        self.hosts[member].attempt = None;
+    }
+
+    /// What a member's set-up or call has come to.
     fn look(&mut self, member: usize) {
         let host = &mut self.hosts[member];
-        let call = host.call;
-        let Phase::Running(endpoint) = &mut host.phase else {
+        let waits = host.gathers.is_some() || host.hears;
+        let first = host.call == 0 && host.comeback.is_settled() && !waits;
+        if let (true, Some(attempt)) = (first, &host.attempt) {
+            let said = match attempt.outcome() {
+                SetupOutcome::Pending => return,
+                SetupOutcome::Ready(_) => FINE,
+                SetupOutcome::Failed(reason) => i32::from(reason.code()),
+            };
+            return self.gather(member, Gathering::SetUp, said);
+        }
+        let (Some(since), Some(endpoint)) = (host.in_round, &mut host.endpoint) else {
             return;
         };
-        // Only while a call runs: it is the one whose number the endpoint has.
-        if call == self.calls.len() || host.waits_plain || endpoint.round() as usize != call + 1 {
-            return;
-        }
-        match endpoint.outcome() {
-            CallOutcome::Pending => {}
-            CallOutcome::Done(result) => {
-                let spec = &self.calls[call];
-                let right = self.results[call]
-                    .get_or_insert_with(|| expected(self.seed, call, spec, &self.expression));
-                assert_eq!(
-                    result,
-                    &right[..],
-                    "seed {} call {call} {spec:?}",
-                    self.seed
-                );
-                let last = call + 1 == self.calls.len();
-                host.outcomes.push(true);
-                host.call += 1;
-                if last && self.leave_early {
-                    endpoint.leave();
-                }
-                for host in &self.hosts {
-                    let plain = host.outcomes.get(call) == Some(&false);
-                    let waits = host.waits_plain && host.call == call;
-                    assert!(
-                        !plain && !waits,
-                        "seed {}: call {call} is offloaded and not",
-                        self.seed
-                    );
-                }
-                self.think(member);
-                if last && self.leave_early {
-                    self.drive(member);
-                }
-            }
+        let call = host.call;
+        let result = match endpoint.outcome() {
+            CallOutcome::Pending => return,
             CallOutcome::Plain(reason) => {
                 self.fallback.get_or_insert(reason);
-                self.plain(member);
+                return self.fall_back(member, since);
             }
+            CallOutcome::Done(result) => result,
+        };
+        let (seed, spec) = (self.seed, &self.calls[call]);
+        let right =
+            self.results[call].get_or_insert_with(|| expected(seed, call, spec, &self.expression));
+        assert_eq!(result, &right[..], "seed {seed} call {call} {spec:?}");
+        let is_last = Some(call + 1) == self.last;
+        host.outcomes.push(true);
+        host.call += 1;
+        host.in_round = None;
+        if is_last && self.leave_early {
+            endpoint.leave();
         }
+        for host in &self.hosts {
+            let plain = host.outcomes.get(call) == Some(&false);
+            let waits = host
+                .gathers
+                .is_some_and(|(what, _)| what == Gathering::Plain(call));
+            assert!(
+                !plain && !waits,
+                "seed {seed}: call {call} is offloaded and not"
+            );
+        }
+        self.think(member);
     }
 }
 
-/// What a member sends: its ranks' operands folded, or combined as far as its program can.
-fn own_operands(
-    seed: u64,
-    call: usize,
-    spec: &RoundSpec,
-    ranks: &[u32],
-    program: &Program,
-) -> Vec<u8> {
-    if spec.collective == Collective::Bcast {
-        let roots = ranks.contains(&spec.root);
-        return if roots {
-            operand(seed, call, spec.root, spec)
-        } else {
-            Vec::new()
-        };
+/// Ranks are dealt out at random, so that few subtrees fall together: the member of each rank.
+fn deal(chance: &mut Random, shape: &Shape) -> Vec<usize> {
+    let mut cards = Vec::new();
+    for member in 0..shape.members {
+        for _ in 0..chance.between(1, shape.most_ranks) {
+            cards.push(member);
+        }
     }
-    let values: Vec<Vec<u8>> = ranks
-        .iter()
-        .map(|rank| operand(seed, call, *rank, spec))
-        .collect();
-    let (Some(operation), Some(data_type)) = (spec.operation, spec.data_type) else {
-        return Vec::new();
-    };
-    if spec.ordered {
-        let mut all = values.concat();
-        all.resize(program.operands() * spec.bytes(), 0);
-        program
-            .run(operation, data_type, &mut all, spec.bytes())
-            .unwrap();
-        return program
-            .results(&all, spec.bytes())
-            .collect::<Vec<_>>()
-            .concat();
+    if chance.below(3) > 0 {
+        for at in (1..cards.len()).rev() {
+            let other = chance.index(at + 1);
+            cards.swap(at, other);
+        }
     }
-    let mut all = values[0].clone();
-    for value in &values[1..] {
-        combine_into_right(operation, data_type, value, &mut all).unwrap();
-    }
-    all
+    cards
 }
 
 fn random_expression(chance: &mut Random, size: u32) -> Expression {

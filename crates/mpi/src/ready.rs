@@ -1,0 +1,291 @@
+//! A communicator that has groups at the switches, or waits for them to come back: which call goes which way, and when all
+//! ranks meet to try again what has failed (`raddle_offload::comeback`).
+
+use std::{collections::HashMap, time::Duration};
+
+use raddle_offload::{
+    comeback::{Comeback, Step, Waits},
+    order::{self, Plan},
+    reduce::Likeness,
+};
+use raddle_units::Span;
+use raddle_wire::{DataType, Operation, native::Collective};
+
+use crate::{
+    abi::{Plain, PlainFailed},
+    adapt::{Choice, Classes},
+    clock,
+    communicator::{Call, View},
+    group::{Group, Roles},
+    link::Ending,
+    orders,
+    reason::Reason,
+    report::Rounds,
+    settings,
+};
+
+/// Kinds of calls (count, type, operation, root) whose order of additions is looked into. Others stay plain.
+const MOST_KINDS: usize = 4096;
+/// Groups at the switches for one communicator: one for each tree of additions.
+const MOST_LANES: usize = 4;
+
+/// A communicator over several nodes whose ranks have agreed that it could gain.
+pub(crate) struct Ready {
+    group: Group,
+    pub(crate) classes: Classes,
+    kinds: HashMap<Kind, Way>,
+    /// `None`: what has failed is not tried again.
+    comeback: Option<Comeback>,
+    /// Why all is plain for the time being.
+    off: Option<Reason>,
+}
+
+/// What the order of additions can depend on.
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+struct Kind {
+    collective: Collective,
+    operation: Option<Operation>,
+    data_type: Option<DataType>,
+    count: usize,
+    handle: usize,
+    root: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Lane(Lane),
+    Plain(Reason),
+}
+
+/// Where a kind of calls is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lane {
+    index: usize,
+    ordered: bool,
+}
+
+impl Ready {
+    /// All ranks call it.
+    pub(crate) fn new(view: &View, roles: Roles) -> Result<Self, PlainFailed> {
+        let first = settings::get().come_back;
+        let waits = Waits::from_first(clock::span(first));
+        let comeback = || Comeback::new(waits, view.rank == 0);
+        Ok(Self {
+            group: Group::new(view.plain, view.rank, roles)?,
+            classes: Classes::new(),
+            kinds: HashMap::new(),
+            comeback: (first > Duration::ZERO).then(comeback),
+            off: None,
+        })
+    }
+
+    /// Why all calls are plain for the time being.
+    pub(crate) const fn off(&self) -> Option<Reason> {
+        self.off
+    }
+
+    /// How long it is until what has failed is tried again; `None`: it is not.
+    pub(crate) fn rest(&self) -> Option<Duration> {
+        let rest = self.comeback.as_ref()?.rest(clock::now());
+        Some(Duration::from_nanos(rest.as_ns()))
+    }
+
+    /// Whether all ranks meet before they do the call of this number.
+    pub(crate) fn is_due(&self, call: u64) -> bool {
+        let comeback = self.comeback.as_ref();
+        comeback.is_some_and(|comeback| comeback.is_due(call))
+    }
+
+    /// All ranks meet before the call of this number; what they do next.
+    pub(crate) fn meet(&mut self, plain: Plain, call: u64) -> Result<Step, PlainFailed> {
+        let Some(comeback) = &mut self.comeback else {
+            return Ok(Step::GoOn);
+        };
+        let said = comeback.say(clock::now(), self.group.standing());
+        let least = plain.least(said)?;
+        self.group.forget_failed();
+        let step = comeback.hear(call, clock::now(), least);
+        match step {
+            Step::GoOn => {}
+            Step::Begin => {
+                if let Some(lane) = self.group.next_down()
+                    && let Err(reason) = self.group.begin(lane)?
+                {
+                    comeback.set_up_failed(call, clock::now());
+                    self.down(reason);
+                }
+            }
+            Step::GiveUp(code) => {
+                let reason = Reason::from_number(i32::from(code));
+                self.group.give_up(reason);
+                self.down(reason);
+            }
+            Step::Ready => {
+                self.group.settle()?;
+                self.off = None;
+                if self.group.next_down().is_some() {
+                    comeback.go_on(call, clock::now());
+                }
+            }
+        }
+        Ok(step)
+    }
+
+    /// A group is not there, for this reason.
+    fn down(&mut self, reason: Reason) {
+        if !self.group.is_up() {
+            self.off = Some(reason);
+        }
+    }
+
+    /// The way of a call, the number of which is given. All ranks come here with the same call; the first of a kind asks and
+    /// may set up.
+    pub(crate) fn way(
+        &mut self,
+        view: &View,
+        call: &Call,
+        number: u64,
+    ) -> Result<Result<Lane, Reason>, PlainFailed> {
+        let lane = match self.kind(view, call)? {
+            Way::Lane(lane) => lane,
+            Way::Plain(reason) => return Ok(Err(reason)),
+        };
+        let comeback = self.comeback.as_ref();
+        let is_settled = comeback.is_none_or(Comeback::is_settled);
+        // While others wait for their next try, it waits with them.
+        if self.group.is_new(lane.index) && is_settled {
+            self.set_up(lane, number)?;
+        }
+        Ok(self.group.check(lane.index, call).map(|()| lane))
+    }
+
+    fn set_up(&mut self, lane: Lane, call: u64) -> Result<(), PlainFailed> {
+        let is_first = !self.group.is_up();
+        let outcome = self.group.set_up(lane.index)?;
+        match (outcome, &mut self.comeback) {
+            (Ok(()), Some(comeback)) if is_first => comeback.stands(call, clock::now()),
+            (Err(_), Some(comeback)) => comeback.set_up_failed(call, clock::now()),
+            _ => {}
+        }
+        if let Err(reason) = outcome {
+            self.down(reason);
+        }
+        Ok(())
+    }
+
+    fn kind(&mut self, view: &View, call: &Call) -> Result<Way, PlainFailed> {
+        let kind = match call.collective {
+            // No values are combined: the length does not matter.
+            Collective::Barrier | Collective::Bcast => Kind {
+                collective: call.collective,
+                operation: None,
+                data_type: None,
+                count: 0,
+                handle: 0,
+                root: 0,
+            },
+            Collective::Allreduce | Collective::Reduce => Kind {
+                collective: call.collective,
+                operation: call.operation,
+                data_type: call.data_type,
+                count: call.count,
+                handle: call.handle,
+                root: call.root,
+            },
+        };
+        if let Some(way) = self.kinds.get(&kind) {
+            return Ok(*way);
+        }
+        if self.kinds.len() >= MOST_KINDS {
+            return Ok(Way::Plain(Reason::Order));
+        }
+        let way = self.find(view, &kind)?;
+        self.kinds.insert(kind, way);
+        Ok(way)
+    }
+
+    fn find(&mut self, view: &View, kind: &Kind) -> Result<Way, PlainFailed> {
+        let plan = match (kind.operation, kind.data_type) {
+            (Some(operation), Some(data_type)) => {
+                let call = order::Call {
+                    collective: kind.collective,
+                    operation,
+                    data_type,
+                    count: kind.count,
+                    size: view.size,
+                    root: kind.root,
+                    placement: self.group.placement(),
+                    likeness: Likeness::Same,
+                };
+                orders::plan(view.plain, view.rank, kind.handle, call)?
+            }
+            _ => Ok(Plan::Any),
+        };
+        let tree = match &plan {
+            Ok(Plan::Tree(tree)) => Some(tree),
+            Ok(_) => None,
+            Err(reason) => return Ok(Way::Plain(*reason)),
+        };
+        Ok(match self.group.lane(tree, MOST_LANES) {
+            Ok(index) => Way::Lane(Lane {
+                index,
+                ordered: tree.is_some(),
+            }),
+            Err(reason) => Way::Plain(reason),
+        })
+    }
+
+    pub(crate) fn choose(&mut self, plain: Plain, collective: Collective, bytes: usize) -> Choice {
+        let class = self.classes.of(collective, bytes);
+        let choice = class.next();
+        if choice != Choice::Compare {
+            return choice;
+        }
+        let Ok(sums) = plain.sum(class.medians()) else {
+            return Choice::Plain;
+        };
+        class.decide(sums);
+        class.next()
+    }
+
+    /// Does a call. False: it is plain, on every rank, and offload is over for now.
+    pub(crate) fn run(
+        &mut self,
+        lane: Lane,
+        call: &Call,
+        number: u64,
+    ) -> Result<bool, PlainFailed> {
+        match self.group.run(lane.index, lane.ordered, call)? {
+            Ending::Done => Ok(true),
+            Ending::Plain { held_up } => {
+                self.fall_back(number, held_up);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Every rank learns it at the same call, the first one that is plain.
+    fn fall_back(&mut self, call: u64, held_up: Span) {
+        self.group.fall_back();
+        self.off = Some(Reason::Failed);
+        if let Some(comeback) = &mut self.comeback {
+            comeback.fell_back(call, clock::now(), held_up);
+        }
+    }
+
+    /// What this rank's links have done.
+    pub(crate) fn rounds(&self) -> Rounds {
+        self.group.rounds()
+    }
+
+    /// The communicator is about to be freed.
+    pub(crate) fn release(&mut self) {
+        self.group.release();
+    }
+
+    /// The switches are told; nothing is offloaded any more. MPI is not called.
+    pub(crate) fn close(&mut self) {
+        self.group.fall_back();
+        self.comeback = None;
+    }
+}

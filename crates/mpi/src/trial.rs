@@ -1,0 +1,111 @@
+//! A leader's attempt to have a group, while it runs: its socket, and the state machine behind it. The service thread drives
+//! it, so that the program computes meanwhile; where the program waits for it, its thread does so, too.
+
+use std::{
+    net::{SocketAddr, UdpSocket},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use raddle_offload::{
+    comeback::Standing,
+    setup::{Agreement, Attempt, SetupOutcome},
+};
+use raddle_units::Time;
+use raddle_wire::native;
+
+use crate::{
+    clock,
+    link::{Link, MESSAGE},
+    reason::Reason,
+};
+
+pub(crate) struct Trial {
+    socket: Arc<UdpSocket>,
+    /// `None` once it has an end.
+    attempt: Mutex<Option<Attempt>>,
+}
+
+impl Trial {
+    pub(crate) fn new(socket: UdpSocket, attempt: Attempt) -> Self {
+        Self {
+            socket: Arc::new(socket),
+            attempt: Mutex::new(Some(attempt)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Attempt>> {
+        self.attempt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// Takes what came, does what is due, sends what there is. Gives when to come again, or earlier when something comes.
+    pub(crate) fn step(&self, buffer: &mut [u8]) -> Option<Time> {
+        let mut attempt = self.lock();
+        let attempt = attempt.as_mut()?;
+        while let Ok((length, from)) = self.socket.recv_from(buffer) {
+            if let SocketAddr::V4(from) = from {
+                attempt.handle_packet(clock::now(), from, &buffer[..length]);
+            }
+        }
+        let now = clock::now();
+        if attempt.poll_timeout().is_some_and(|due| due <= now) {
+            attempt.handle_timeout(now);
+        }
+        self.transmit(attempt, buffer);
+        attempt.poll_timeout()
+    }
+
+    /// From the service thread: a message from another member. True when it was for this group.
+    pub(crate) fn hear(&self, from: SocketAddr, payload: &[u8]) -> bool {
+        match (self.lock().as_mut(), from) {
+            (Some(attempt), SocketAddr::V4(from)) => {
+                attempt.handle_packet(clock::now(), from, payload)
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        match self.lock().as_ref().map(Attempt::outcome) {
+            Some(SetupOutcome::Pending) => Standing::Pending,
+            Some(SetupOutcome::Ready(_)) => Standing::Ready,
+            Some(SetupOutcome::Failed(reason)) => Standing::Failed(translate(reason) as u8),
+            None => Standing::Failed(Reason::Failed as u8),
+        }
+    }
+
+    /// All are ready: the group goes on as a link. `None` only where [`standing`](Self::standing) never said so.
+    pub(crate) fn take(&self) -> Option<(Agreement, Link)> {
+        let (agreement, endpoint) = self.lock().take()?.into_endpoint()?;
+        Some((agreement, Link::new(Arc::clone(&self.socket), endpoint)))
+    }
+
+    /// There shall be no group.
+    pub(crate) fn cancel(&self) {
+        if let Some(mut attempt) = self.lock().take() {
+            attempt.cancel(native::Reason::Unsupported);
+            self.transmit(&mut attempt, &mut [0; MESSAGE]);
+        }
+    }
+
+    fn transmit(&self, attempt: &mut Attempt, buffer: &mut [u8]) {
+        while let Some((to, length)) = attempt.poll_transmit(buffer) {
+            // What cannot be sent is as good as lost, and sent again.
+            let _ = self.socket.send_to(&buffer[..length], to);
+        }
+    }
+}
+
+/// Ours for a reason of the protocol.
+const fn translate(reason: native::Reason) -> Reason {
+    match reason {
+        native::Reason::NoSwitch
+        | native::Reason::NoTree
+        | native::Reason::NoAnswer
+        | native::Reason::Overdue => Reason::NoSwitch,
+        _ => Reason::Refused,
+    }
+}
