@@ -20,6 +20,7 @@ from mpi_lab import (
     libraries,
     needs,
     run_alone,
+    start_alone,
     totals,
 )
 
@@ -27,7 +28,7 @@ from mpi_lab import (
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs")
-    build(folder, "collectives", "progress", "rounds")
+    build(folder, "collectives", "many", "progress", "rounds")
     build_fortran(folder)
     return folder
 
@@ -71,6 +72,62 @@ def test_disabled_it_wraps_nothing(mpi: str, programs: Path, tmp_path: Path) -> 
     said = run_alone(mpi, 2, programs / f"rounds-{mpi}", **variables)
     assert "wrong 0" in said
     assert not report.exists()
+
+
+@libraries
+def test_wrong_settings_are_said_once_for_all_ranks_and_only_where_asked(
+    mpi: str, programs: Path
+) -> None:
+    program = (programs / f"rounds-{mpi}", "50")
+    wrong = {"RADDLE_OFLOAD": "always", "RADDLE_ORDER": "tree"}
+    assert start_alone(mpi, 2, *program, **wrong).stderr == ""
+    said = start_alone(mpi, 2, *program, **wrong, RADDLE_LOG="info").stderr
+    lines = [line.partition("]: ")[2] for line in said.splitlines() if line.startswith("raddle[")]
+    assert lines[0].startswith("version ")
+    assert sorted(line for line in lines if "RADDLE_O" in line) == [
+        "RADDLE_OFLOAD is not known (`raddle config` lists all)",
+        "RADDLE_ORDER=tree is ignored: it must be host | rank | arrival",
+    ]
+    # Each of ranks with different faults says its own.
+    words = ("sh", "-c", 'RADDLE_ORDER=$$ exec "$0" "$@"', *program)
+    said = start_alone(mpi, 2, *words, RADDLE_JOB="7").stderr
+    assert said.count("is ignored: it must be host | rank | arrival") == 2
+
+
+@libraries
+def test_tries_that_fail_cost_the_program_nothing_but_time(
+    mpi: str, programs: Path, tmp_path: Path
+) -> None:
+    """Two ranks that take each other for two nodes, and no switch between them."""
+    report = tmp_path / "report.json"
+    variables = {
+        "RADDLE_JOB": "7", "RADDLE_JOB_KEY": "00" * 16, "RADDLE_OFFLOAD": "always",
+        "RADDLE_SETUP_MS": "100", "RADDLE_COME_BACK_MS": "20", "RADDLE_REPORT": str(report),
+    }  # fmt: skip
+    words = ("sh", "-c", 'RADDLE_NODE=$$ exec "$0" "$@"', programs / f"rounds-{mpi}", "1500", "500")
+    assert "wrong 0" in run_alone(mpi, 2, *words, **variables)
+    (world,) = json.loads(report.read_text())["communicators"]
+    assert world["state"] in {"no_switch", "no_interface"}
+    assert world["counts"]["rounds"]["tries"] >= 2
+    assert world["counts"]["rounds"]["comebacks"] == 0
+
+
+@libraries
+def test_a_report_lists_200_communicators_and_adds_up_all(
+    mpi: str, programs: Path, tmp_path: Path
+) -> None:
+    """Each of two ranks has 300 communicators of its own, with two calls each."""
+    report = tmp_path / "report.json"
+    run_alone(mpi, 2, programs / f"many-{mpi}", "300", RADDLE_REPORT=str(report))
+    parsed = json.loads(report.read_text())
+    assert len(parsed["communicators"]) == 200
+    assert parsed["others"]["communicators"] == 601 - 200
+    assert parsed["calls"] == 2 * 2 * 300 + 5
+    assert parsed["calls"] == (
+        totals(parsed, "calls").total() + sum(parsed["others"]["counts"]["calls"].values())
+    )
+    # The one with the most calls is listed.
+    assert "MPI_COMM_WORLD" in {one["name"] for one in parsed["communicators"]}
 
 
 @pytest.mark.skipif(not LIBRARY.is_file(), reason=f"{LIBRARY} is not built (make build)")

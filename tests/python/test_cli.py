@@ -256,6 +256,10 @@ def test_doctor_names_a_cure_for_what_is_missing(core: SyntheticCore) -> None:
 def test_an_unknown_variable_is_named(core: SyntheticCore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RADDLE_JOBBS", "3")
     assert "RADDLE_JOBBS is not known" in invoke("init").stderr
+    # What the library under an MPI program would say itself, or nobody if it is not there.
+    result = invoke("lab", "mpirun", "--name", "none", "--", "true")
+    assert "no lab `none`" in result.stderr
+    assert "RADDLE_JOBBS" not in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ pub(crate) struct Table {
 #[serde(deny_unknown_fields)]
 struct Setting {
     name: String,
+    #[expect(dead_code, reason = "for `raddle config`")]
     used_by: String,
     values: String,
     default: String,
@@ -22,14 +23,10 @@ struct Setting {
     meaning: String,
 }
 
-/// The settings that the MPI library reads: name, values, default.
+/// All settings: name, values, default. The MPI library reads some of them, and must not call the others unknown.
 pub(crate) fn rust(table: &Table) -> String {
     let mut text = String::from("&[\n");
-    for setting in table
-        .setting
-        .iter()
-        .filter(|setting| setting.used_by == "mpi")
-    {
+    for setting in &table.setting {
         let _ = writeln!(
             text,
             "    ({:?}, {:?}, {:?}),",

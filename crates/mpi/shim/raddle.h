@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RADDLE_ABI 6
+#define RADDLE_ABI 7
 
 /* Codes of raddle_wire::native::Collective. */
 enum raddle_collective {
@@ -92,6 +92,10 @@ struct raddle_core {
     void (*finalize)(uintptr_t world, int rank, int size);
     /* The MPI library's own function of this name; NULL if it has none. */
     void (*(*own)(const char *symbol))(void);
+    /* What is wrong with this rank's settings, as a number to compare; 0: nothing. */
+    uint64_t (*faults)(void);
+    /* MPI runs: says on standard error what is to be said. `alike`: all ranks have the same faults. */
+    void (*introduce)(int rank, uint8_t alike);
 };
 
 /* Codes of raddle_trace::CollectiveKind. */

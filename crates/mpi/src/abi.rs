@@ -21,11 +21,11 @@ use crate::{
     messages::abi::{RaddleChannel, RaddleMessages},
     reason::Reason,
     record::abi::{RaddleMatched, RaddleRecorder},
-    resolve,
+    resolve, settings,
 };
 
 /// RADDLE_ABI.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 
 /// `raddle_shim_attach`.
 pub(crate) type Attach = unsafe extern "C" fn(
@@ -107,6 +107,8 @@ pub(crate) struct RaddleCore {
     initialised: unsafe extern "C" fn(),
     finalize: unsafe extern "C" fn(usize, c_int, c_int),
     own: unsafe extern "C" fn(*const c_char) -> *const (),
+    faults: unsafe extern "C" fn() -> u64,
+    introduce: unsafe extern "C" fn(c_int, u8),
 }
 
 #[repr(C)]
@@ -201,6 +203,8 @@ pub(crate) static CORE: RaddleCore = RaddleCore {
     initialised,
     finalize,
     own,
+    faults,
+    introduce,
 };
 
 /// An MPI call of ours failed; its error handler has been called. The call goes the plain way.
@@ -589,6 +593,21 @@ unsafe extern "C" fn own(symbol: *const c_char) -> *const () {
         // SAFETY: the shim passes a name that ends with a zero byte.
         resolve::own(unsafe { CStr::from_ptr(symbol) }).unwrap_or(std::ptr::null())
     })
+}
+
+unsafe extern "C" fn faults() -> u64 {
+    guarded(0, settings::faults)
+}
+
+unsafe extern "C" fn introduce(rank: c_int, alike: u8) {
+    guarded((), || {
+        if rank == 0 {
+            job::introduce();
+        }
+        if rank == 0 || alike == 0 {
+            settings::say_faults();
+        }
+    });
 }
 
 fn convert(call: &RaddleCall) -> Call {

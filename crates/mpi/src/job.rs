@@ -42,6 +42,25 @@ pub(crate) fn start() {
     job().started = Some(Instant::now());
 }
 
+/// Says, for all ranks, what runs here.
+pub(crate) fn introduce() {
+    let library = abi::library().map_or_else(String::new, |library| library.to_string());
+    log::info(format_args!(
+        "version {}, {library}",
+        env!("CARGO_PKG_VERSION")
+    ));
+    // It is written at the very end.
+    if let Some(folder) = settings::get()
+        .report
+        .as_ref()
+        .and_then(|path| path.parent())
+        && !folder.as_os_str().is_empty()
+        && !folder.is_dir()
+    {
+        log::plain(&format!("RADDLE_REPORT: {} is no folder", folder.display()));
+    }
+}
+
 /// A communicator was seen for the first time.
 pub(crate) fn register(communicator: &Arc<Mutex<Communicator>>) {
     let mut job = job();

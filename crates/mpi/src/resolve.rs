@@ -142,7 +142,7 @@ fn attach(objects: &[PathBuf], layers: Layers) -> Option<&'static abi::Shim> {
             .iter()
             .any(|object| file_name(object).starts_with(library))
     });
-    let Some((library, shim)) = known.next() else {
+    let Some((_, shim)) = known.next() else {
         log::info(format_args!(
             "no MPI library that is known: nothing is wrapped"
         ));
@@ -156,13 +156,7 @@ fn attach(objects: &[PathBuf], layers: Layers) -> Option<&'static abi::Shim> {
     }
     let path = own_folder()?.join(shim);
     match load(&path, layers) {
-        Ok(shim) => {
-            log::info(format_args!(
-                "version {}, {library}",
-                env!("CARGO_PKG_VERSION")
-            ));
-            Some(shim)
-        }
+        Ok(shim) => Some(shim),
         Err(why) => {
             log::info(format_args!("nothing is wrapped: {why}"));
             None

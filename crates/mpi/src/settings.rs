@@ -1,5 +1,5 @@
-//! The variables of the environment, read once. A value that cannot be followed is said on standard error, and its
-//! default holds.
+//! The variables of the environment, read once. Where a value cannot be followed its default holds. That is said on standard
+//! error when MPI runs: once for all ranks that have it to say, and by nobody where nothing of Raddle was asked for.
 
 use std::{env, fmt, path::PathBuf, sync::OnceLock, time::Duration};
 
@@ -8,7 +8,7 @@ use raddle_wire::{native::JobKey, rails::MAX_RAILS};
 
 use crate::log;
 
-/// Name, values and default of each setting of ours, from settings.toml.
+/// Name, values and default of each setting, from settings.toml.
 const TABLE: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/settings.rs"));
 
 /// When to offload.
@@ -103,19 +103,74 @@ pub(crate) struct Settings {
     pub(crate) rails_give_up: Duration,
 }
 
+/// What the environment says.
+struct Environment {
+    settings: Settings,
+    /// What of it cannot be followed.
+    faults: Vec<String>,
+}
+
+fn environment() -> &'static Environment {
+    static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let names: Vec<String> = names.filter(|name| name.starts_with("RADDLE_")).collect();
+        Environment::read(&|name| env::var(name).ok(), &names)
+    })
+}
+
 /// The settings of this process.
 pub(crate) fn get() -> &'static Settings {
-    static SETTINGS: OnceLock<Settings> = OnceLock::new();
-    SETTINGS.get_or_init(|| {
+    &environment().settings
+}
+
+/// What is wrong with the settings of this process, as one number to compare; 0: nothing.
+pub(crate) fn faults() -> u64 {
+    let faults = &environment().faults;
+    match faults.as_slice() {
+        [] => 0,
+        faults => fold(faults.join("\n").bytes()).max(1),
+    }
+}
+
+/// Says what is wrong with them.
+pub(crate) fn say_faults() {
+    for fault in &environment().faults {
+        log::plain(fault);
+    }
+}
+
+impl Environment {
+    /// `names`: of all variables that may be ours.
+    fn read(variable: &dyn Fn(&str) -> Option<String>, names: &[String]) -> Self {
         let mut faults = Vec::new();
-        let settings = Settings::read(&|name| env::var(name).ok(), &mut faults);
-        if !settings.disabled {
-            for fault in faults {
-                log::plain(&fault);
+        let settings = Settings::read(variable, &mut faults);
+        for name in names {
+            if TABLE.iter().all(|(known, _, _)| known != name) {
+                faults.push(format!("{name} is not known (`raddle config` lists all)"));
             }
         }
-        settings
-    })
+        if settings.disabled || !is_asked_for(variable) {
+            faults.clear();
+        }
+        faults.sort_unstable();
+        Self { settings, faults }
+    }
+}
+
+/// Whether the user wants anything of Raddle. With the library loaded and nothing else said, a program must not notice it.
+fn is_asked_for(variable: &dyn Fn(&str) -> Option<String>) -> bool {
+    let wants = [
+        "RADDLE_JOB",
+        "RADDLE_JOB_KEY",
+        "RADDLE_RECORD",
+        "RADDLE_REPORT",
+        "RADDLE_LOG",
+        "RADDLE_SCHEDULE",
+        "RADDLE_RAILS",
+    ];
+    let says = |name: &str| variable(name).is_some_and(|value| !matches!(value.trim(), "" | "off"));
+    wants.into_iter().any(says)
 }
 
 impl Settings {
@@ -387,6 +442,62 @@ mod tests {
             faults.iter().all(|fault| !fault.contains("secret")),
             "{faults:?}"
         );
+    }
+
+    fn faults(set: &[(&str, &str)]) -> Vec<String> {
+        let variable = |name: &str| {
+            let found = set.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let names: Vec<String> = set.iter().map(|(name, _)| (*name).to_owned()).collect();
+        Environment::read(&variable, &names).faults
+    }
+
+    /// In two parts: a test holds every name that stands in the sources to the table.
+    const UNKNOWN: &str = concat!("RADDLE", "_OFLOAD");
+
+    #[test]
+    fn nothing_is_said_where_nothing_is_asked_for() {
+        let odd = [
+            (UNKNOWN, "always"),
+            ("RADDLE_ORDER", "tree"),
+            ("RADDLE_MAX_BYTES", "1"),
+            ("RADDLE_LOG", "off"),
+            ("RADDLE_SCHEDULE", "off"),
+            ("RADDLE_RAILS", ""),
+        ];
+        assert_eq!(faults(&odd), [""; 0]);
+        for (name, value) in [
+            ("RADDLE_JOB", "0"),
+            ("RADDLE_JOB_KEY", "secret"),
+            ("RADDLE_LOG", "debug"),
+            ("RADDLE_RAILS", "e0"),
+            ("RADDLE_SCHEDULE", "yes"),
+            ("RADDLE_RECORD", "folder"),
+        ] {
+            let mut asked = odd.to_vec();
+            asked.retain(|(known, _)| *known != name);
+            asked.push((name, value));
+            let said = faults(&asked);
+            let own = usize::from(name != "RADDLE_RECORD");
+            assert_eq!(said.len(), 3 + own, "{said:?}");
+            assert!(
+                said.iter()
+                    .any(|line| line.starts_with("RADDLE_OFLOAD is not known"))
+            );
+            asked.push(("RADDLE_DISABLE", "1"));
+            assert_eq!(faults(&asked), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn variables_of_other_parts_are_known() {
+        let set = [
+            ("RADDLE_RECORD", "folder"),
+            ("RADDLE_JOBS", "2"),
+            ("RADDLE_OPENSM_CONFIG", "file"),
+        ];
+        assert_eq!(faults(&set), [""; 0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
-    sync::Arc,
+    sync::{Arc, Once},
     thread,
 };
 
@@ -26,6 +26,7 @@ use crate::{
     communicator::Call,
     group::Roles,
     link::{self, Link, MESSAGE},
+    log, places,
     reason::Reason,
     service,
     settings::{self, Settings},
@@ -227,6 +228,15 @@ fn interface(wanted: Option<&str>) -> io::Result<Interface> {
         None => !one.address.is_loopback(),
     };
     let found = interfaces::list()?.into_iter().find(suits);
+    if let (None, Some(wanted)) = (&found, wanted) {
+        static SAID: Once = Once::new();
+        SAID.call_once(|| {
+            log::plain(&format!(
+                "RADDLE_INTERFACE={wanted}: {} has no such interface that is up and has an IPv4 address: nothing is offloaded",
+                places::name()
+            ));
+        });
+    }
     found.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 

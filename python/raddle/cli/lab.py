@@ -15,6 +15,7 @@ from raddle.cli.talk import (
     answer_no,
     examples,
     guarded,
+    guarded_launcher,
     print_json,
     print_table,
     progress_wanted,
@@ -180,7 +181,7 @@ def exec(
     ),
     context_settings={"allow_interspersed_args": False},
 )
-@guarded
+@guarded_launcher
 def mpirun(
     program: Annotated[
         list[str], typer.Argument(help="The program and its words.", show_default=False)

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from raddle.cli.options import AsJson, Quiet
-from raddle.cli.talk import guarded, print_json, say
+from raddle.cli.talk import guarded_launcher, print_json, say
 
 __all__ = ["record", "say_recorded"]
 
 
-@guarded
+@guarded_launcher
 def record(
     command: Annotated[
         list[str], typer.Argument(help="mpirun and its words, or a script.", show_default=False)

@@ -32,6 +32,7 @@ __all__ = [
     "answer_no",
     "examples",
     "guarded",
+    "guarded_launcher",
     "print_json",
     "print_table",
     "progress_wanted",
@@ -142,8 +143,23 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        as_json = bool(kwargs.get("as_json"))
         _warn_of_unknown_variables()
+        launch(*args, **kwargs)
+
+    launch = guarded_launcher(command)
+    return run
+
+
+def guarded_launcher(command: Callable[P, None]) -> Callable[P, None]:
+    """As `guarded`, for commands that start an MPI program.
+
+    What is wrong with RADDLE_* variables is said by libraddle_mpi.so under the program, and by
+    nobody where it is not wanted there.
+    """
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        as_json = bool(kwargs.get("as_json"))
         try:
             command(*args, **kwargs)
             sys.stdout.flush()

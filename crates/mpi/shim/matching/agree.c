@@ -36,11 +36,14 @@ static uint64_t ability(enum raddle_plain_state *why)
     return 0;
 }
 
-static int has_same(uint64_t mine)
+/* Whether all ranks can work together; and tells the core that MPI runs. */
+static int has_same(uint64_t mine, int rank)
 {
-    uint64_t own[2] = {mine, ~mine}, most[2] = {0};
-    if (PMPI_Allreduce(own, most, 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS)
+    uint64_t faults = raddle_core->faults();
+    uint64_t own[4] = {mine, ~mine, faults, ~faults}, most[4] = {0};
+    if (PMPI_Allreduce(own, most, 4, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS)
         return 0;
+    raddle_core->introduce(rank, most[2] == faults && most[3] == ~faults);
     return most[0] == mine && most[1] == ~mine;
 }
 
@@ -143,12 +146,12 @@ void raddle_agree_world(void)
     enum raddle_plain_state why;
     uint64_t mine = ability(&why), node;
     int rank = 0;
-    if (!has_same(mine) || mine == 0) {
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!has_same(mine, rank) || mine == 0) {
         if (raddle_messages != NULL)
             raddle_messages->stay_plain(mine == 0 ? why : RADDLE_SETTINGS);
         return;
     }
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &world_size);
     node = raddle_messages->node();
     nodes = malloc((size_t)world_size * sizeof *nodes);
