@@ -113,13 +113,12 @@ def impossible(schema: Json) -> Json:
     """Values that the schema of a key excludes, by what is wrong with them."""
     if "x-quantity" in schema:
         limits = {
-            name: f"{0 if name == 'below' else HUGE}{unit}"
-            for name, keyword, unit in (
+            name: f"{0 if name == 'below' else HUGE}{units[schema['x-quantity']]}"
+            for name, keyword, units in (
                 ("below", "x-minimum", {"Span": "ns", "Bytes": "B", "BitRate": "bps"}),
                 ("above", "x-maximum", {"Span": "ps", "Bytes": "B", "BitRate": "bps"}),
             )
             if keyword in schema
-            for unit in [unit[schema["x-quantity"]]]
         }
         return {**EVERY_QUANTITY, **QUANTITIES[schema["x-quantity"]], **limits}
     kinds = schema.get("type", [])
@@ -137,7 +136,7 @@ def impossible(schema: Json) -> Json:
         return NUMBERS
     for kind, values in OTHERS.items():
         if kind in kinds:
-            extra = {"empty": []} if schema.get("minItems") else {}
+            extra: Json = {"empty": []} if schema.get("minItems") else {}
             return {**values, **extra}
     return {"number": 5, "list": []} if schema.get("oneOf") else {}
 

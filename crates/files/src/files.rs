@@ -27,7 +27,7 @@ pub trait Files {
     }
 }
 
-/// `a/./b/../c` as `a/c`; parents of the start are kept.
+/// `a/./b/../c` as `a/c`; parents of the start are kept, and the start itself is `.`.
 fn tidy(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for part in path.components() {
@@ -38,6 +38,9 @@ fn tidy(path: &Path) -> PathBuf {
             }
             other => tidy.push(other),
         }
+    }
+    if tidy.as_os_str().is_empty() {
+        tidy.push(Component::CurDir);
     }
     tidy
 }

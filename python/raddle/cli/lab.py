@@ -119,7 +119,6 @@ def up(
     import time
 
     from raddle.lab import Backend, Lab, LabSpec
-    from raddle.lab.topology import parse_rate
 
     spec = LabSpec(
         name=name,
@@ -127,7 +126,7 @@ def up(
         hosts_per_tor=hosts_per_tor,
         sockets=sockets,
         rails=rails,
-        rates=tuple(map(parse_rate, rates.split(","))) if rates else (),
+        rates=_rates(rates),
     )
     terminate_like_interrupt()
     begun = time.monotonic()
@@ -142,6 +141,18 @@ def up(
             f"lab `{name}` is up after {time.monotonic() - begun:.1f} s: {many(hosts, 'host')}, "
             f"{many(tors, 'TOR')}, {many(spines, 'SPINE')}, offload {offload.value}"
         )
+
+
+def _rates(text: str | None) -> tuple[int, ...]:
+    """What --rates says, in bit/s."""
+    from raddle.errors import LabError
+    from raddle.lab.topology import parse_rate
+
+    try:
+        return tuple(map(parse_rate, text.split(","))) if text else ()
+    except LabError as error:
+        msg = f"--rates {error}"
+        raise LabError(msg) from None
 
 
 @app.command(
