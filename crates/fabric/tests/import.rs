@@ -223,7 +223,7 @@ fn what_is_wrong_is_named_with_its_line_and_a_cure() {
         ),
         (
             format!("Switch 4 \"s\"\n[5] \"h\"[1]\n\n{host}"),
-            "net:2: port 5 is above the 4 ports",
+            "net:2: port 5 is above what the node's line gives: 4 ports",
         ),
         (
             format!("Switch 4 \"s\"\n[1 \"h\"[1]\n\n{host}"),

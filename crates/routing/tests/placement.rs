@@ -233,7 +233,7 @@ fn a_refusal_names_the_rule_and_what_is_missing() {
         text.contains("withholds 5") || text.contains("withholds 6"),
         "{text}"
     );
-    assert!(text.contains("5 are missing"), "{text}");
+    assert!(text.contains("missing: 5"), "{text}");
     // Only 11 terminals are free.
     assert_eq!(refusal(&mut machine, 12).0, 1);
     // Nobody has four free on one L0.

@@ -113,7 +113,7 @@ fn opensm_refuses_more_groups_than_entries_and_changes_nothing() {
     assert_eq!(refused, expected);
     assert_eq!(
         refused.to_string(),
-        "8 of 40 groups find no free entry among 32; use more colours or an engine that merges"
+        "there is no free entry among 32 for 8 groups of 40; use more colours or an engine that merges"
     );
     let refused = engine.join(&groups[32]).unwrap_err();
     assert!(matches!(
