@@ -25,7 +25,7 @@ def schemes() -> list[Scheme]:
 
     Examples
     --------
-    >>> [scheme.name for scheme in raddle.schemes()][:3]
+    >>> [scheme.name for scheme in schemes()][:3]
     ['none', 'dctcp', 'dcqcn']
     """
     from raddle import _core

@@ -100,10 +100,14 @@ def test_what_is_no_fat_tree_is_imported_and_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words", "expected"),
     [
-        ('Switch 4 "a"\n[9] "h"[1]\n', (), "map.net:2: port 9 is above the 4 ports"),
+        (
+            'Switch 4 "a"\n[9] "h"[1]\n',
+            (),
+            "map.net:2: port 9 is above what the node's line gives: 4 ports",
+        ),
         ("nothing\n", (), "map.net:1: there is no `Switch`"),
-        ('Switch 4 "a"\n', ("--rate", "fast"), "`rate` is fast"),
-        ('Switch 4 "a"\n', ("--delay", "1"), "`delay` is 1"),
+        ('Switch 4 "a"\n', ("--rate", "fast"), "Invalid value for '--rate': `fast`"),
+        ('Switch 4 "a"\n', ("--delay", "1"), "Invalid value for '--delay': `1`"),
         ('Switch 4 "a"\n', ("--format", "toml"), "toml"),
     ],
 )

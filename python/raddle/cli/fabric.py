@@ -130,6 +130,10 @@ def show(
     from raddle import _core
     from raddle.files import read_text, source_name
 
+    if out is not None:
+        from raddle.plots import check_ending
+
+        check_ending(out)
     text = read_text(file, stream=True)
     found: dict[str, Any] = json.loads(
         _core.fabric_check(text, str(source_name(file)), format.value, out is not None)
