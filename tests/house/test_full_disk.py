@@ -45,7 +45,7 @@ WRITERS = {
     "run": "run my.toml --out full/out -q",
     "sweep": "sweep my.toml --set simulation.buffer=4MiB,8MiB --out full/out -q",
     "route": "route routes.toml --out full/out -q",
-    "replay": f"replay {TRACE} --out full/out --seeds 1 --schedule none -q",
+    "replay": f"replay {TRACE} --out full/out --seeds 1 --schedule none --traces -q",
     "trace generate": "trace generate transport --ranks 4 --out full/a.trace.parquet",
     "trace export": f"trace export {TRACE} --out full/a.goal",
     "trace plot": f"trace show {TRACE} --plot full/a.svg",
