@@ -80,12 +80,12 @@ pub(crate) fn trace_import(
     py.detach(|| {
         let read = goal::read(&read_text(path)?);
         let mut trace = read.map_err(|error| wrong(format!("{path}: {error}")))?;
-        trace
-            .check()
-            .map_err(|error| wrong(format!("{path}: {error}")))?;
         trace.fabric = checked_fabric(fabric)?;
         path.clone_into(&mut trace.program);
-        keep(&trace, &out)
+        keep(&trace, &out).map_err(|failure| match failure {
+            Failure::Trace(problem) => Failure::Trace(format!("{path}: {problem}")),
+            other => other,
+        })
     })
     .map_err(|error| raise(py, error))
 }
