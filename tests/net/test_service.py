@@ -123,6 +123,22 @@ def test_a_new_secret_is_its_owners_alone_and_overwrites_none(tmp_path: Path) ->
     assert "none/s: No such file" in full.stderr
 
 
+def test_a_file_that_never_ends_is_refused(net: Net, switch: Switch) -> None:
+    pipe = net.folder / "pipe"
+    os.mkfifo(pipe)
+    for file, what in ((pipe, "a pipe"), (Path("/dev/zero"), "a device"), (net.folder, "a folder")):
+        for words in ((), ("--check",)):
+            done = run(SWITCH, "--config", file, *words, check=False)
+            assert done.returncode == 2
+            assert f"cannot read {file}: it is {what}" in done.stderr
+    config = switch.write_config()
+    config.unlink()
+    os.mkfifo(config)
+    switch.send(signal.SIGHUP)
+    until(lambda: any("it is a pipe" in line["message"] for line in switch.log()), "an error")
+    assert net.ping("h1", "10.77.0.2")
+
+
 def test_a_check_names_everything_that_the_machine_knows_better(net: Net, tmp_path: Path) -> None:
     switch = net.add_switch("tor1")
     net.add_host(1, switch)
