@@ -304,7 +304,7 @@ def test_a_bridge_cannot_be_killed(eight: str) -> None:
     [
         (("up", "--hosts", "0"), "a lab has 1 to 250"),
         (("up", "--hosts", "1000"), "a lab has 1 to 250"),
-        (("up", "--rates", "100"), "no rate of a link"),
+        (("up", "--rates", "100"), "--rates `100` has no unit"),
         (("up", "--rates", "100Mbps,1Gbps"), "2 rates for 1 rail\n"),
         (("up", "--name", "../x"), "no name for a lab"),
         (("up", "--offload", "magic"), "magic"),
