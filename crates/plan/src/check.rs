@@ -26,10 +26,6 @@ pub(crate) fn check(file: &RouteFile, root: &Node) -> Result<(), InputError> {
         let message = format!("version {} is unknown", file.schema);
         return Err(value_error(root, &["schema"], message).with_hint("write schema = 1"));
     }
-    let name = file.name.as_ref();
-    if name.is_some_and(|name| name.trim().is_empty() || name.contains(char::is_control)) {
-        return Err(value_error(root, &["name"], "a name is one line of words"));
-    }
     groups(&file.groups, root)?;
     multicast(file, root)
 }

@@ -2,6 +2,7 @@
 
 use raddle_fabric::FabricSource;
 use raddle_files::schema::{list_names, schema_text};
+use raddle_settings::one_line;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ pub struct RouteFile {
     pub schema: u32,
     /// Name in results and reports. Default: the file's name without its ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 120))]
+    #[schemars(transform = one_line(120))]
     pub name: Option<String>,
     /// Route files to start from. Tables are merged key by key, later files and this one win; lists are replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

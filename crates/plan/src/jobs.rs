@@ -9,6 +9,7 @@ use raddle_files::{
     read::read,
 };
 use raddle_routing::placement::{JobRequest, Machine, Outcome, Placement};
+use raddle_settings::one_line;
 use raddle_units::NodeId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,7 @@ pub struct JobFile {
 #[serde(deny_unknown_fields)]
 pub struct RunningJob {
     /// Its name.
+    #[schemars(transform = one_line(120))]
     pub name: String,
     /// Its hosts, by name or number.
     pub hosts: Vec<HostName>,
@@ -55,6 +57,7 @@ pub struct RunningJob {
 #[serde(deny_unknown_fields)]
 pub struct WaitingJob {
     /// Its name.
+    #[schemars(transform = one_line(120))]
     pub name: String,
     /// Terminals (hosts) that it needs.
     #[schemars(range(min = 1))]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     finding::{Finding, Problem, Step},
-    limits::{Length, Quantity, Range, keyword},
+    limits::{Length, ONE_LINE, Quantity, Range, keyword},
 };
 
 /// Longest text that a message repeats, in characters.
@@ -152,7 +152,15 @@ impl<'s> Checker<'s> {
             Value::String(word) if !words.is_empty() && !words.contains(&word.as_str()) => {
                 Err(unknown_word(word, words))
             }
-            Value::String(text) => length(parts, text.chars().count()),
+            Value::String(text) => {
+                length(parts, text.chars().count())?;
+                let odd = text.trim().is_empty() || text.contains(char::is_control);
+                if keyword(parts, ONE_LINE).is_some() && odd {
+                    let message = "it must be one line of words".to_owned();
+                    return Err(Finding::new(Problem::Value(message)));
+                }
+                Ok(())
+            }
             Value::Array(items) => {
                 length(parts, items.len())?;
                 self.items(parts, items)

@@ -5,7 +5,7 @@
 //! The published schemas of files show them, and [`check`] refuses what lies outside, with the path to it: whoever knows
 //! the text gives that path its line and column. [`check_value`] does the same to a value that comes from no text.
 //!
-//! - [`between`], [`at_least`], [`at_most`], [`each`]: limits of quantities and of the items of a list.
+//! - [`between`], [`at_least`], [`at_most`], [`each`], [`one_line`]: limits of quantities, of the items of a list, of names.
 //! - [`check`], [`check_value`], [`Finding`]: what is wrong, and where.
 //! - [`words`]: words in messages.
 
@@ -16,4 +16,4 @@ pub mod words;
 
 pub use check::{check, check_value};
 pub use finding::{Finding, Problem, Step};
-pub use limits::{at_least, at_most, between, describe, each};
+pub use limits::{at_least, at_most, between, describe, each, one_line};

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 const LEAST: &str = "x-minimum";
 /// Keyword of a schema: the largest value of a quantity, with its unit.
 const MOST: &str = "x-maximum";
+/// Keyword of a schema: a text of one line.
+pub(crate) const ONE_LINE: &str = "x-one-line";
 /// Keyword of a schema: which quantity a text is. The types of `units` set it.
 const QUANTITY: &str = "x-quantity";
 
@@ -27,6 +29,15 @@ pub fn at_least(least: &'static str) -> impl Fn(&mut Schema) {
 /// The largest value of a quantity, for `#[schemars(transform = ...)]`.
 pub fn at_most(most: &'static str) -> impl Fn(&mut Schema) {
     move |schema| set(schema, MOST, most)
+}
+
+/// A text of one line: 1 to `most` characters, not all of them spaces and none of them a control character.
+pub fn one_line(most: u32) -> impl Fn(&mut Schema) {
+    move |schema| {
+        schema.insert("minLength".to_owned(), 1.into());
+        schema.insert("maxLength".to_owned(), most.into());
+        schema.insert(ONE_LINE.to_owned(), true.into());
+    }
 }
 
 /// Gives the items of a list what `limit` gives a field: `each(at_least("1bps"))`.
@@ -160,7 +171,11 @@ impl Range {
     pub(crate) fn told(&self) -> Option<String> {
         let plain = |value: &Value| match value {
             Value::String(text) => text.clone(),
-            number => number.to_string(),
+            // A whole number is written as one, also where the limit is a float.
+            Value::Number(number) if number.is_f64() => {
+                format!("{}", number.as_f64().unwrap_or_default())
+            }
+            other => other.to_string(),
         };
         if let (Some(least), Some(most)) = (&self.least, &self.most) {
             return Some(format!("from {} to {}", plain(least), plain(most)));

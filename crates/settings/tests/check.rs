@@ -1,6 +1,8 @@
 //! What is refused, where, and in which words.
 
-use raddle_settings::{Finding, at_least, at_most, between, check, check_value, describe, each};
+use raddle_settings::{
+    Finding, at_least, at_most, between, check, check_value, describe, each, one_line,
+};
 use raddle_units::{BitRate, Bytes, Span};
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,8 @@ struct File {
     source: Option<Source>,
     pair: Option<[u32; 2]>,
     list: Vec<Inner>,
+    #[schemars(transform = one_line(8))]
+    name: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -94,6 +98,7 @@ fn what_fits_is_taken() {
         json!({ "mtu": "9000B", "wait": "1s", "share": 1e-9, "whole": true, "kind": "grid" }),
         json!({ "nodes": 3, "source": { "kind": "ring", "length": 3 }, "pair": [0, 4_294_967_295_u32] }),
         json!({ "nodes": [3, 4], "source": { "file": "x" }, "list": [{ "size": "1B" }] }),
+        json!({ "name": "a name" }),
         json!({ "seed": u64::MAX, "source": { "kind": "star", "size": "8 B" } }),
     ] {
         check::<File>(&value).unwrap_or_else(|finding| panic!("{value}: {finding}"));
@@ -238,6 +243,18 @@ fn what_does_not_fit_is_named_with_what_may_be() {
             "at least 1B",
         ),
         (json!({ "list": [{}] }), "list", "`size` is missing"),
+        (
+            json!({ "name": "" }),
+            "name",
+            "the text is empty: it must have 1 to 8 characters",
+        ),
+        (
+            json!({ "name": "nine more" }),
+            "name",
+            "it has 9 characters",
+        ),
+        (json!({ "name": "a\tb" }), "name", "one line of words"),
+        (json!({ "name": "  " }), "name", "one line of words"),
         (json!({ "mut": "64B" }), "mut", "did you mean `mtu`?"),
     ];
     for (value, key, words) in cases {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_settings::words::closest;
+use raddle_settings::{one_line, words::closest};
 use raddle_units::{BitRate, NodeId, Span, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,7 @@ const NAME: &str = "graph";
 pub struct Graph {
     /// Name of the map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = one_line(100))]
     pub name: Option<String>,
     /// Ports of a switch; a map that needs more is refused. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,6 +48,7 @@ pub struct HostEntry {
     /// Name of the host; with `count`, the names are this and a number from 0 (`node0`, `node1`, ...). Without it
     /// host 7 is called `h7`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = one_line(100))]
     pub name: Option<String>,
     /// Number of the first host of the entry. Entries without it take the lowest free numbers, hosts before switches.
     #[serde(
@@ -71,6 +73,7 @@ pub struct HostEntry {
 pub struct SwitchEntry {
     /// Name of the switch; with `count`, the names are this and a number from 0. Without it switch 9 is called `s9`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = one_line(100))]
     pub name: Option<String>,
     /// Number of the first switch of the entry. Entries without it take the lowest free numbers, hosts before
     /// switches.

@@ -61,12 +61,7 @@ impl Check<'_> {
                 .error(&["schema"], message)
                 .with_hint("write schema = 1"));
         }
-        match &experiment.name {
-            Some(name) if name.trim().is_empty() || name.contains(char::is_control) => {
-                Err(self.error(&["name"], "a name is one line of words"))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn schemes_and_seeds(&self, experiment: &Experiment) -> Result<(), ExperimentError> {
@@ -197,11 +192,6 @@ impl Check<'_> {
 
     fn record(&self, experiment: &Experiment) -> Result<(), ExperimentError> {
         let record = &experiment.record;
-        if record.ports.as_ref().is_some_and(Vec::is_empty) {
-            return Err(self
-                .error(&["record", "ports"], "the list is empty")
-                .with_hint("name ports, like ports = [\"s4:1\"], or leave it out"));
-        }
         if record.ports.is_some() && record.busiest.is_some() {
             return Err(self
                 .error(

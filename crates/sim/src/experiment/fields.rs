@@ -3,14 +3,14 @@
 use raddle_fabric::FabricSource;
 use raddle_files::schema::{list_names, schema_text};
 use raddle_routing::PathChoice;
-use raddle_settings::{at_least, at_most, between};
+use raddle_settings::{at_least, at_most, between, one_line};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes, Span};
 use raddle_workload::TrafficSource;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use super::{rails::RailsTable, switch::SwitchTable};
+use super::{check::MAX_SERIES, rails::RailsTable, switch::SwitchTable};
 
 /// Latest instant that a run may be told about: more is a mistake of units.
 pub(super) const DAY: &str = "86400s";
@@ -28,7 +28,7 @@ pub struct Experiment {
     pub schema: u32,
     /// Name in results and reports. Default: the file's name without its ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 120))]
+    #[schemars(transform = one_line(120))]
     pub name: Option<String>,
     /// Experiment files to start from. Tables are merged key by key, later files and this one win; lists are replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -165,10 +165,11 @@ pub struct RecordTable {
     /// Ports whose queues are sampled in port_queues.parquet: "NODE:3" is a port by its number, "NODE->PEER" all that lead
     /// to a neighbour, "NODE" all of a node. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub ports: Option<Vec<String>>,
     /// Instead of `ports`: so many ports of switches, those with the longest queues on average. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 10000))]
+    #[schemars(range(min = 1, max = MAX_SERIES))]
     pub busiest: Option<u32>,
     /// Distance of the samples of throughput and queues. Default: 10 us.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -37,7 +37,7 @@ pub struct RailsTable {
     pub short: Option<Bytes>,
     /// Time between heartbeats; a rail that is silent for three is down. Default: 20 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(transform = at_most(DAY))]
+    #[schemars(transform = between("1us", DAY))]
     pub heartbeat: Option<Span>,
     /// How long an acknowledgement may wait. Default: 25 us.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use raddle_fabric::Fabric;
+use raddle_settings::at_least;
 use raddle_switch::Share;
 use raddle_units::{BitRate, Bytes, PortId};
 use schemars::JsonSchema;
@@ -55,13 +56,14 @@ pub struct IngressTable {
     /// Where the threshold of a port lies, over its reserve. Default: dynamic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<SharingName>,
-    /// Of dynamic sharing, 1/1024 to 1024; SONiC's `dynamic_th` is its binary logarithm. Default: 0.125 at the hosts' rate,
+    /// Of dynamic sharing; SONiC's `dynamic_th` is its binary logarithm. Default: 0.125 at the hosts' rate,
     /// twice as much for each doubling of the port's rate over it, 1 at most.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0009765625, max = 1024))]
+    #[schemars(range(min = LEAST_ALPHA, max = Share::MOST_ALPHA))]
     pub alpha: Option<f64>,
     /// Of static sharing (SONiC: `static_th`). Default: an equal part for each port.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_least("1B"))]
     pub static_threshold: Option<Bytes>,
     /// What is the port's own, below the threshold (SONiC: `size`). Default: 4 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,12 +84,13 @@ pub struct EgressTable {
     /// Where a queue drops. Default: complete, where no more is free.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<SharingName>,
-    /// Of dynamic sharing, 1/1024 to 1024. Default: 1.
+    /// Of dynamic sharing. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0009765625, max = 1024))]
+    #[schemars(range(min = LEAST_ALPHA, max = Share::MOST_ALPHA))]
     pub alpha: Option<f64>,
     /// Of static sharing. Default: an equal part for each port.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_least("1B"))]
     pub static_threshold: Option<Bytes>,
 }
 
@@ -137,20 +140,13 @@ impl Keys {
             Sharing::Static(_) => SharingName::Static,
             Sharing::Scaled | Sharing::Dynamic(_) => SharingName::Dynamic,
         });
-        if let Some(alpha) = self.alpha {
-            if sharing != SharingName::Dynamic {
-                let message = "it belongs to dynamic sharing: set `sharing` to \"dynamic\"";
-                return Some(("alpha", message.to_owned()));
-            }
-            if !(LEAST_ALPHA..=Share::MOST_ALPHA).contains(&alpha) {
-                return Some(("alpha", format!("{alpha} is not from 1/1024 to 1024")));
-            }
+        if self.alpha.is_some() && sharing != SharingName::Dynamic {
+            let message = "it belongs to dynamic sharing: set `sharing` to \"dynamic\"";
+            return Some(("alpha", message.to_owned()));
         }
         let bytes = self.static_threshold?;
         let message = if sharing != SharingName::Static {
             "it belongs to static sharing: set `sharing` to \"static\"".to_owned()
-        } else if bytes.0 == 0 {
-            "a port without room passes nothing on".to_owned()
         } else if bytes > buffer {
             format!("{bytes} are more than the buffer of a switch, {buffer}")
         } else {

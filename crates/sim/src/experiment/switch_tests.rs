@@ -61,7 +61,7 @@ fn what_cannot_be_is_refused_with_place_and_cure() {
         ),
         (
             "[switch.ingress]\nsharing = \"static\"\nstatic_threshold = \"0B\"",
-            &["e.toml:13:20", "passes nothing on"],
+            &["e.toml:13:20", "at least 1B"],
         ),
         (
             "[switch.ingress]\nsharing = \"static\"\nstatic_threshold = \"1GiB\"",

@@ -75,10 +75,6 @@ impl Session {
         settings: ReplaySettings,
     ) -> Result<Self, ReplayError> {
         check_value(&settings)?;
-        let mut known = SchemeSettings::schemes().iter();
-        if !known.any(|scheme| scheme.name == settings.scheme) {
-            return Err(unknown_scheme(&settings.scheme));
-        }
         let hosts = placement.hosts(&trace, &fabric)?;
         let nodes = RankPlacement::nodes(&hosts, &fabric);
         let network = Network::new(Arc::new(fabric), Semantics::CORRECTED, settings.costs.mtu)?;

@@ -8,6 +8,7 @@
 //! Only the timers that can change something are armed: alpha is brought up to date when it is read, and the decrease
 //! timer runs only while a notification waits for it. The values are those of the periodic timers, bit for bit.
 
+use raddle_settings::at_most;
 use raddle_units::{BitRate, Bytes, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,7 @@ pub struct Settings {
     /// Every cut lowers the target rate too, also in fast recovery. Default false.
     pub clamp_target_rate: Option<bool>,
     /// Least time between two notifications of a flow. Default 4us, as ConnectX NICs (the HPCC simulator: 0).
-    #[schemars(transform = limits::delay_or_none())]
+    #[schemars(transform = at_most("86400s"))]
     pub notification_interval: Option<Span>,
     /// Queue up to which nothing is marked, on a link of the hosts' rate. Default 400 kB per 100 Gbps.
     #[schemars(transform = limits::threshold())]

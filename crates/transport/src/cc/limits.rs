@@ -22,12 +22,7 @@ pub(super) fn increase() -> impl Fn(&mut Schema) {
 
 /// A round-trip time that divides, or is aimed at.
 pub(super) fn delay() -> impl Fn(&mut Schema) {
-    between("1ps", "86400s")
-}
-
-/// A delay that may be nothing.
-pub(super) fn delay_or_none() -> impl Fn(&mut Schema) {
-    at_most("86400s")
+    at_least("1ps")
 }
 
 /// The period of a timer: a shorter one would take more of a run than its packets.

@@ -22,7 +22,6 @@ pub struct Settings {
     #[schemars(transform = limits::delay())]
     pub base_target: Option<Span>,
     /// Delay added to the target at the smallest window (flow scaling). Default 3 x base RTT.
-    #[schemars(transform = limits::delay_or_none())]
     pub flow_scaling_range: Option<Span>,
     /// Window in packets below which the whole range is added. Default 0.1.
     #[schemars(range(max = 1_000_000), extend("exclusiveMinimum" = 0))]

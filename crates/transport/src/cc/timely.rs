@@ -18,10 +18,8 @@ use super::{
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Below this RTT the rate always grows. Default 2.5 x base RTT (50us at the paper's 20us).
-    #[schemars(transform = limits::delay_or_none())]
     pub t_low: Option<Span>,
     /// Above this RTT the rate always falls. Default 25 x base RTT (500us at the paper's 20us).
-    #[schemars(transform = limits::delay_or_none())]
     pub t_high: Option<Span>,
     /// RTT by which the gradient is normalised. Default: the base RTT (the paper's 20us).
     #[schemars(transform = limits::delay())]

@@ -1,5 +1,6 @@
 //! Flows written out in the experiment itself: for small experiments that need no flow file.
 
+use raddle_settings::one_line;
 use raddle_units::{Bytes, NodeId, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ pub enum Nodes {
     /// One host.
     One(NodeId),
     /// Several, in this order.
-    Many(Vec<NodeId>),
+    Many(#[schemars(length(min = 1))] Vec<NodeId>),
 }
 
 impl Nodes {
@@ -52,6 +53,7 @@ pub struct FlowGroup {
     pub count: u64,
     /// Class of the flows; `tested-...` classes are judged, others are background. Default `flow`.
     #[serde(default = "plain")]
+    #[schemars(transform = one_line(100))]
     pub class: String,
 }
 
