@@ -647,6 +647,8 @@ def test_a_broken_input_gives_a_one_screen_error(
     for word in ("panicked", "Traceback", "RUST_BACKTRACE", "PanicException", "\x1b", "usize"):
         assert word not in err, err
     assert not re.search(r"\b[fui](8|16|32|64)\b", err), f"a type of the code:\n{err}"
+    things = "byte|character|flow|group|host|item|job|line|link|member|message|node|port|rank|switche"
+    assert not re.search(rf"(?<![\w.-])1 ({things})s\b", err), f"one thing in the plural:\n{err}"
     assert re.search(case.says, err), f"does not say {case.says}:\n{err}"
     assert sorted(tmp_path.iterdir()) == before, "something was written"
 
