@@ -255,10 +255,11 @@ class Subnet:
         self.cache.mkdir()
         config = self.folder / "raddle.toml"
         config.write_text(f'schema = 1\nstatistics = "{self.statistics}"\n{settings}')
-        # each block of a multicast table that stock OpenSM writes is a line of this module
+        # each block of a multicast table that OpenSM itself writes is a line of this module
         (self.folder / "modules").write_text("osm_mcast_mgr.c=0xff\n")
         lines = [
             f"log_file {self.log}",
+            f"per_module_logging_file {self.folder / 'modules'}",
             "force_log_flush TRUE",
             "log_flags 0x03",
             "sweep_interval 0",
@@ -268,8 +269,6 @@ class Subnet:
         ]
         if plugin:
             lines += ["event_plugin_name raddle", f"event_plugin_options raddle={config}"]
-        else:
-            lines += [f"per_module_logging_file {self.folder / 'modules'}"]
         (self.folder / "opensm.conf").write_text("\n".join(lines) + "\n")
         return self._launch(wait)
 
@@ -408,6 +407,24 @@ class Subnet:
                     ports |= {16 * position + bit for bit in range(16) if mask >> bit & 1}
         return {s: {m: frozenset(p) for m, p in rows.items()} for s, rows in table.items()}
 
+    def recorded_block(self, switch: str) -> dict[int, frozenset[int]]:
+        """A switch's first block of multicast masks, as OpenSM answers who asks for its record."""
+        asked = subprocess.run(
+            # one record: ibsim carries no answer of several packets
+            ["saquery", "MFTR", f"{self.lid(switch)}/0/0"],
+            env=self.simulated(self.fabric.hosts[1]),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        rows = re.findall(r"(0xc[0-9a-f]{3})\s+(0x[0-9a-f]{4})\n", asked.stdout)
+        masks = {int(mlid, 16): int(mask, 16) for mlid, mask in rows}
+        return {
+            mlid: frozenset(bit for bit in range(16) if mask >> bit & 1)
+            for mlid, mask in masks.items()
+            if mask
+        }
+
     def stable(self, groups: dict[int, list[str]]) -> tuple[dict[int, int], Table]:
         """MLIDs and tables once they are the same twice: SMPs may be under way after a change."""
         self.settle()
@@ -447,7 +464,7 @@ class Subnet:
         return hops
 
     def blocks_written(self) -> int:
-        """Blocks of multicast tables that stock OpenSM has sent so far."""
+        """Blocks of multicast tables that OpenSM itself, not the plugin, has sent so far."""
         return len(re.findall(r"mcast_mgr_set_mft_block: Writing MFT block", self.log_text()))
 
     def kill(self) -> None:

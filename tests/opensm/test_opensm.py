@@ -125,6 +125,30 @@ def test_groups_that_leave_free_their_entries(subnet: Subnet, groups: dict[int, 
     assert changed_entries(before, after) == (0, 0)
 
 
+def test_opensm_sends_no_table_beside_the_plugin(
+    subnet: Subnet, groups: dict[int, list[str]]
+) -> None:
+    """OpenSM's record of a table may be older than what the plugin has sent since."""
+    short = {200 + number: members[:2] for number, members in groups.items()}
+    for _ in range(4):
+        assert {status for status, _ in subnet.join(short)} == {0}
+        assert {status for status, _ in subnet.join(short, verb="L")} == {0}
+    subnet.stable(groups)
+    assert subnet.blocks_written() == 0
+
+
+def test_opensm_tells_the_tables_that_switches_have(
+    subnet: Subnet, groups: dict[int, list[str]]
+) -> None:
+    subnet.stable(groups)
+    tables = subnet.tables([harness.FIRST_MLID])
+    assert {switch: subnet.recorded_block(switch) for switch in tables} == {
+        switch: {mlid: ports for mlid, ports in rows.items() if mlid < harness.FIRST_MLID + 32}
+        for switch, rows in tables.items()
+    }
+    assert subnet.blocks_written() == 0
+
+
 def test_few_mlids_are_shared_where_stock_opensm_refuses(tmp_path: Path) -> None:
     fabric = Fabric(m=2, q=4, p=1, k=2, w=2, terminals=4, cns=4)
     per_cn = fabric.q * fabric.terminals

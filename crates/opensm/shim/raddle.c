@@ -25,64 +25,6 @@ osm_switch_t *shim_switch(const struct shim *shim, uint32_t index)
 	return osm_get_switch_by_guid(&shim->osm->subn, shim->switch_guids[index]);
 }
 
-static void send_block(void *context, uint32_t index, uint16_t block, uint8_t position, const uint16_t *masks)
-{
-	struct shim *shim = context;
-	osm_sm_t *sm = &shim->osm->sm;
-	ib_net16_t payload[IB_MCAST_BLOCK_SIZE];
-	osm_madw_context_t mad;
-	osm_mcast_tbl_t *table;
-	osm_physp_t *physp;
-	osm_switch_t *sw = shim_switch(shim, index);
-	unsigned i;
-
-	if (!sw)
-		return;
-	/* OpenSM keeps what switches answer; its own tables are only as deep as the boxes of its last batch. */
-	table = osm_switch_get_mcast_tbl_ptr(sw);
-	if ((block + 1u) * IB_MCAST_BLOCK_SIZE > table->mft_depth &&
-	    osm_mcast_tbl_realloc(table, block * IB_MCAST_BLOCK_SIZE + IB_MCAST_BLOCK_SIZE - 1))
-		shim_log(shim, 0, "no memory for OpenSM's record of a multicast table");
-	physp = osm_node_get_physp_ptr(sw->p_node, 0);
-	for (i = 0; i < IB_MCAST_BLOCK_SIZE; i++)
-		payload[i] = cl_hton16(masks[i]);
-	memset(&mad, 0, sizeof(mad));
-	mad.mft_context.node_guid = osm_node_get_node_guid(sw->p_node);
-	mad.mft_context.set_method = TRUE;
-	if (osm_req_set(sm, osm_physp_get_dr_path_ptr(physp), (uint8_t *)payload, sizeof(payload),
-			IB_MAD_ATTR_MCAST_FWD_TBL, cl_hton32(block | (uint32_t)position << 28), FALSE,
-			ib_port_info_get_m_key(&physp->port_info), 0, CL_DISP_MSGID_NONE, &mad) != IB_SUCCESS) {
-		shim->resend = TRUE;
-		shim_log(shim, 0, "a multicast table block could not be sent; all are sent again with the next sweep");
-	}
-}
-
-static void set_mask(void *context, uint32_t index, uint16_t mlid, uint8_t port)
-{
-	osm_switch_t *sw = shim_switch(context, index);
-	osm_mcast_tbl_t *table;
-
-	if (!sw)
-		return;
-	table = osm_switch_get_mcast_tbl_ptr(sw);
-	if (table->p_mask_tbl && mlid - IB_LID_MCAST_START_HO < table->mft_depth && mlid <= table->max_mlid_ho)
-		osm_mcast_tbl_set(table, mlid, port);
-}
-
-/* OpenSM sends all blocks up to max_block_in_use of every switch after each batch. The engine has sent those that
- * changed, so OpenSM is told that none are in use. */
-static void hide_tables(struct shim *shim)
-{
-	uint32_t i;
-
-	for (i = 0; i < shim->switch_count; i++) {
-		osm_switch_t *sw = shim_switch(shim, i);
-
-		if (sw)
-			osm_switch_get_mcast_tbl_ptr(sw)->max_block_in_use = -1;
-	}
-}
-
 /* Callback of OpenSM for every MLID of a batch. The first one brings all groups of the batch up to date. */
 static ib_api_status_t build_tree(void *context, osm_mgrp_box_t *box)
 {
@@ -92,7 +34,7 @@ static ib_api_status_t build_tree(void *context, osm_mgrp_box_t *box)
 	shim_sync_groups(shim, shim->swept, mlid);
 	shim->swept = FALSE;
 	raddle_plugin_masks(shim->engine, mlid);
-	hide_tables(shim);
+	shim_hide_tables(shim);
 	return IB_SUCCESS;
 }
 
@@ -136,21 +78,22 @@ static int set_up(osm_routing_engine_t *re, osm_opensm_t *osm)
 void *raddle_osm_create(osm_opensm_t *osm)
 {
 	static external_routing_engine_module_t module = { "raddle", set_up, NULL };
-	struct raddle_host host = { NULL, shim_log, send_block, set_mask, shim_move_group };
+	struct raddle_host host = { NULL, shim_log, shim_send_block, shim_set_mask, shim_move_group };
 	osm_routing_engine_t *re;
 
 	if (plugin)
 		return NULL;
 	plugin = calloc(1, sizeof(*plugin));
 	re = calloc(1, sizeof(*re));
-	if (!plugin || !re || cl_plock_init(&plugin->no_lock) != CL_SUCCESS ||
-	    cl_timer_init(&plugin->burst_end, shim_tell_moves, plugin) != CL_SUCCESS)
+	if (!plugin || !re || cl_plock_init(&plugin->no_lock) != CL_SUCCESS)
 		goto failed;
+	if (cl_timer_init(&plugin->burst_end, shim_tell_moves, plugin) != CL_SUCCESS)
+		goto no_timer;
 	plugin->osm = osm;
 	host.context = plugin;
 	plugin->engine = raddle_plugin_new(&host, osm->subn.opt.event_plugin_options);
 	if (!plugin->engine)
-		goto failed;
+		goto no_engine;
 	/* `routing_engine raddle` may be written, but need not: this one stands before the user's list. */
 	osm_register_external_routing_engine(osm, &module, NULL);
 	re->type = OSM_ROUTING_ENGINE_TYPE_UNKNOWN;
@@ -158,10 +101,15 @@ void *raddle_osm_create(osm_opensm_t *osm)
 	set_up(re, osm);
 	re->next = osm->routing_engine_list;
 	osm->routing_engine_list = re;
-	/* OpenSM derives the top of the multicast tables from max_block_in_use, which hide_tables keeps at -1. */
+	/* OpenSM derives the top of the multicast tables from the block that is hidden from it. */
 	osm->subn.opt.use_mfttop = FALSE;
 	shim_take_requests(plugin);
+	shim_take_tables(plugin);
 	return plugin;
+no_engine:
+	cl_timer_destroy(&plugin->burst_end);
+no_timer:
+	cl_plock_destroy(&plugin->no_lock);
 failed:
 	free(plugin);
 	free(re);
@@ -194,10 +142,12 @@ void raddle_osm_report(void *data, osm_epi_event_id_t event, void *event_data)
 		return;
 	switch (event) {
 	case OSM_EVENT_ID_HEAVY_SWEEP_START:
+		CL_PLOCK_EXCL_ACQUIRE(&shim->osm->lock);
 		shim->sweeping = TRUE;
 		/* blocks that were under way when the last sweep failed may be lost */
 		if (shim->osm->subn.subnet_initialization_error)
 			shim->resend = TRUE;
+		CL_PLOCK_RELEASE(&shim->osm->lock);
 		break;
 	case OSM_EVENT_ID_UCAST_ROUTING_DONE:
 		/* another engine of the list, or the one OpenSM fell back to, has done unicast */

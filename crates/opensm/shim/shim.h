@@ -54,6 +54,18 @@ void shim_log(void *context, int level, const char *message);
 /* A switch that was handed over; NULL where it has gone since. */
 osm_switch_t *shim_switch(const struct shim *shim, uint32_t index);
 
+/* Sends one block of a switch's multicast table: 32 masks of 16 ports. */
+void shim_send_block(void *context, uint32_t index, uint16_t block, uint8_t position, const uint16_t *masks);
+
+/* Notes a port of an MLID in OpenSM's record. */
+void shim_set_mask(void *context, uint32_t index, uint16_t mlid, uint8_t port);
+
+/* Keeps OpenSM from sending tables itself: to it, none of their blocks is in use. */
+void shim_hide_tables(struct shim *shim);
+
+/* Takes switches' answers and questions for multicast tables in OpenSM's place. */
+void shim_take_tables(struct shim *shim);
+
 /* `count` zeroed elements; free() it. NULL: no memory. */
 void *shim_array(size_t count, size_t size);
 
