@@ -19,7 +19,10 @@ fn main() {
     }
     println!("cargo::rustc-cfg=opensm_headers");
     cc::Build::new()
-        .files(["groups", "raddle", "requests", "subnet", "tables"].map(|name| format!("shim/{name}.c")))
+        .files(
+            ["groups", "raddle", "requests", "subnet", "tables"]
+                .map(|name| format!("shim/{name}.c")),
+        )
         .include("/usr/include/infiniband")
         .flag("-std=gnu11")
         .warnings(true)

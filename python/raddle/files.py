@@ -96,7 +96,8 @@ def _read_regular(file: Path, missing: str) -> bytes:
         if other is not None:
             cure = "" if other == "a folder" else "write it into a file"
             raise _unreadable(file, f"it is {other}, and only files are read here", cure)
-        with file.open("rb") as opened:
+        # One that takes a file's place meanwhile is not waited for either.
+        with open(file, "rb", opener=_open_at_once) as opened:
             return opened.read(MOST_TEXT + 1)
     except FileNotFoundError as error:
         raise _unreadable(file, "no such file", missing) from error
@@ -106,6 +107,10 @@ def _read_regular(file: Path, missing: str) -> bytes:
         raise _unreadable(file, "it is more than there is memory for") from error
     except ValueError as error:
         raise _unreadable(file, f"that is no name of a file ({error})") from error
+
+
+def _open_at_once(file: str, flags: int) -> int:
+    return os.open(file, flags | os.O_NONBLOCK)
 
 
 def _unreadable(file: Path, reason: str, cure: str = "") -> ExperimentError:

@@ -10,7 +10,6 @@ use toml::{
 use crate::{
     error::{InputError, Problem, clip},
     files::Files,
-    open::{MOST_TEXT, ReadError},
 };
 
 /// Files that a text may be made of.
@@ -241,26 +240,13 @@ impl Loader<'_> {
 /// The file's text, or an error at the place that names it.
 ///
 /// # Errors
-/// The file cannot be read, or is no UTF-8 text.
+/// The file cannot be read, is too large, or is no UTF-8 text.
 pub fn read_text(files: &dyn Files, file: &str, at: &Location) -> Result<String, InputError> {
-    let unreadable = |reason| {
-        InputError::at(
-            at,
-            Problem::Unreadable {
-                file: file.to_owned(),
-                reason,
-            },
-        )
-    };
-    let bytes = files.read(file).map_err(|reason| {
-        unreadable(reason).with_hint("files are found relative to the file that names them")
-    })?;
-    if bytes.len() as u64 > MOST_TEXT {
-        return Err(unreadable(
-            ReadError::TooLarge { most: MOST_TEXT }.to_string(),
-        ));
-    }
-    String::from_utf8(bytes).map_err(|_| unreadable("it is not text (UTF-8)".to_owned()))
+    files.read_text(file).map_err(|reason| {
+        let file = file.to_owned();
+        InputError::at(at, Problem::Unreadable { file, reason })
+            .with_hint("files are found relative to the file that names them")
+    })
 }
 
 fn included(include: &Node) -> Result<Vec<(String, Location)>, InputError> {

@@ -5,15 +5,24 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use crate::open::{MOST_DATA, read_file};
+use crate::open::{MOST_TEXT, ReadError, read_file};
 
 /// Gives the contents of files. Names are what [`Files::beside`] made of them.
 pub trait Files {
-    /// The contents of a file, or why there are none.
+    /// The contents of a file of at most `most` bytes, or why there are none. Larger ones are not read.
     ///
     /// # Errors
     /// A reason without the file's name.
-    fn read(&self, name: &str) -> Result<Vec<u8>, String>;
+    fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, String>;
+
+    /// The text of a file of at most [`MOST_TEXT`] bytes.
+    ///
+    /// # Errors
+    /// A reason without the file's name.
+    fn read_text(&self, name: &str) -> Result<String, String> {
+        let bytes = self.read(name, MOST_TEXT)?;
+        String::from_utf8(bytes).map_err(|_| "it is not text (UTF-8)".to_owned())
+    }
 
     /// The name of `file` as it is written in the file `from`: relative to its folder.
     fn beside(&self, from: &str, file: &str) -> String {
@@ -50,8 +59,8 @@ fn tidy(path: &Path) -> PathBuf {
 pub struct DiskFiles;
 
 impl Files for DiskFiles {
-    fn read(&self, name: &str) -> Result<Vec<u8>, String> {
-        read_file(Path::new(name), MOST_DATA).map_err(|error| error.to_string())
+    fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, String> {
+        read_file(Path::new(name), most).map_err(|error| error.to_string())
     }
 
     fn absolute(&self, name: &str) -> String {
@@ -76,10 +85,41 @@ impl MemoryFiles {
 }
 
 impl Files for MemoryFiles {
-    fn read(&self, name: &str) -> Result<Vec<u8>, String> {
-        self.files
-            .get(name)
-            .cloned()
-            .ok_or_else(|| "there is no such file".to_owned())
+    fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, String> {
+        match self.files.get(name) {
+            None => Err(ReadError::Missing.to_string()),
+            Some(content) if content.len() as u64 > most => {
+                Err(ReadError::TooLarge { most }.to_string())
+            }
+            Some(content) => Ok(content.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_for_a_text_is_refused_before_it_is_read() {
+        let name = format!("raddle-large-text-{}", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        // Within the limit of data; nobody waits until it has been read.
+        let made = File::create(&file).and_then(|made| made.set_len(40 << 30));
+        let said = DiskFiles.read_text(&file.to_string_lossy());
+        std::fs::remove_file(&file).unwrap();
+        made.unwrap();
+        assert_eq!(
+            said.unwrap_err(),
+            "it has more than 1GiB: is this the right file?"
+        );
+        let files = MemoryFiles::default()
+            .with("bytes", [0xff])
+            .with("ten", "0123456789");
+        assert!(files.read_text("bytes").unwrap_err().contains("UTF-8"));
+        assert!(files.read("ten", 9).unwrap_err().contains("more than 9B"));
+        assert!(files.read("ten", 10).is_ok());
     }
 }

@@ -1,9 +1,9 @@
 //! Opening what a user named: regular files, of a size that can be right.
 
 use std::{
-    fs::{self, File, FileType},
+    fs::{self, File, FileType, OpenOptions},
     io::{self, ErrorKind, Read},
-    os::unix::fs::FileTypeExt,
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::Path,
 };
 
@@ -41,8 +41,8 @@ pub enum ReadError {
     System(#[from] io::Error),
 }
 
-/// Opens a regular file. A folder, a device or a pipe is refused before it is opened, since opening a pipe waits for
-/// whoever writes into it.
+/// Opens a regular file. A folder, a device or a pipe is refused before it is opened, since opening alone can start a
+/// device. What the name means by the time of opening is looked at again, and a pipe that has come is not waited for.
 ///
 /// # Errors
 /// [`ReadError`].
@@ -51,11 +51,20 @@ pub fn open_file(path: &Path) -> Result<File, ReadError> {
         ErrorKind::NotFound => ReadError::Missing,
         _ => ReadError::System(error),
     };
-    let kind = fs::metadata(path).map_err(known)?.file_type();
-    match other_kind(kind) {
+    let only_file = |about: fs::Metadata| match other_kind(about.file_type()) {
         Some(other) => Err(ReadError::NotAFile(other)),
-        None => File::open(path).map_err(known),
-    }
+        None => Ok(()),
+    };
+    only_file(fs::metadata(path).map_err(known)?)?;
+    let file = open_at_once(path).map_err(known)?;
+    only_file(file.metadata()?)?;
+    Ok(file)
+}
+
+/// Opens without waiting for whoever would write into a pipe.
+fn open_at_once(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 
 /// The whole of a regular file of at most `most` bytes.
@@ -68,6 +77,10 @@ pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
     if bytes > most {
         return Err(ReadError::TooLarge { most });
     }
+    // Systems promise more memory than they have, and end who uses it.
+    if spare_memory().is_some_and(|spare| bytes > spare) {
+        return Err(ReadError::NoMemory { bytes });
+    }
     let mut content = Vec::new();
     let size = usize::try_from(bytes).unwrap_or(usize::MAX);
     content
@@ -79,6 +92,16 @@ pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
         true => Err(ReadError::TooLarge { most }),
         false => Ok(content),
     }
+}
+
+/// Bytes that programs can still get, where the system tells.
+fn spare_memory() -> Option<u64> {
+    let about = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = about
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
 }
 
 fn other_kind(kind: FileType) -> Option<&'static str> {
@@ -127,10 +150,15 @@ mod tests {
         let sparse = folder.join("sparse");
         File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
         assert!(told(&sparse, MOST_DATA).contains("more than"));
+        if spare_memory().is_some_and(|spare| spare < 1 << 40) {
+            assert!(told(&sparse, u64::MAX).contains("more than there is memory for"));
+        }
         let pipe = folder.join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         if made.is_ok_and(|status| status.success()) {
             assert!(told(&pipe, 5).contains("a pipe"));
+            // Where it takes a file's place between the two looks.
+            open_at_once(&pipe).unwrap();
         }
         fs::remove_dir_all(folder).unwrap();
     }

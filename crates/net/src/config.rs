@@ -252,9 +252,7 @@ impl Config {
             };
             InputError::plain(problem)
         };
-        let bytes = files.read(name).map_err(unreadable)?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| unreadable("it is not text (UTF-8)".to_owned()))?;
+        let text = files.read_text(name).map_err(unreadable)?;
         let root = document::load(&text, name, files)?;
         let file: SwitchFile = read(&root)?;
         check(file, &root, name, files)

@@ -3,11 +3,13 @@
 
 use std::{
     fmt,
-    fs::{self, File, FileType, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read, Write},
-    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::Path,
 };
 
+use raddle_files::open::{ReadError, open_file};
 use raddle_offload::switch::SiteSecret;
 
 /// Bytes of a secret.
@@ -120,16 +122,9 @@ pub fn read(file: &str) -> Result<Secret, SecretError> {
 }
 
 fn read_bytes(file: &str) -> Result<[u8; SIZE], Fault> {
-    // Whoever opens a pipe would wait for its writer.
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(file)?;
+    let opened = open_file(Path::new(file))?;
     // Of what was opened: the name may mean another file by now.
     let about = opened.metadata()?;
-    if let Some(what) = other_than_file(about.file_type()) {
-        return Err(Fault::NoFile(what));
-    }
     if about.len() > LONGEST_FILE {
         return Err(Fault::Malformed);
     }
@@ -148,6 +143,17 @@ impl From<io::Error> for Fault {
             io::ErrorKind::NotFound => Self::Missing,
             io::ErrorKind::PermissionDenied => Self::Forbidden,
             _ => Self::Unreadable(cause),
+        }
+    }
+}
+
+impl From<ReadError> for Fault {
+    fn from(cause: ReadError) -> Self {
+        match cause {
+            ReadError::Missing => Self::Missing,
+            ReadError::NotAFile(what) => Self::NoFile(what),
+            ReadError::System(cause) => cause.into(),
+            other => Self::Unreadable(io::Error::other(other)),
         }
     }
 }
@@ -213,19 +219,6 @@ fn parse(digits: &[u8]) -> Result<[u8; SIZE], Fault> {
         *byte = (high << 4 | low) as u8;
     }
     Ok(bytes)
-}
-
-/// What something is that is no file.
-fn other_than_file(kind: FileType) -> Option<&'static str> {
-    if kind.is_file() {
-        None
-    } else if kind.is_dir() {
-        Some("a folder")
-    } else if kind.is_fifo() {
-        Some("a pipe")
-    } else {
-        Some("a device")
-    }
 }
 
 /// What others than its owner can do with a file of this mode and owner, if that is too much.

@@ -78,9 +78,7 @@ impl Config {
                 "correct `event_plugin_options raddle=PATH` or {VARIABLE}"
             ))
         };
-        let bytes = DiskFiles.read(path).map_err(unreadable)?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| unreadable("it is not text (UTF-8)".to_owned()))?;
+        let text = DiskFiles.read_text(path).map_err(unreadable)?;
         Self::parse(&text, path)
     }
 

@@ -11,7 +11,7 @@ use raddle_fabric::{
     CnTnMap, Fabric, FabricError, FabricSource, ImportFormat, ImportOptions, Imported, NodeKind,
     Place, import, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_ibsim, write_toml,
 };
-use raddle_files::replace_file;
+use raddle_files::{open::MOST_DATA, replace_file};
 use raddle_units::{Bytes, NodeId, Time, UnitError};
 use raddle_workload::{
     FlowFormat, FlowList, LoadBase, Message, ReadOptions, TrafficError, Workload, describe,
@@ -332,14 +332,12 @@ fn load_flows(
             reason,
         })
     };
-    let bytes = files.read(path).map_err(unreadable)?;
     let no_twin = |hint: &str| {
         let problem = Problem::Traffic("there are no tested flows among others".to_owned());
         ExperimentError::of_file(path, problem).with_hint(hint)
     };
     let FlowsInput::File(format) = input else {
-        let text = String::from_utf8(bytes)
-            .map_err(|_| unreadable("it is not text (UTF-8)".to_owned()))?;
+        let text = files.read_text(path).map_err(unreadable)?;
         let resolved = Resolved::new(&text, path, files)?;
         let workload = resolved
             .traffic(seed, isolated, files)?
@@ -355,6 +353,7 @@ fn load_flows(
             base: Some(base),
         });
     };
+    let bytes = files.read(path, MOST_DATA).map_err(unreadable)?;
     let list = read_flows(&bytes, format, &ReadOptions::new(path))
         .map_err(|error| ExperimentError::plain(Problem::from(&error)))?;
     let list = if isolated {

@@ -1,6 +1,7 @@
 //! A resolved experiment as JSON: what will run, with which parameters, and what it will cost.
 
 use indexmap::IndexMap;
+use raddle_files::open::MOST_TEXT;
 use raddle_units::{Bytes, Time};
 use raddle_workload::{TrafficSource, Workload};
 use serde::Serialize;
@@ -129,7 +130,7 @@ impl Resolved {
             }
             TrafficSource::Spec(spec) => {
                 // Generators take the contents of their files in; what cannot be read was refused before.
-                let _ = spec.resolve(&mut |name: &str| files.read(name));
+                let _ = spec.resolve(&mut |name: &str| files.read(name, MOST_TEXT));
             }
         }
         let mut simulation = self.experiment.simulation.clone();

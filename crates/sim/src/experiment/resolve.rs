@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use raddle_fabric::{Fabric, write_toml};
+use raddle_files::open::MOST_DATA;
 use raddle_routing::PathChoice;
 use raddle_transport::cc::{EffectiveParameter, SchemeParameters, SchemeSettings};
 use raddle_units::{BitRate, Bytes, NodeId, Time};
@@ -638,7 +639,7 @@ impl Resolver<'_> {
         let mut described = json(serde_json::to_string(&traffic));
         for file in named {
             described = described.replace(&json(serde_json::to_string(&file)), "\"\"");
-            let bytes = self.files.read(&file).map_err(|reason| {
+            let bytes = self.files.read(&file, MOST_DATA).map_err(|reason| {
                 let problem = Problem::Unreadable {
                     file: file.clone(),
                     reason,

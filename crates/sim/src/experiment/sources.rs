@@ -4,6 +4,7 @@ use std::fmt;
 
 use raddle_fabric::Fabric;
 pub(super) use raddle_files::fabric::build_fabric;
+use raddle_files::open::{MOST_DATA, MOST_TEXT};
 use raddle_units::{NodeId, PortId, Time};
 use raddle_workload::{FlowTimes, TrafficError, TrafficSource, Workload};
 
@@ -27,7 +28,11 @@ pub(super) fn build_traffic(
     } else {
         FlowTimes::Exact
     };
-    let mut read = |name: &str| files.read(name);
+    let most = match source {
+        TrafficSource::Spec(_) => MOST_TEXT,
+        TrafficSource::File(_) => MOST_DATA,
+    };
+    let mut read = |name: &str| files.read(name, most);
     source.build(
         &mut read,
         network.fabric.hosts(),
