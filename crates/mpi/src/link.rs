@@ -26,6 +26,8 @@ use crate::{abi, clock, patience::Patience, service};
 
 /// Bytes of the longest message.
 pub(crate) const MESSAGE: usize = Header::SIZE + MAX_BODY;
+/// Messages that are taken of a socket at a time: whoever floods it keeps nobody waiting for a lock.
+pub(crate) const MESSAGES_AT_ONCE: usize = 64;
 /// Times that a waiting rank yields between two turns of the MPI library's crank.
 const PROGRESS_EVERY: u32 = 16;
 /// Rounds between two, where results come sooner: a program may wait for nothing else while a message of it is on its way.
@@ -147,7 +149,10 @@ impl Link {
 
     /// Takes what came, until the call is decided: what comes behind its result is the next call's matter.
     fn receive(&self, endpoint: &mut Endpoint, buffer: &mut [u8]) {
-        while let Ok(length) = self.socket.recv(buffer) {
+        for _ in 0..MESSAGES_AT_ONCE {
+            let Ok(length) = self.socket.recv(buffer) else {
+                return;
+            };
             endpoint.handle_packet(clock::now(), &buffer[..length]);
             if endpoint.outcome() != CallOutcome::Pending {
                 return;

@@ -15,7 +15,7 @@ use raddle_units::Time;
 
 use crate::{
     clock,
-    link::{self, Link, MESSAGE},
+    link::{self, Link, MESSAGE, MESSAGES_AT_ONCE},
     trial::Trial,
 };
 
@@ -183,7 +183,10 @@ impl Service {
                 let all = links.live.iter().chain(&links.retired).cloned();
                 (all.collect::<Vec<_>>(), links.trials.clone())
             };
-            while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
+            for _ in 0..MESSAGES_AT_ONCE {
+                let Ok((length, from)) = self.socket.recv_from(&mut buffer) else {
+                    break;
+                };
                 let message = &buffer[..length];
                 let _ = links.iter().any(|link| link.hear(message))
                     || trials.iter().any(|trial| trial.hear(from, message));

@@ -15,7 +15,7 @@ use raddle_wire::native;
 
 use crate::{
     clock,
-    link::{Link, MESSAGE},
+    link::{Link, MESSAGE, MESSAGES_AT_ONCE},
     reason::Reason,
 };
 
@@ -41,11 +41,14 @@ impl Trial {
         &self.socket
     }
 
-    /// Takes what came, does what is due, sends what there is. Gives when to come again, or earlier when something comes.
+    /// Takes of what came, does what is due, sends what there is. Gives when to come again, or earlier when something comes.
     pub(crate) fn step(&self, buffer: &mut [u8]) -> Option<Time> {
         let mut attempt = self.lock();
         let attempt = attempt.as_mut()?;
-        while let Ok((length, from)) = self.socket.recv_from(buffer) {
+        for _ in 0..MESSAGES_AT_ONCE {
+            let Ok((length, from)) = self.socket.recv_from(buffer) else {
+                break;
+            };
             if let SocketAddr::V4(from) = from {
                 attempt.handle_packet(clock::now(), from, &buffer[..length]);
             }
@@ -107,5 +110,58 @@ const fn translate(reason: native::Reason) -> Reason {
         | native::Reason::NoAnswer
         | native::Reason::Overdue => Reason::NoSwitch,
         _ => Reason::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use raddle_offload::setup::{AttemptConfig, MemberPlace, all_terms};
+    use raddle_units::Span;
+    use raddle_wire::native::JobKey;
+
+    use super::*;
+
+    #[test]
+    fn a_flood_does_not_keep_the_attempt() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        socket.set_nonblocking(true).expect("a socket can be so");
+        let Ok(SocketAddr::V4(place)) = socket.local_addr() else {
+            panic!("bound to an IPv4 address");
+        };
+        let members = [0, 1].map(|rank| MemberPlace {
+            address: place,
+            ranks: vec![rank],
+        });
+        let config = AttemptConfig {
+            job: 1,
+            key: JobKey::new([7; 16]),
+            group: 1,
+            member: 0,
+            places: members.to_vec(),
+            peers: vec![place; 2],
+            terms: all_terms(2),
+            expression: None,
+            results: None,
+            datagram: 1472,
+            set_up_retry: Span::from_ms(20),
+            set_up_give_up: Span::from_ms(10_000),
+            retry: Span::from_ms(1),
+            give_up: Span::from_ms(100),
+        };
+        let trial = Trial::new(socket, Attempt::new(clock::now(), config));
+        let flood = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        for _ in 0..3 * MESSAGES_AT_ONCE {
+            flood.send_to(b"?", place).expect("on the loopback");
+        }
+        trial.step(&mut [0; MESSAGE]);
+        assert_eq!(trial.standing(), Standing::Pending);
+        // The rest waits for the next time.
+        let mut left = 0;
+        while trial.socket().recv(&mut [0; MESSAGE]).is_ok() {
+            left += 1;
+        }
+        assert!(left >= MESSAGES_AT_ONCE, "{left}");
     }
 }
