@@ -86,12 +86,31 @@ struct Lane {
 /// The same on all ranks but for links and trials, which leaders have.
 enum State {
     New,
-    Trying(Option<Arc<Trial>>),
+    /// After it was down for a reason, if it was.
+    Trying(Option<Arc<Trial>>, Option<Reason>),
     Up {
         abilities: Abilities,
         link: Option<Arc<Link>>,
     },
     Down(Reason),
+}
+
+impl Lane {
+    /// Why it is or was down last, as long as it has not come up again.
+    const fn down(&self) -> Option<Reason> {
+        match self.state {
+            State::Down(reason) => Some(reason),
+            State::Trying(_, before) => before,
+            State::New | State::Up { .. } => None,
+        }
+    }
+}
+
+/// Why a lane without its group waits: because of itself, or of the one that is tried before it.
+fn awaited(lanes: &[Lane], lane: usize, tried: usize) -> Reason {
+    let others = lanes.iter().cycle().skip(tried).take(lanes.len());
+    let mut all = [&lanes[lane]].into_iter().chain(others);
+    all.find_map(Lane::down).unwrap_or(Reason::Failed)
 }
 
 /// Buffers that stay from call to call.
@@ -199,7 +218,7 @@ impl Group {
         let tree = self.lanes[lane].tree.as_ref();
         let begun = setup::begin(self.plain, &self.roles, tree)?;
         let (state, begun) = match begun {
-            Ok(trial) => (State::Trying(trial), Ok(())),
+            Ok(trial) => (State::Trying(trial, self.lanes[lane].down()), Ok(())),
             Err(reason) => (State::Down(reason), Err(reason)),
         };
         self.lanes[lane].state = state;
@@ -209,7 +228,7 @@ impl Group {
     /// How the set-up that was begun stands at this rank.
     pub(crate) fn standing(&self) -> Standing {
         match self.lanes.get(self.tried).map(|lane| &lane.state) {
-            Some(State::Trying(Some(trial))) => trial.standing(),
+            Some(State::Trying(Some(trial), _)) => trial.standing(),
             _ => Standing::Ready,
         }
     }
@@ -217,7 +236,7 @@ impl Group {
     /// All ranks could begin, which all know: the lane has its group.
     pub(crate) fn settle(&mut self) -> Result<(), PlainFailed> {
         let lane = &mut self.lanes[self.tried];
-        if let State::Trying(trial) = &lane.state {
+        if let State::Trying(trial, _) = &lane.state {
             let (abilities, link) = setup::settle(self.plain, trial.as_ref())?;
             lane.state = State::Up { abilities, link };
         }
@@ -227,7 +246,7 @@ impl Group {
     /// Some rank could not begin, which all know.
     pub(crate) fn give_up(&mut self, reason: Reason) {
         if let Some(lane) = self.lanes.get_mut(self.tried)
-            && let State::Trying(trial) = &lane.state
+            && let State::Trying(trial, _) = &lane.state
         {
             if let Some(trial) = trial {
                 service::cancel(trial);
@@ -242,7 +261,7 @@ impl Group {
             return Ok(Err(reason));
         }
         let standing = match &self.lanes[lane].state {
-            State::Trying(trial) => setup::wait(trial.as_ref()),
+            State::Trying(trial, _) => setup::wait(trial.as_ref()),
             _ => Standing::Ready,
         };
         let mine = match standing {
@@ -268,8 +287,9 @@ impl Group {
         match &self.lanes[lane].state {
             State::Up { abilities, .. } if abilities.supports(call) => Ok(()),
             State::Up { .. } => Err(Reason::Unsupported),
-            State::Down(reason) => Err(*reason),
-            State::New | State::Trying(_) => Err(Reason::Failed),
+            State::Down(_) | State::New | State::Trying(..) => {
+                Err(awaited(&self.lanes, lane, self.tried))
+            }
         }
     }
 
@@ -468,5 +488,33 @@ impl Group {
         if let Some(local) = self.local.take() {
             local.free();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_that_was_never_tried_has_the_reason_of_the_one_that_it_waits_for() {
+        let lane = |state| Lane {
+            tree: None,
+            ordered: None,
+            state,
+        };
+        let up = || State::Up {
+            abilities: Abilities::default(),
+            link: None,
+        };
+        let refused = || lane(State::Down(Reason::Refused));
+        let lanes = [lane(up()), refused(), lane(State::New)];
+        assert_eq!(awaited(&lanes, 2, 1), Reason::Refused);
+        let again = State::Trying(None, refused().down());
+        let lanes = [lane(up()), lane(again), lane(State::New)];
+        assert_eq!(awaited(&lanes, 1, 1), Reason::Refused);
+        assert_eq!(awaited(&lanes, 2, 1), Reason::Refused);
+        // Its own reason goes before those of others.
+        let lanes = [refused(), lane(State::Down(Reason::NoSwitch))];
+        assert_eq!(awaited(&lanes, 1, 0), Reason::NoSwitch);
     }
 }

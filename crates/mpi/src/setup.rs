@@ -37,7 +37,7 @@ use crate::{
 const HEADERS: u32 = 28;
 
 /// What the switches of a group can do; the same on all ranks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Abilities {
     operations: u16,
     collectives: u16,
