@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use raddle_units::many;
+
 /// Why a group gets another MLID.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Why {
@@ -16,10 +18,10 @@ pub(crate) enum Why {
 }
 
 const TEXTS: [&str; 4] = [
-    "grew into another group of theirs",
-    "met one when a link failed or came back",
-    "were placed anew on a new map of the subnet",
-    "were placed anew by recolour = \"sweep\"",
+    "by growing into another group of the same MLID",
+    "by meeting such a group when a link failed or came back",
+    "by a new placing on a new map of the subnet",
+    "by recolour = \"sweep\"",
 ];
 
 /// How many groups moved for which reason.
@@ -37,17 +39,13 @@ impl Moves {
 
     /// A line for the log; `asked` hosts were asked to join their groups again.
     pub(crate) fn text(self, asked: u32) -> String {
-        let mut line = match self.count() {
-            1 => String::from("1 group has got another MLID: "),
-            count => format!("{count} groups have got another MLID: "),
-        };
+        let mut line = format!("{} with another MLID: ", many(self.count(), "group"));
         let reasons = self.0.iter().zip(TEXTS).filter(|&(&count, _)| count > 0);
         for (place, (count, text)) in reasons.enumerate() {
             // Writing to a string cannot fail.
             let _ = write!(line, "{}{count} {text}", if place > 0 { ", " } else { "" });
         }
-        let hosts = if asked == 1 { "host was" } else { "hosts were" };
-        let _ = write!(line, "; {asked} {hosts} asked to join again");
+        let _ = write!(line, "; {} asked to join again", many(asked, "host"));
         line
     }
 }
@@ -64,8 +62,15 @@ mod tests {
         }
         assert_eq!(
             moves.text(17),
-            "3 groups have got another MLID: 2 grew into another group of theirs, \
-             1 met one when a link failed or came back; 17 hosts were asked to join again"
+            "3 groups with another MLID: 2 by growing into another group of the same MLID, \
+             1 by meeting such a group when a link failed or came back; 17 hosts asked to join again"
+        );
+        let mut one = Moves::default();
+        one.add(Why::Map);
+        assert_eq!(
+            one.text(1),
+            "1 group with another MLID: 1 by a new placing on a new map of the subnet; \
+             1 host asked to join again"
         );
     }
 }
