@@ -26,6 +26,19 @@ text = urllib.request.urlopen(f"http://{sys.argv[1]}/metrics", timeout=10).read(
 print(len(text.splitlines()))
 """
 NOTIFIED_S = 20.0
+SQUAT = """
+import os, socket, sys, time
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+held = [socket.socket(socket.AF_UNIX) for _ in sys.argv[1:]]
+for one, port in zip(held, sys.argv[1:]):
+    one.bind(f"\\0raddle-switch/port/{port}")
+# The second one does not even answer.
+held[0].listen()
+print("held", flush=True)
+time.sleep(600)
+"""
 
 
 @pytest.fixture
@@ -216,6 +229,44 @@ def test_an_interface_belongs_to_one_switch(net: Net, switch: Switch) -> None:
         assert taken in done.stderr
         assert "tor1.toml" in done.stderr
     assert net.ping("h1", "10.77.0.2")
+
+
+def test_one_switch_alone_forwards_for_an_interface_that_comes_under_two_names(net: Net) -> None:
+    first = net.add_switch("tor1")
+    first.ports.append(("other1", False))
+    first.launch()
+    until(first.status_socket.exists, "the first switch")
+    second = Switch(net, "tor2", "10.77.0.252", namespace=first.namespace)
+    net.switches.append(second)
+    second.ports.append(("p1", False))
+    second.settings["metrics"] = OTHER_METRICS
+    second.launch()
+    until(second.status_socket.exists, "the second switch")
+    net.add_namespace("h1")
+    net.connect(1, first)
+    run("ip", "-n", first.namespace, "link", "property", "add", "dev", "p1", "altname", "other1")
+    taken = "`p1` is already a port of process"
+    until(lambda: taken in (net.folder / "tor1.log").read_text(), "the first switch's words")
+    assert (first.up(), second.up()) == ({"other1": False}, {"p1": True})
+
+
+def test_a_user_who_holds_the_name_of_a_lock_does_not_keep_a_switch_from_starting(
+    net: Net,
+) -> None:
+    switch = net.add_switch("tor1")
+    for number in (1, 2):
+        net.add_host(number, switch)
+    ports = [port for port, _ in switch.ports]
+    with net.spawn("tor1", "python3", "-c", SQUAT, *ports) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline()
+            switch.start()
+        finally:
+            holder.kill()
+    warned = [line for line in switch.log() if "no switch" in line["message"]]
+    assert sorted(line["port"] for line in warned) == ["p1", "p2"]
+    assert any(f"process {holder.pid} (" in str(line) for line in warned)
 
 
 def test_a_status_socket_belongs_to_one_switch(net: Net, switch: Switch) -> None:

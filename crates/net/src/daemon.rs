@@ -21,8 +21,10 @@ use crate::{
     clock::{Clock, duration},
     config::Config,
     control::{Inbox, Order},
+    ethtool,
     fast::{FastPath, Route},
     faults::{FaultPoints, Held},
+    lock::PortLocks,
     node::{Drop, Node},
     ports::{Change, Ports, Traffic},
     reload::Live,
@@ -60,6 +62,7 @@ pub struct Daemon {
     faults: Option<Box<FaultPoints>>,
     fast: Option<Box<dyn FastPath>>,
     inbox: Inbox,
+    locks: PortLocks,
     /// Who waits for the status.
     asked: Vec<oneshot::Sender<Status>>,
     stop: Arc<AtomicBool>,
@@ -77,7 +80,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Opens the sockets of a switch. `stop` is set when it is to drain and end.
+    /// Opens the sockets of a switch. `locks` are asked for interfaces that come; `stop` is set when it is to drain and end.
     ///
     /// # Errors
     /// When the system refuses a packet socket; without the capability `CAP_NET_RAW` that is "not permitted".
@@ -86,6 +89,7 @@ impl Daemon {
         switch: SwitchConfig,
         fast: Option<Box<dyn FastPath>>,
         inbox: Inbox,
+        locks: PortLocks,
         stop: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         let socket = PacketSocket::open()?;
@@ -112,6 +116,7 @@ impl Daemon {
             faults,
             fast,
             inbox,
+            locks,
             asked: Vec::new(),
             stop,
             started: clock,
@@ -387,7 +392,9 @@ impl Daemon {
     /// What is to be done a few times per second.
     fn tick(&mut self, now: Time) -> io::Result<()> {
         self.next_tick = now + TICK;
-        let changes = self.ports.look(&self.socket);
+        // By the name of now: the file may have another one, and the lock was taken before there was an interface.
+        let is_ours = |index| ethtool::name(index).is_some_and(|name| self.locks.has(&name));
+        let changes = self.ports.look(&self.socket, is_ours);
         self.follow(&changes)?;
         if let Some(fast) = &mut self.fast
             && now >= self.next_refresh

@@ -2,6 +2,7 @@
 use std::{
     fs,
     io::{self, Read, Write},
+    net::SocketAddr,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -25,6 +26,7 @@ use raddle_net::{
     status::Status,
 };
 use raddle_offload::switch::{Abilities, SwitchConfig, job_key};
+use raddle_units::many;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tokio::runtime::Runtime;
 
@@ -210,23 +212,27 @@ fn load(file: &str, refused: Weight) -> Result<(Config, secret::Secret, Vec<Find
 
 /// All errors of a file, as many as fit on a screen.
 fn all<'a>(errors: impl Iterator<Item = &'a InputError>) -> Failure {
-    let texts: Vec<String> = errors.map(ToString::to_string).collect();
-    let shown = texts.len().min(SHOWN_ERRORS);
-    let mut text = texts[..shown].join("\nerror: ");
-    if texts.len() > shown {
-        text += &format!("\nerror: and {} more like these", texts.len() - shown);
+    Failure::input(on_a_screen(errors).join("\nerror: "))
+}
+
+/// As many as fit on a screen, and how many more there are.
+fn on_a_screen<'a>(errors: impl Iterator<Item = &'a InputError>) -> Vec<String> {
+    let mut texts: Vec<String> = errors.map(ToString::to_string).collect();
+    let more = texts.len().saturating_sub(SHOWN_ERRORS);
+    texts.truncate(SHOWN_ERRORS);
+    if more > 0 {
+        texts.push(format!("and {more} more like these"));
     }
-    Failure::input(text)
+    texts
 }
 
 fn check(file: &str) -> Result<(), Failure> {
     let (config, _, findings) = load(file, Weight::Absent)?;
-    for finding in findings.iter().take(SHOWN_ERRORS) {
-        complain(&format!("warning: {}", finding.error));
+    for warning in on_a_screen(findings.iter().map(|finding| &finding.error)) {
+        complain(&format!("warning: {warning}"));
     }
-    let count = config.ports.len();
-    let ports = if count == 1 { "port" } else { "ports" };
-    say(&format!("{file}: fine, {count} {ports}\n"))
+    let ports = many(config.ports.len(), "port");
+    say(&format!("{file}: fine, {ports}\n"))
 }
 
 fn run(file: &str) -> Result<(), Failure> {
@@ -279,7 +285,7 @@ fn switch(
     inbox: Inbox,
     stop: Arc<AtomicBool>,
 ) -> Result<(), Failure> {
-    let config = service.config.clone();
+    let (config, locks) = (service.config.clone(), service.locks.clone());
     let core = SwitchConfig {
         address: config.address,
         tier: config.tier,
@@ -302,7 +308,7 @@ fn switch(
         ports = config.ports.len(),
         "start"
     );
-    let mut daemon = Daemon::open(config, core, fast, inbox, stop).map_err(|error| {
+    let mut daemon = Daemon::open(config, core, fast, inbox, locks, stop).map_err(|error| {
         let hint =
             "\n  hint: packet sockets need root, or the capabilities cap_net_raw and cap_net_admin";
         Failure::system("no packet socket", format!("{error}{hint}"))
@@ -331,19 +337,21 @@ fn stop_at_signals(stop: &Arc<AtomicBool>, handle: &Handle) -> io::Result<()> {
 struct Sockets {
     locks: PortLocks,
     status: tokio::net::UnixListener,
-    metrics: Option<tokio::net::TcpListener>,
+    metrics: Option<(SocketAddr, tokio::net::TcpListener)>,
 }
 
 fn open(config: &Config, runtime: &Runtime) -> Result<Sockets, Failure> {
     let refused = |text: String| Failure { text, status: 1 };
     runtime.block_on(async {
-        let mut locks = PortLocks::default();
+        let locks = PortLocks::new(runtime.handle().clone());
         let names = config.ports.iter().map(|port| port.interface.as_str());
         let locked = locks.take(names).await;
         locked.map_err(|error| refused(error.to_string()))?;
         let metrics = config.metrics.map(|address| {
             let opened = serve::open_metrics(address);
-            opened.map_err(|error| Failure::system(format!("metrics on {address}"), error))
+            opened
+                .map(|listener| (address, listener))
+                .map_err(|error| Failure::system(format!("metrics on {address}"), error))
         });
         let metrics = metrics.transpose()?;
         // Last, because its path stays when the process ends.

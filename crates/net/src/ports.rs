@@ -163,8 +163,9 @@ impl Ports {
         Some(state.interface?.index)
     }
 
-    /// Looks all interfaces up again; gives what has changed. The socket is to [listen](Self::listen) then.
-    pub fn look(&mut self, socket: &PacketSocket) -> Vec<Change> {
+    /// Looks all interfaces up again; gives what has changed. One that has come becomes a port once `is_ours` says so of
+    /// its index. The socket is to [listen](Self::listen) then.
+    pub fn look(&mut self, socket: &PacketSocket, is_ours: impl Fn(u32) -> bool) -> Vec<Change> {
         let mut changes = Vec::new();
         for (index, state) in self.states.iter_mut().enumerate() {
             let Some(state) = state else {
@@ -182,7 +183,7 @@ impl Ports {
                 socket.hear_own(old.index);
                 changes.push(Change::Down(state.link(port, old)));
             }
-            if let Some(new) = working {
+            if let Some(new) = working.filter(|new| is_ours(new.index)) {
                 // It may vanish between the two calls: then it is found missing the next time.
                 if let Err(error) = socket.hear_all(new.index) {
                     tracing::warn!(port = state.config.interface, %error, "cannot hear all frames");

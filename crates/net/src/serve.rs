@@ -31,7 +31,7 @@ use tokio::{
     time,
 };
 
-use crate::{control::Handle, lock, metrics};
+use crate::{control::Handle, lock::Holder, metrics};
 
 /// How long a client may take to ask, and how long a connection may last.
 const CLIENT_PATIENCE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(10)];
@@ -39,7 +39,7 @@ const CLIENT_PATIENCE: [Duration; 2] = [Duration::from_secs(5), Duration::from_s
 const CONNECTIONS: usize = 256;
 /// Bytes of a request's head, and lines.
 const LONGEST_HEAD: (usize, usize) = (16 << 10, 64);
-/// Pause when the system has no descriptors.
+/// Pause when nothing can be accepted.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Why a status socket cannot be opened.
@@ -99,7 +99,7 @@ pub async fn open_status(path: &Path) -> Result<UnixListener, StatusSocketError>
                 .err()
                 .is_none_or(alive)
             {
-                let holder = lock::holder(path).await;
+                let holder = Holder::of(path).await.to_string();
                 let path = named();
                 return Err(StatusSocketError::Taken { path, holder });
             }
@@ -113,6 +113,16 @@ pub async fn open_status(path: &Path) -> Result<UnixListener, StatusSocketError>
     Ok(listener)
 }
 
+/// Whether an error of accept(2) means that the system has no room for one more connection. Others are of the connection
+/// that was to be accepted.
+#[must_use]
+pub fn lacks_room(error: &io::Error) -> bool {
+    let room = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
+    error
+        .raw_os_error()
+        .is_some_and(|code| room.contains(&code))
+}
+
 /// Gives the status as one line of JSON to whoever connects.
 pub fn serve_status(listener: UnixListener, handle: Handle) -> JoinHandle<()> {
     tokio::spawn(async move {
@@ -120,7 +130,7 @@ pub fn serve_status(listener: UnixListener, handle: Handle) -> JoinHandle<()> {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => connections.admit(tell_status(stream, handle.clone())),
-                Err(_) => connections.make_room().await,
+                Err(error) => connections.refused(&error).await,
             }
         }
     })
@@ -154,7 +164,7 @@ pub fn serve_metrics(listener: TcpListener, handle: Handle) -> JoinHandle<()> {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => connections.admit(tell_metrics(stream, handle.clone())),
-                Err(_) => connections.make_room().await,
+                Err(error) => connections.refused(&error).await,
             }
         }
     })
@@ -198,10 +208,15 @@ impl Connections {
         }));
     }
 
-    /// The system gives no descriptor for a connection that waits: one that is there ends for it.
-    async fn make_room(&mut self) {
+    /// A connection was not accepted. Where the system has no room for it, one that is there ends.
+    async fn refused(&mut self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::ConnectionAborted {
+            return;
+        }
         self.open.retain(|connection| !connection.is_finished());
-        self.end_oldest();
+        if lacks_room(error) {
+            self.end_oldest();
+        }
         time::sleep(PAUSE).await;
     }
 

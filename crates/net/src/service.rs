@@ -74,8 +74,8 @@ pub struct Service {
     pub locks: PortLocks,
     /// Its status socket.
     pub status: UnixListener,
-    /// Its socket for `/metrics`, if it has one.
-    pub metrics: Option<TcpListener>,
+    /// Its socket for `/metrics`, if it has one, and the address that its file gives it.
+    pub metrics: Option<(SocketAddr, TcpListener)>,
 }
 
 impl Service {
@@ -107,7 +107,10 @@ impl Service {
         if let Some(period) = sd_notify::watchdog_enabled() {
             tokio::spawn(feed_watchdog(period, handle.clone()));
         }
-        let metrics = metrics.map(|listener| serve::serve_metrics(listener, handle.clone()));
+        let mut served = Metrics::new(handle.clone());
+        if let Some((address, listener)) = metrics {
+            served.serve(address, listener);
+        }
         let mut reloads = Reloads {
             file,
             config,
@@ -115,7 +118,7 @@ impl Service {
             log,
             handle,
             locks,
-            metrics,
+            metrics: served,
             drain,
         };
         tell(&[NotifyState::Ready, NotifyState::Status("running")]);
@@ -212,7 +215,7 @@ struct Reloads {
     log: Arc<Log>,
     handle: Handle,
     locks: PortLocks,
-    metrics: Option<JoinHandle<()>>,
+    metrics: Metrics,
     /// How long the end may take.
     drain: watch::Sender<Span>,
 }
@@ -245,7 +248,7 @@ impl Reloads {
         } = reread.map_err(|error| error.to_string())??;
         let locked = self.locks.take(names(&config)).await;
         locked.map_err(|error| error.to_string())?;
-        let moved = self.move_metrics(config.metrics).await;
+        let moved = self.metrics.move_to(config.metrics).await;
         if moved.is_err() {
             self.locks.keep(names(&self.config));
         }
@@ -278,52 +281,103 @@ impl Reloads {
         }
         Ok(())
     }
+}
 
-    /// Serves metrics at another address, or nowhere. When that cannot be, the one before goes on.
-    async fn move_metrics(&mut self, to: Option<SocketAddr>) -> Result<(), String> {
-        let from = self.config.metrics;
-        if to == from {
-            return Ok(());
-        }
-        let mut opened = to.map(serve::open_metrics).transpose();
-        // Of one port, two addresses may be in each other's way.
-        let in_its_way = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
-        if opened.as_ref().is_err_and(in_its_way) {
-            self.end_metrics().await;
-            opened = to.map(serve::open_metrics).transpose();
-            if opened.is_err() {
-                let again = from.and_then(|from| serve::open_metrics(from).ok());
-                self.serve_metrics(again);
-            }
-        }
-        match opened {
-            Ok(listener) => {
-                self.end_metrics().await;
-                self.serve_metrics(listener);
-                Ok(())
-            }
-            Err(error) => {
-                let address = to.map_or_else(String::new, |to| to.to_string());
-                Err(format!("metrics on {address}: {error}"))
-            }
+/// `/metrics` where they are served, which need not be where the file says.
+struct Metrics {
+    handle: Handle,
+    served: Option<(SocketAddr, JoinHandle<()>)>,
+}
+
+impl Metrics {
+    const fn new(handle: Handle) -> Self {
+        Self {
+            handle,
+            served: None,
         }
     }
 
-    async fn end_metrics(&mut self) {
-        if let Some(task) = self.metrics.take() {
+    /// Serves metrics at another address, or nowhere. When that cannot be, the one before goes on.
+    async fn move_to(&mut self, to: Option<SocketAddr>) -> Result<(), String> {
+        let from = self.served.as_ref().map(|(address, _)| *address);
+        if to == from {
+            return Ok(());
+        }
+        let Some(to) = to else {
+            self.end().await;
+            return Ok(());
+        };
+        let mut opened = serve::open_metrics(to);
+        // Of one port, two addresses may be in each other's way.
+        let in_its_way = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
+        if opened.as_ref().is_err_and(in_its_way) {
+            self.end().await;
+            opened = serve::open_metrics(to);
+            if opened.is_err()
+                && let Some(from) = from
+            {
+                self.serve_again(from);
+            }
+        }
+        let listener = opened.map_err(|error| format!("metrics on {to}: {error}"))?;
+        self.end().await;
+        self.serve(to, listener);
+        Ok(())
+    }
+
+    fn serve_again(&mut self, address: SocketAddr) {
+        match serve::open_metrics(address) {
+            Ok(listener) => self.serve(address, listener),
+            Err(error) => tracing::error!(
+                %address,
+                %error,
+                "no metrics any more: their address was taken meanwhile; SIGHUP tries again"
+            ),
+        }
+    }
+
+    async fn end(&mut self) {
+        if let Some((_, task)) = self.served.take() {
             task.abort();
             // Its end is that of its socket.
             let _ = task.await;
         }
     }
 
-    fn serve_metrics(&mut self, listener: Option<TcpListener>) {
-        let serve = |listener| serve::serve_metrics(listener, self.handle.clone());
-        self.metrics = listener.map(serve);
+    fn serve(&mut self, address: SocketAddr, listener: TcpListener) {
+        let task = serve::serve_metrics(listener, self.handle.clone());
+        self.served = Some((address, task));
     }
 }
 
 /// The interfaces that a file names.
 fn names(config: &Config) -> impl Iterator<Item = &str> {
     config.ports.iter().map(|port| port.interface.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener as Holder};
+
+    use super::*;
+    use crate::control;
+
+    #[test]
+    fn metrics_that_are_served_nowhere_come_back_at_the_address_of_before() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(async {
+            let holder = Holder::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let address = Some(holder.local_addr().unwrap());
+            let mut metrics = Metrics::new(control::channel().unwrap().0);
+            let error = metrics.move_to(address).await.unwrap_err();
+            assert!(error.contains("in use"), "{error}");
+            drop(holder);
+            metrics.move_to(address).await.unwrap();
+            assert_eq!(metrics.served.as_ref().map(|(at, _)| *at), address);
+            metrics.move_to(None).await.unwrap();
+            assert!(metrics.served.is_none());
+        });
+    }
 }

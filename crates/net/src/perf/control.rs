@@ -12,7 +12,7 @@ use std::{
 use clap::ValueEnum;
 use raddle_net::rails::RailAddress;
 use raddle_transport::rails::{Config, Policy, Segmentation};
-use raddle_units::{BitRate, Bytes};
+use raddle_units::{BitRate, Bytes, many};
 use raddle_wire::{
     native::JobKey,
     rails::{DATA_OVERHEAD, MAX_RAILS},
@@ -191,11 +191,6 @@ impl<'a> Lines<'a> {
         self.reader.get_mut().end = Instant::now() + self.patience;
         &mut self.reader
     }
-}
-
-/// A number of things: "1 rail", "2 rails".
-pub(crate) fn many(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A line of the other side, without its end.

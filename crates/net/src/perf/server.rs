@@ -16,13 +16,14 @@ use raddle_net::{
     daemon::epoch,
     interfaces::{self, Interface},
     rails::{Node, OpenError},
+    serve::lacks_room,
 };
 use raddle_offload::switch::SiteSecret;
-use raddle_units::Span;
+use raddle_units::{Span, many};
 use thiserror::Error;
 
 use crate::{
-    control::{Answer, End, LineError, Lines, PATIENCE, Refusal, Request, Summary, many, write},
+    control::{Answer, End, LineError, Lines, PATIENCE, Refusal, Request, Summary, write},
     job_key,
     measure::{self, MeasureError, Service},
     waiting::{PLACES, Waiting},
@@ -92,9 +93,11 @@ impl Server {
             if let Err(error) = outcome
                 && error.kind() != io::ErrorKind::ConnectionAborted
             {
-                // The system has no room for another one: an idle one may have.
                 server.say(format!("a connection cannot be taken: {error}"));
-                server.waiting.make_room();
+                // There are too many threads where one cannot be made now.
+                if lacks_room(&error) || error.kind() == io::ErrorKind::WouldBlock {
+                    server.waiting.make_room();
+                }
                 thread::sleep(PAUSE);
             }
         }
