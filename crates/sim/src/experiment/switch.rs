@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raddle_fabric::Fabric;
 use raddle_settings::at_least;
 use raddle_switch::Share;
-use raddle_units::{BitRate, Bytes, PortId};
+use raddle_units::{BitRate, Bytes, PortId, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -369,8 +369,8 @@ pub(super) fn warning(network: &Network, runs: &[RunConfig]) -> Option<String> {
     let name = fabric.node_name(fabric.port(port).node);
     let number = fabric.port(port).number;
     Some(format!(
-        "headroom of {given} does not hold what can arrive after a PAUSE ({needed} at {name}:{number}): {ports} port{} may drop",
-        if ports == 1 { "" } else { "s" }
+        "headroom of {given} does not hold what can arrive after a PAUSE ({needed} at {name}:{number}): {} may drop",
+        many(ports, "port")
     ))
 }
 
