@@ -57,6 +57,20 @@ class Pauser:
         return sum(edge.paused_us for edge in self.edges)
 
 
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Recorded ways: where each of their steps leads, and the number of its flow's name.
+
+    `flow` are the numbers of the flows that are looked at, all below `names`.
+    """
+
+    node: Integers
+    peer: Integers
+    name: Integers
+    flow: Integers
+    names: int
+
+
 @dataclass(frozen=True)
 class Measured:
     """The flows of a contrast in a run's tables; what a table does not hold is None."""
@@ -134,12 +148,28 @@ class Measured:
 
     def _recorded(self, node: int, peer: int) -> Mask | None:
         """Which flows have a port on their recorded way (`[record] paths`)."""
+        if self._steps is None:
+            return None
+        there = (self._steps.node == node) & (self._steps.peer == peer)
+        passes = np.zeros(self._steps.names, dtype=np.bool_)
+        passes[self._steps.name[there]] = True
+        return passes[self._steps.flow]
+
+    @cached_property
+    def _steps(self) -> _Steps | None:
         paths = self.results.paths
         if paths is None or paths["sport"].null_count:  # over rails a pair has ways, not a flow
             return None
         paths = select(paths, scheme=self.of.slow)
-        there = (integers(paths, "node") == node) & (integers(paths, "peer") == peer)
-        return np.isin(_keys(self.of.under_slow), _keys(paths)[there])
+        keys = np.concatenate([_keys(paths), _keys(self.of.under_slow)])
+        names, number = np.unique(keys, return_inverse=True)
+        return _Steps(
+            integers(paths, "node"),
+            integers(paths, "peer"),
+            number[: paths.num_rows],
+            number[paths.num_rows :],
+            names.size,
+        )
 
     def _other_queue(self, node: int, peer: int) -> int:
         if self.of.fast is None:
@@ -196,13 +226,12 @@ class Measured:
             return None  # the table is missing
         start = floats(flows, "start_ps")
         each = np.column_stack([start, start + floats(flows, "fct_ps")])
-        node, seed_of, spans = integers(pauses, "node"), integers(pauses, "seed"), spans_of(pauses)
+        spans = spans_of(pauses)
+        paused = _rows_by(integers(pauses, "node"), integers(pauses, "seed"))
         total = 0.0
-        for host in np.unique(src[np.isin(src, node)]).tolist():
-            for seed in np.unique(seeds).tolist():
-                rows = (src == host) & (seeds == seed)
-                own = spans[(node == host) & (seed_of == seed)]
-                total += float(covered_ps(each[rows], merge_spans(own)).sum())
+        for host, rows in _rows_by(src, seeds).items():
+            if host in paused:
+                total += float(covered_ps(each[rows], merge_spans(spans[paused[host]])).sum())
         return total / 1e6 / flows.num_rows
 
     @cached_property
@@ -255,6 +284,15 @@ def _while_running(samples: pa.Table, flows: pa.Table) -> Mask:
         within = (times >= start[own].min()) & (times <= end[own].max())
         inside |= (seeds == seed) & within
     return inside
+
+
+def _rows_by(host: Integers, seed: Integers) -> dict[tuple[int, int], Integers]:
+    """Rows of each host and seed, ascending in both; rows stay in their order."""
+    order = np.lexsort((seed, host))
+    hosts, seeds = host[order], seed[order]
+    first = 1 + np.flatnonzero((hosts[1:] != hosts[:-1]) | (seeds[1:] != seeds[:-1]))
+    parts = [rows for rows in np.split(order, first) if rows.size]
+    return {(int(host[rows[0]]), int(seed[rows[0]])): rows for rows in parts}
 
 
 def _keys(table: pa.Table) -> np.ndarray:
