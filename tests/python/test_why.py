@@ -170,6 +170,20 @@ def point(buffer: str, load: str, p99: float, **row: Any) -> dict[str, Any]:
     return {"set": {"simulation.buffer": buffer, "load": load}, "schemes": {"dcqcn": figures}}
 
 
+@pytest.mark.parametrize(
+    ("slow", "fast", "words"),
+    [
+        (12.0, 0, "Ports were paused for 12.0 µs at 8, not at 4."),
+        (0, 12.0, "Ports were paused for 12.0 µs at 4, not at 8."),
+        (12.0, 6.0, "Ports were paused for 12.0 µs at 8, 6.00 µs at 4 (100 % more)."),
+        (0, 0, "No port was paused at either."),
+    ],
+)
+def test_pauses_of_a_sweep_are_told_with_their_points(slow: float, fast: float, words: str) -> None:
+    points = [point("8", "0.3", 4.0, pause_us=slow), point("4", "0.3", 2.0, pause_us=fast)]
+    assert why_of_sweep({"points": points}).parts[1].sentence == words
+
+
 def test_a_sweep_ends_with_the_setting_that_matters_most() -> None:
     points = [
         point("2MiB", "0.3", 2.0),

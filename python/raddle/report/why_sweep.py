@@ -126,9 +126,10 @@ def _pauses(step: _Step) -> str:
     at_slow, at_fast = step.at()
     if own == other == 0:
         return "No port was paused at either."
-    words = [f"{span_us(p)} at {at}" if p else f"not at {at}" for p, at in
-             ((own, at_slow), (other, at_fast))]  # fmt: skip
-    return f"Ports were paused {'for ' if own else ''}{words[0]}, {words[1]}{_change(own, other)}."
+    if not own:
+        return f"Ports were paused for {span_us(other)} at {at_fast}, not at {at_slow}."
+    rest = f"{span_us(other)} at {at_fast}" if other else f"not at {at_fast}"
+    return f"Ports were paused for {span_us(own)} at {at_slow}, {rest}{_change(own, other)}."
 
 
 def _flows(step: _Step) -> str:
