@@ -14,6 +14,7 @@ from raddle.cli.app import app
 from raddle.errors import ResultsError, TraceError
 from raddle.replay import Settings, preview, replay, replay_schemes
 from raddle.report.replay import headline, render_replay
+from raddle.text import span_us
 from raddle.trace import describe
 from raddle.waits import split_time
 
@@ -205,6 +206,14 @@ def test_the_page_of_a_replay_shows_its_figures(trace: Path, tmp_path: Path) -> 
     for key in ("times", "gains", "parts"):
         assert f'id="chart-{key}"' in page
     assert page.count('<th scope="row"><span class="swatch"') == 8
+    end = html.unescape(page.rpartition("<section")[2]).replace("\u00a0", " ")
+    assert 'id="why"' in end
+    for name in ("Messages.", "MPI.", "Waits."):
+        assert f"<b>{name}</b>" in end
+    rows = [row for found in summary["schemes"].values() for row in found["schedules"].values()]
+    for row in (max(rows, key=lambda r: r["time_s"]), min(rows, key=lambda r: r["time_s"])):
+        assert span_us(1e6 * row["time_s"]) in end
+        assert span_us(1e6 * row["mpi_s"]) in end
     with pytest.raises(ResultsError, match=r"summary\.json is missing"):
         render_replay(tmp_path)
 

@@ -13,6 +13,7 @@ from raddle.replay_notes import MEANING
 from raddle.report.axes import value_axis
 from raddle.report.chart import SPARE, Chart, View, colour_of, figure
 from raddle.report.html import render_page
+from raddle.report.why_replay import why_of_replay
 from raddle.rule import PerSeed, difference, leaders, tie_words
 from raddle.text import count, elapsed_s, join_words, many, span_us
 from raddle.trace import SUFFIX
@@ -61,6 +62,7 @@ def render_replay(folder: Path) -> str:
             "Ranks start up to": f"{summary['start_skew']} later",
             "Processors": summary["processors"] or "one for each rank",
         },
+        why=why_of_replay(summary),
     )
 
 
