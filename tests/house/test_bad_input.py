@@ -10,24 +10,9 @@ import pytest
 
 RADDLE = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "raddle"
 SCREEN = 24
-
-GOOD = """schema = 1
-
-[fabric]
-kind = "dumbbell"
-hosts_per_side = 2
-host_rate = "100Gbps"
-
-[traffic]
-generator = "incast"
-sources = 3
-size = "64KiB"
-
-[simulation]
-schemes = ["hpcc"]
-seeds = [1]
-buffer = "4MiB"
-"""
+GOOD = Path(__file__).parent / "good"
+EXPERIMENT = (GOOD / "experiment.toml").read_text() + 'buffer = "4MiB"\n'
+ROUTES = (GOOD / "routes.toml").read_text()
 
 # name: (what to replace, by what, what the message must name)
 EXPERIMENTS = {
@@ -55,7 +40,7 @@ EXPERIMENTS = {
     "include of itself": ("schema = 1", 'schema = 1\ninclude = ["file.toml"]', "include"),
     "missing file": ('kind = "dumbbell"\nhosts_per_side = 2\nhost_rate = "100Gbps"',
                      'file = "nowhere.toml"', "nowhere.toml"),
-    "empty": (GOOD, "", "schema|fabric"),
+    "empty": (EXPERIMENT, "", "schema|fabric"),
 }  # fmt: skip
 
 CSV = "src,dst,size_bytes,start_ns\n0,2,1000,0\n"
@@ -128,27 +113,6 @@ MAPS = {
 
 FORMATS = {".csv": "csv", ".txt": "hpcc-ns3", ".parquet": "parquet", ".toml": "toml"}
 
-
-ROUTES = """schema = 1
-
-[fabric]
-kind = "cn-tn"
-m = 2
-q = 4
-p = 2
-k = 2
-w = 2
-cns = 4
-
-[groups]
-pattern = "grid"
-dims = [8, 4]
-
-[multicast]
-engines = ["c-mr4lms-fixed", "broadcast"]
-colours = 8
-fault_tolerant = false
-"""
 
 # name: (what to replace, by what, what the message must name)
 ROUTE_FILES = {
@@ -224,8 +188,8 @@ def refuse(folder: Path, experiment: str, command: str = "run") -> str:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_broken_experiment_is_refused(name: str, tmp_path: Path) -> None:
     old, new, named = EXPERIMENTS[name]
-    assert old in GOOD
-    message = refuse(tmp_path, GOOD.replace(old, new))
+    assert old in EXPERIMENT
+    message = refuse(tmp_path, EXPERIMENT.replace(old, new))
     assert "file.toml" in message
     assert re.search(named, message), message
 
@@ -236,7 +200,7 @@ def test_broken_flow_file_is_refused(name: str, tmp_path: Path) -> None:
     content = FLOWS[name]
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     traffic = f'file = "{file.name}"\nformat = "{FORMATS[file.suffix]}"\n'
-    experiment = re.sub(r"generator.*?\n\n", traffic + "\n", GOOD, flags=re.DOTALL)
+    experiment = re.sub(r"generator.*?\n\n", traffic + "\n", EXPERIMENT, flags=re.DOTALL)
     assert file.name in refuse(tmp_path, experiment)
 
 
@@ -245,7 +209,7 @@ def test_broken_map_is_refused(name: str, tmp_path: Path) -> None:
     file = tmp_path / name.replace(" ", "-")
     file.write_text(MAPS[name])
     fabric = f'file = "{file.name}"\nformat = "{FORMATS[file.suffix]}"\n'
-    experiment = re.sub(r"kind.*?\n\n", fabric + "\n", GOOD, flags=re.DOTALL)
+    experiment = re.sub(r"kind.*?\n\n", fabric + "\n", EXPERIMENT, flags=re.DOTALL)
     experiment = experiment.replace("sources = 3", "sources = 1")
     assert file.name in refuse(tmp_path, experiment)
 
@@ -309,18 +273,18 @@ def test_settings_that_exclude_each_other_are_both_named(name: str, tmp_path: Pa
     table, named = RELATIONS[name]
     scheme = re.match(r"\[schemes\.(\w+)\]", table)
     assert scheme
-    message = refuse(tmp_path, GOOD.replace('"hpcc"', f'"{scheme[1]}"') + table)
+    message = refuse(tmp_path, EXPERIMENT.replace('"hpcc"', f'"{scheme[1]}"') + table)
     assert re.search(named, message), message
 
 
 def test_a_missing_table_is_not_missing_in_another(tmp_path: Path) -> None:
-    message = refuse(tmp_path, re.sub(r"\[fabric\].*?\n\n", "", GOOD, flags=re.DOTALL))
+    message = refuse(tmp_path, re.sub(r"\[fabric\].*?\n\n", "", EXPERIMENT, flags=re.DOTALL))
     assert "file.toml:1:1: `fabric` is missing\n" in message, message
 
 
 def test_a_small_buffer_is_warned_of_usual_thresholds(tmp_path: Path) -> None:
     file = tmp_path / "file.toml"
-    experiment = GOOD.replace('"hpcc"', '"dcqcn"').replace('"4MiB"', '"1MiB"')
+    experiment = EXPERIMENT.replace('"hpcc"', '"dcqcn"').replace('"4MiB"', '"1MiB"')
     file.write_text(experiment.replace("sources = 3", "sources = 1"))
     command = [str(RADDLE), "run", str(file), "--dry-run"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -408,7 +372,7 @@ def test_what_a_file_names_must_be_a_file_too(table: str, tmp_path: Path) -> Non
     odd = tmp_path / "odd.txt"
     odd.symlink_to("/dev/zero")
     file = 'file = "odd.txt"\nformat = "hpcc-ns3"\n\n'
-    experiment = re.sub(rf"\[{table}\].*?\n\n", f"[{table}]\n{file}", GOOD, flags=re.DOTALL)
+    experiment = re.sub(rf"\[{table}\].*?\n\n", f"[{table}]\n{file}", EXPERIMENT, flags=re.DOTALL)
     assert "it is a device" in refuse(tmp_path, experiment)
 
 
@@ -416,7 +380,7 @@ def test_a_stream_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
     for name in ("-", "/dev/stdin"):
         done = subprocess.run(
             [str(RADDLE), "run", name, "--dry-run"],
-            input=GOOD, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path,
+            input=EXPERIMENT, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
     message = say_no(tmp_path, ["sweep", "-", "--set", "simulation.buffer=4MiB"])
@@ -499,7 +463,7 @@ def test_the_good_route_file_is_not_refused(tmp_path: Path) -> None:
 
 def test_the_good_experiment_is_not_refused(tmp_path: Path) -> None:
     file = tmp_path / "file.toml"
-    file.write_text(GOOD)
+    file.write_text(EXPERIMENT)
     command = [str(RADDLE), "run", str(file), "--out", str(tmp_path / "out"), "--no-report", "-q"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr

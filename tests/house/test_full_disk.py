@@ -10,36 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".venv" / "bin"
 TRACE = ROOT / "tests" / "data" / "traces" / "stencil.trace.parquet"
-
-EXPERIMENT = """schema = 1
-[fabric]
-kind = "dumbbell"
-hosts_per_side = 2
-[traffic]
-generator = "incast"
-sources = 3
-size = "4KiB"
-[simulation]
-schemes = ["none", "hpcc"]
-seeds = [1]
-"""
-
-ROUTES = """schema = 1
-[fabric]
-kind = "cn-tn"
-m = 2
-q = 4
-p = 2
-k = 2
-w = 2
-cns = 4
-[groups]
-pattern = "grid"
-dims = [8, 4]
-[multicast]
-engines = ["c-mr4lms-fixed"]
-colours = 8
-"""
+GOOD = Path(__file__).parent / "good"
+EXPERIMENT = (GOOD / "experiment.toml").read_text()
+ROUTES = (GOOD / "routes.toml").read_text()
 
 WRITERS = {
     "run": "run my.toml --out full/out -q",
