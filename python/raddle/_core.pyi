@@ -24,6 +24,7 @@ __all__ = [
     "fabric_export",
     "fabric_import",
     "job_key",
+    "measure",
     "merge",
     "mgid",
     "place",
@@ -82,6 +83,13 @@ def version() -> str:
 
 def validate(text: str, path: str) -> str:
     """Judge experiment TOML `text` (files are relative to the folder of `path`); JSON plan."""
+
+def measure(plan_json: str, seconds: float) -> str:
+    """Simulate a part of the plan's runs for `seconds` of processor time in all.
+
+    Returns a JSON list with an estimate for each run, as in the plan. Setting up a large fabric
+    takes its own time. Releases the GIL.
+    """
 
 def experiment_schema() -> str:
     """JSON Schema of an experiment file."""

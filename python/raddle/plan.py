@@ -3,18 +3,22 @@
 The plan (``schema`` 1)::
 
     {"schema": 1, "name": "congestion-large", "experiment": "<resolved TOML>",
-     "compat": null, "fabric": {"hosts": 320, "switches": 56, "links": 640},
+     "compat": null,
+     "fabric": {"hosts": 320, "switches": 56, "links": 640, "memory_bytes": 120000},
      "traffic": {"flows": 19181, "bytes": 2437939200, "classes": ["T_long", ...]},
      "runs": [{"name": "hpcc-seed1-loaded", "scheme": "hpcc", "seed": 1,
                "variant": "loaded", "stamp": "<hash of the resolved run and the version>",
-               "estimate": {"packet_hops": 33100000, "seconds": 6.4, "memory_bytes": 40000000}}],
+               "flows": 19181,
+               "estimate": {"packet_hops": 33100000, "seconds": 6.4, "memory_bytes": 40000000,
+                            "samples": 1000}}],
      "parameters": {"hpcc": [{"key": "eta", "value": "0.95", "source": "[HPCC 5.1]",
                               "warning": null}]},
      "settings": [{"key": "buffer", "value": "32 MiB", "source": "the experiment"}],
      "score": {"reading": "per-flow", "variance": "pvar"}, "warnings": []}
 
 ``variant`` is ``loaded`` or ``isolated`` (the twin with the tested flows only). An estimate that
-cannot be made is null.
+cannot be made is null; its seconds are those of the machine in docs/performance.md, and
+`_core.measure` gives this one's. The network's memory is shared by the runs and not in theirs.
 """
 
 import json
@@ -31,11 +35,26 @@ PLAN_SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one run is expected to cost; None where it cannot be told beforehand."""
+    """What one run is expected to cost; None where it cannot be told beforehand.
+
+    Memory is that of the run alone, without the network and the process.
+    """
 
     packet_hops: int | None
     seconds: float | None
     memory_bytes: int | None
+    samples: int = 0
+    """Samples that it takes."""
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> "Estimate":
+        """Read one estimate of a plan."""
+        return cls(
+            raw.get("packet_hops"),
+            raw.get("seconds"),
+            raw.get("memory_bytes"),
+            raw.get("samples", 0),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +78,8 @@ class PlannedRun:
     variant: Literal["loaded", "isolated"]
     stamp: str
     estimate: Estimate
+    flows: int | None = None
+    """Flows that it will have, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +97,8 @@ class Plan:
     settings: tuple[Parameter, ...]
     score: Mapping[str, Any]
     warnings: tuple[str, ...]
+    set_up_s: float = 0.0
+    """Processor time that checking the experiment and building its network took."""
 
     @classmethod
     def from_json(cls, text: str) -> "Plan":
@@ -159,7 +182,6 @@ def _run(index: int, raw: Mapping[str, Any]) -> PlannedRun:
         seed=int(raw["seed"]),
         variant=raw["variant"],
         stamp=raw["stamp"],
-        estimate=Estimate(
-            estimate.get("packet_hops"), estimate.get("seconds"), estimate.get("memory_bytes")
-        ),
+        estimate=Estimate.from_json(estimate),
+        flows=raw.get("flows"),
     )

@@ -7,7 +7,7 @@ again, and adding a seed or a scheme simulates only what is new. Runs of another
 never mixed with or deleted unless the caller says so.
 """
 
-import json
+import dataclasses
 import os
 import platform
 import sys
@@ -39,17 +39,13 @@ __all__ = [
     "Outcome",
     "RunState",
     "default_jobs",
-    "estimate_total",
     "execute",
     "execute_all",
-    "plan_as_json",
     "plan_file",
     "plan_text",
 ]
 
 POLL_S = 0.1
-PROCESS_BYTES = 120 << 20
-"""Python, numpy and Arrow with the results of a run; what runs need comes on top."""
 
 
 @dataclass(slots=True)
@@ -107,7 +103,9 @@ def plan_text(text: str, path: Path) -> Plan:
     """Judge experiment `text`; files in it are relative to the folder of `path`."""
     from raddle import _core
 
-    return Plan.from_json(_core.validate(text, str(path)))
+    before = time.thread_time()
+    plan = Plan.from_json(_core.validate(text, str(path)))
+    return dataclasses.replace(plan, set_up_s=time.thread_time() - before)
 
 
 def execute(
@@ -385,29 +383,3 @@ def _cpu_name() -> str | None:
     except OSError:
         pass
     return platform.processor() or None
-
-
-def plan_as_json(plan: Plan, jobs: int | None = None) -> dict[str, Any]:
-    """The plan for `--dry-run --json`."""
-    raw: dict[str, Any] = json.loads(plan.text)
-    raw["estimate"] = estimate_total([plan], jobs)
-    return raw
-
-
-def estimate_total(plans: Sequence[Plan], jobs: int | None = None) -> dict[str, Any]:
-    """Packet-hops and CPU seconds of all runs; peak memory with `jobs` of them; wall time."""
-    jobs = jobs or default_jobs()
-    runs = [run for plan in plans for run in plan.runs]
-    hops = [r.estimate.packet_hops for r in runs]
-    seconds = [r.estimate.seconds for r in runs]
-    memory = sorted((r.estimate.memory_bytes or 0 for r in runs), reverse=True)
-    known = [s for s in seconds if s is not None]
-    cpu = sum(known) if len(known) == len(seconds) else None
-    return {
-        "runs": len(runs),
-        "jobs": jobs,
-        "packet_hops": sum(h for h in hops if h is not None) if None not in hops else None,
-        "cpu_s": cpu,
-        "wall_s": None if cpu is None else max([cpu / jobs, *known]),
-        "memory_bytes": PROCESS_BYTES + sum(memory[:jobs]),
-    }

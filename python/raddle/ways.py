@@ -83,8 +83,7 @@ class Ways:
             counts = self.first[front + 1] - self.first[front]
             begins = np.repeat(self.first[front], counts)
             within = np.arange(begins.size) - np.repeat(np.cumsum(counts) - counts, counts)
-            reached = np.unique(self.target[begins + within])
-            fresh = reached[found[reached] < 0]
-            found[fresh] = steps
-            front = fresh[~self.is_host[fresh]]
+            reached = self.target[begins + within]
+            found[reached[found[reached] < 0]] = steps
+            front = np.flatnonzero((found == steps) & ~self.is_host)
         return found

@@ -399,6 +399,11 @@ class SyntheticCore(ModuleType):
         self.simulated.append(run["name"])
         return json.dumps(stats)
 
+    def measure(self, plan_json: str, seconds: float) -> str:
+        """Say of a machine that is twice as slow as the plan has it."""
+        estimates = [run["estimate"] for run in json.loads(plan_json)["runs"]]
+        return json.dumps([{**e, "seconds": 2 * e["seconds"]} for e in estimates])
+
     def merge(self, plan_json: str, out_dir: str) -> None:
         out = Path(out_dir)
         for variant, folder in (("loaded", out), ("isolated", out / "isolated")):

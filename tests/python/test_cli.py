@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -86,11 +87,13 @@ def test_dry_run_estimates_and_writes_nothing(
 ) -> None:
     result = invoke("run", experiment, "--out", tmp_path / "out", "--dry-run", "--jobs", 2)
     assert "8 runs" in result.stdout
-    assert "about 26 s with 2 runs at a time" in result.stdout
+    # Eight runs of 6.6 s, of a machine that is measured to be half as fast; Python comes on top.
+    assert re.search(r"about 5[3-6] s with 2 runs at a time", result.stdout)
     assert not (tmp_path / "out").exists()
     plan = json.loads(invoke("run", experiment, "--dry-run", "--json", "-j", 4).stdout)
     assert plan["schema"] == 1
-    assert plan["estimate"]["wall_s"] == pytest.approx(8 * 6.6 / 4)
+    assert plan["runs"][0]["estimate"]["seconds"] == pytest.approx(2 * 6.6)
+    assert 0 < plan["estimate"]["wall_s"] - 8 * 2 * 6.6 / 4 < 3
 
 
 @pytest.mark.parametrize(

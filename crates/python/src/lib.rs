@@ -16,6 +16,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use pyo3::{exceptions::PyValueError, prelude::*};
@@ -99,6 +100,18 @@ fn validate(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
         let plan = resolved.to_plan(&DiskFiles).to_string();
         plans::keep(&plan, resolved);
         Ok(plan)
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// Simulate a part of the plan's runs for `seconds` of processor time in all; JSON list of what the runs will cost, in order.
+#[pyfunction]
+fn measure(py: Python<'_>, plan_json: &str, seconds: f64) -> PyResult<String> {
+    let budget = Duration::try_from_secs_f64(seconds)
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    py.detach(|| {
+        let estimates = resolved_plan(plan_json)?.measure(budget, &DiskFiles)?;
+        Ok(serde_json::to_string(&estimates).unwrap_or_default())
     })
     .map_err(|error| raise(py, error))
 }
@@ -268,6 +281,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parse_quantity, module)?)?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(experiment_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(measure, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(merge, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_build, module)?)?;

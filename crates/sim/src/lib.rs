@@ -24,8 +24,8 @@ mod setup;
 
 pub use buffers::{Buffers, IngressBuffer, PortBuffer, Sharing};
 pub use chance::{MarkReplay, TraceError};
-pub(crate) use engine::needed_headroom;
 pub use engine::simulate;
+pub(crate) use engine::{footprint, needed_headroom};
 pub use multicast::{Multicast, MulticastGroup, MulticastUpdate};
 pub use offload::{Offload, OffloadGroup};
 pub use record::{Discard, Progress, Recorder};

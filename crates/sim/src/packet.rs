@@ -238,6 +238,11 @@ impl Packets {
         }
     }
 
+    /// The most that were on their way at once.
+    pub(crate) const fn most(&self) -> u64 {
+        self.slots.len() as u64
+    }
+
     /// Packets on their way.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Packet> {
         self.slots

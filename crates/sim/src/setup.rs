@@ -332,6 +332,8 @@ pub struct RunSummary {
     pub wrong_reductions: u64,
     /// Segments of messages over rails that were sent again.
     pub segments_resent: u64,
+    /// Packets on their way at once, at most.
+    pub most_packets: u64,
     /// Simulated picoseconds until the last event.
     pub end_ps: u64,
     /// The run was cancelled before its end.

@@ -145,6 +145,9 @@ pub(crate) struct SharedBuffer {
 }
 
 impl SharedBuffer {
+    /// Memory of a port and class.
+    pub(crate) const ACCOUNT_BYTES: usize = size_of::<Ingress>();
+
     pub(crate) fn new(config: &BufferConfig) -> Self {
         let account = |&limit: &IngressLimit| Ingress {
             stored: 0,

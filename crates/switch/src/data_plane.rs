@@ -243,6 +243,11 @@ impl Switch {
         }
     }
 
+    /// Memory that a port takes before anything is queued, in bytes.
+    pub const fn port_bytes(classes: usize) -> usize {
+        size_of::<Port>() + classes * SharedBuffer::ACCOUNT_BYTES
+    }
+
     /// A frame came in by `frame.in_port` and leaves by `out`. `Err`: refused, the driver drops it. `Ok(true)`: a PAUSE was
     /// queued on `frame.in_port`; the driver tries to send there first, then on `out`.
     #[inline(always)]

@@ -1,5 +1,6 @@
 """The commands. Each one checks its words, calls one function of the package, and prints."""
 
+import dataclasses
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -177,9 +178,11 @@ def run(
                     say(f"warning: [schemes.{scheme}] {row.key} = {row.value}: {row.warning}")
     if dry_run:
         from raddle.cli.show import show_plan
+        from raddle.estimate import measured, plan_as_json
 
+        (plan,) = measured([plan])
         if as_json:
-            print_json(runner.plan_as_json(plan, jobs))
+            print_json(plan_as_json(plan, jobs))
         else:
             show_plan(plan, jobs)
         return
@@ -250,7 +253,6 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Run an experiment at many settings: a results folder per point, one table, one picture."""
-    from raddle import runner
     from raddle.cli.show import show_sweep, show_sweep_plan
     from raddle.sweep import parse_setting, plan_points, run_sweep
 
@@ -260,12 +262,15 @@ def sweep(
         for warning in dict.fromkeys(w for p in points for w in p.plan.warnings):
             say(f"warning: {warning}")
     if dry_run:
+        from raddle.estimate import estimate_total, measured, plan_as_json
+
+        found = measured([p.plan for p in points])
+        points = [dataclasses.replace(p, plan=q) for p, q in zip(points, found, strict=True)]
         if as_json:
             plans = [
-                {"set": dict(p.set), "folder": p.name, **runner.plan_as_json(p.plan, jobs)}
-                for p in points
+                {"set": dict(p.set), "folder": p.name, **plan_as_json(p.plan, jobs)} for p in points
             ]
-            total = runner.estimate_total([p.plan for p in points], jobs)
+            total = estimate_total(found, jobs)
             print_json({"points": plans, "estimate": total})
         else:
             show_sweep_plan(points, jobs)

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from raddle.cli.talk import print_table, say
+from raddle.estimate import estimate_total, runs_s
 from raddle.figures import SCORE_WORDS
 from raddle.plan import Plan
-from raddle.runner import Outcome, estimate_total
+from raddle.runner import Outcome
 from raddle.sweep import Point
 from raddle.text import (
     count,
@@ -155,7 +156,7 @@ def show_sweep_plan(points: Sequence[Point], jobs: int | None) -> None:
                 point.name,
                 str(cost["runs"]),
                 _or_dash(cost["packet_hops"], count),
-                _or_dash(cost["cpu_s"], duration_s),
+                _or_dash(runs_s([point.plan]), duration_s),
             )
         )
     print_table(("point", "runs", "packet-hops", "CPU time"), rows)

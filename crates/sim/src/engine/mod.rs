@@ -9,7 +9,7 @@
 //! | `offload.rs` | in-network reductions: members on hosts, switches that compute |
 //! | `rails.rs` | messages over rails: connections on hosts |
 //! | `rail_packets.rs`, `bus.rs` | their packets, and the bus between memory and cards |
-//! | `build.rs` | switches and ports from network and settings |
+//! | `build.rs`, `footprint.rs` | switches and ports from network and settings, and the memory that they take |
 //! | `route.rs` | the next hop |
 //! | `look_ahead.rs` | the cache: what the next events will touch |
 //! | `fault.rs` | links that fail and return |
@@ -20,6 +20,7 @@ mod build;
 mod bus;
 mod fault;
 mod flow;
+pub(crate) mod footprint;
 mod host;
 mod link;
 mod look_ahead;
@@ -279,23 +280,16 @@ impl Engine<'_> {
                 seen = 0;
                 continue;
             };
-            if event.time >= self.checkpoint && !self.pass_checkpoint(&event, end) {
+            if event.time >= self.checkpoint && !self.pass_checkpoint(&event, end, progress) {
                 break;
             }
             if !self.handle(&event) {
                 continue;
             }
             self.summary.events += 1;
-            if self.summary.events.is_multiple_of(CHECK_EVERY) {
-                progress.update(
-                    self.now,
-                    self.summary.packet_hops,
-                    self.summary.flows_finished,
-                );
-                if progress.is_cancelled() || self.recorder.failed() {
-                    self.summary.cancelled = progress.is_cancelled();
-                    break;
-                }
+            if self.summary.events.is_multiple_of(CHECK_EVERY) && !self.goes_on(self.now, progress)
+            {
+                break;
             }
             if self.live_flows == 0 && self.is_over() {
                 break;
@@ -308,9 +302,17 @@ impl Engine<'_> {
         );
     }
 
+    /// Tells how far the run is; false: someone wants it to stop here.
+    #[cold]
+    fn goes_on(&mut self, now: Time, progress: &Progress) -> bool {
+        progress.update(now, self.summary.packet_hops, self.summary.flows_finished);
+        self.summary.cancelled = progress.is_cancelled();
+        !self.summary.cancelled && !self.recorder.failed()
+    }
+
     /// A sample or the end of the run is due before `event`, unless nothing came of it. False: the run ends here.
     #[cold]
-    fn pass_checkpoint(&mut self, event: &Event, end: Time) -> bool {
+    fn pass_checkpoint(&mut self, event: &Event, end: Time, progress: &Progress) -> bool {
         if self.is_stale(event) {
             return true;
         }
@@ -318,11 +320,14 @@ impl Engine<'_> {
             return false;
         }
         if event.time >= end {
-            self.sample_until(end);
-            self.now = end;
+            if self.sample_until(end, progress) {
+                self.now = end;
+            }
             return false;
         }
-        self.sample_until(event.time);
+        if !self.sample_until(event.time, progress) {
+            return false;
+        }
         self.checkpoint = self.sampler.next.min(end);
         true
     }
@@ -418,6 +423,7 @@ impl Engine<'_> {
         self.summary.payload_in_flight = in_flight.map(|packet| u64::from(packet.payload)).sum();
         self.summary.end_ps = self.now.0;
         self.summary.segments_resent = self.rails.resent();
+        self.summary.most_packets = self.packets.most();
         self.summary
     }
 

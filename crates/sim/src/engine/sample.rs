@@ -5,10 +5,12 @@ use raddle_units::{Bytes, NodeId, PortId, Span, Time};
 
 use super::Engine;
 use crate::{
-    record::{PortRecord, PortSample, Sample},
+    record::{PortRecord, PortSample, Progress, Sample},
     setup::{PortSeries, RunConfig},
 };
 
+/// Samples between two looks at progress, cancellation and output errors.
+const CHECK_EVERY: u64 = 1 << 10;
 /// Flows with a series of their own.
 const MAX_WATCHED: usize = 64;
 
@@ -94,13 +96,21 @@ impl Sampler {
 }
 
 impl Engine<'_> {
-    /// Takes all samples that are due up to `until`, with the state as it is now.
+    /// Takes all samples that are due up to `until`, with the state as it is now; false: the run is to stop meanwhile. (At
+    /// low rates there are millions of samples between two events.)
     #[cold]
-    pub(super) fn sample_until(&mut self, until: Time) {
+    pub(super) fn sample_until(&mut self, until: Time, progress: &Progress) -> bool {
+        let mut taken = 0u64;
         while self.sampler.next <= until {
             self.sample(self.sampler.next);
+            taken += 1;
+            if taken.is_multiple_of(CHECK_EVERY) && !self.goes_on(self.sampler.next, progress) {
+                self.now = self.sampler.next;
+                return false;
+            }
             self.sampler.next += self.sampler.interval;
         }
+        true
     }
 
     fn sample(&mut self, time: Time) {

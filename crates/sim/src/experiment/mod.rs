@@ -4,7 +4,7 @@
 //! - `fields`, `rails`, `switch`: the tables of the file, and their JSON Schema.
 //! - `check`: what types cannot say.
 //! - `resolve`, `settings`, `sources`: network, schemes, runs; every setting with its source; maps and files outside.
-//! - `plan`: the same as JSON, with estimates.
+//! - `estimate`, `plan`: what runs will cost; all of it as JSON.
 //! - `describe`: maps and flow files for the command line.
 //!
 //! ```
@@ -28,6 +28,9 @@ mod check;
 mod describe;
 #[cfg(test)]
 mod describe_tests;
+mod estimate;
+#[cfg(test)]
+mod estimate_tests;
 mod fields;
 mod multicast;
 mod plan;
@@ -48,11 +51,11 @@ pub use describe::{
     FabricInput, FlowsInput, ImportRequest, fabric_net, fabric_summary, fabric_text, import_map,
     load_fabric, traffic_summary, write_traffic,
 };
+pub use estimate::Estimate;
 pub use fields::{
     Compat, Experiment, Fault, NodeName, Reading, RecordTable, ScoreTable, ScoreWeights,
     SimulationTable, Variance, experiment_schema,
 };
-pub use plan::Estimate;
 pub use raddle_files::{
     DiskFiles, Files, InputError as ExperimentError, MemoryFiles, Place, Problem,
 };

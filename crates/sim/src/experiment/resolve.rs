@@ -6,7 +6,7 @@ use raddle_fabric::{Fabric, write_toml};
 use raddle_files::open::MOST_DATA;
 use raddle_routing::PathChoice;
 use raddle_transport::cc::{EffectiveParameter, SchemeParameters, SchemeSettings};
-use raddle_units::{BitRate, Bytes, NodeId, Time};
+use raddle_units::{BitRate, Bytes, Time};
 use raddle_workload::{
     FlowList, TrafficError, TrafficSource, TrafficSpec, Workload, has_isolated_twin,
 };
@@ -15,11 +15,10 @@ use super::{
     check::{MAX_SERIES, check, normalised},
     document::{self, Location, Node, Value},
     error::{InputError as ExperimentError, Problem, clip},
+    estimate::{Counts, Estimate, average_hops},
     fields::{Compat, Experiment, Reading, RecordTable, Variance},
     files::Files,
-    multicast,
-    plan::Estimate,
-    rails,
+    multicast, rails,
     read::read,
     settings::{Setting, default_buffer, settings},
     sources::{build_fabric, build_traffic, find_faults, find_ports, rebase_files},
@@ -87,6 +86,8 @@ pub struct Resolved {
     pub classes: Vec<String>,
     /// Messages and payload of the loaded traffic, where known beforehand.
     pub expected: (Option<u64>, Option<u64>),
+    /// What the runs' estimates start from.
+    pub(super) counts: Vec<Counts>,
     twin: Option<TrafficSource>,
     base: RunConfig,
 }
@@ -238,10 +239,12 @@ impl Resolver<'_> {
             self.rehearse(&network, config, &experiment)?;
         }
         warnings.extend(switch::warning(&network, &configs));
+        warnings.extend(too_impatient(&network, &base));
 
         let common = self.stamp(&experiment, &network)?;
         let hops = average_hops(&network);
-        let mut runs = Vec::new();
+        let window = experiment.traffic.window();
+        let (mut runs, mut counts) = (Vec::new(), Vec::new());
         for (index, scheme) in schemes.iter().enumerate() {
             for &seed in &seeds {
                 for (isolated, workload) in [(false, Some(&traffic)), (true, alone.as_ref())] {
@@ -256,6 +259,8 @@ impl Resolver<'_> {
                             .with(parameter.key.as_bytes())
                             .with(parameter.value.as_bytes());
                     }
+                    let load = Counts::of(&network, workload.as_ref(), &base, hops, window);
+                    counts.push(load);
                     runs.push(PlannedRun {
                         name: format!("{}-seed{seed}-{variant}", scheme.name),
                         scheme: index,
@@ -265,7 +270,7 @@ impl Resolver<'_> {
                             .expected_messages()
                             .filter(|_| !workload.is_open_ended()),
                         stamp: stamp.hex(),
-                        estimate: Estimate::of(&network, workload.as_ref(), mtu, hops, base.end),
+                        estimate: load.estimate(1.0),
                     });
                 }
             }
@@ -283,6 +288,7 @@ impl Resolver<'_> {
             settings,
             runs,
             warnings,
+            counts,
             twin,
             base,
             experiment,
@@ -666,26 +672,21 @@ fn with_scheme(base: &RunConfig, scheme: &SchemeRun, settings: &SchemeSettings) 
     config
 }
 
-/// Links between two hosts, on average over a sample of pairs.
-fn average_hops(network: &Network) -> f64 {
-    const SAMPLE: usize = 48;
-    let hosts = network.fabric.hosts();
-    let step = hosts.len().div_ceil(SAMPLE).max(1);
-    let sample: Vec<NodeId> = hosts.iter().copied().step_by(step).collect();
-    let (mut pairs, mut links) = (0u64, 0u64);
-    for &a in &sample {
-        for &b in sample.iter().filter(|&&b| b != a) {
-            pairs += 1;
-            links += u64::from(network.tables.distance(&network.fabric, a, b).unwrap_or(0));
-        }
-    }
-    links as f64 / pairs.max(1) as f64
-}
-
 fn stem(path: &str) -> String {
     let stem = Path::new(path)
         .file_stem()
         .map(|stem| stem.to_string_lossy().into_owned());
     stem.filter(|stem| !stem.is_empty())
         .unwrap_or_else(|| "experiment".to_owned())
+}
+
+/// A warning where senders start again before anything can come back.
+fn too_impatient(network: &Network, base: &RunConfig) -> Option<String> {
+    let (timeout, round_trip) = (base.retransmission_timeout, network.environment.base_rtt);
+    let has_timer = network.semantics.retransmission_timer && base.rails.is_none();
+    (has_timer && timeout < round_trip).then(|| {
+        format!(
+            "retransmission_timeout {timeout} is shorter than a round trip on the idle fabric ({round_trip}): flows may give up before anything comes back"
+        )
+    })
 }

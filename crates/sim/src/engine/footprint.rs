@@ -1,0 +1,33 @@
+//! How much memory a run takes, counted from what the engine keeps.
+
+use raddle_fabric::Fabric;
+use raddle_switch::Switch;
+use raddle_units::NodeId;
+
+use super::{
+    flow::{Flow, Reception},
+    host::Nic,
+    link::{LinkEnd, PortHistory},
+};
+use crate::packet::Packet;
+
+/// A flow of a pair of hosts, both sides, and the pair's entry in a table that is at least 7/16 full.
+pub(crate) const FLOW_BYTES: u64 = (size_of::<Flow>() + size_of::<Reception>() + PAIR_BYTES) as u64;
+const PAIR_BYTES: usize = 32;
+
+/// A packet under way, with its places in queues and in the list of events. Those keep the memory of their longest times,
+/// which come one after the other: about 190 B for each packet at the fullest time (8,192 to 65,536 hosts, 16 to 256 packets
+/// of each).
+pub(crate) const PACKET_BYTES: u64 = size_of::<Packet>() as u64 + 190;
+
+/// What there is before the first message: ports, switches, cards.
+pub(crate) fn fixed_bytes(fabric: &Fabric, data_classes: u8) -> u64 {
+    let of_end = size_of::<LinkEnd>() + size_of::<PortHistory>();
+    let of_switch = of_end + Switch::port_bytes(usize::from(data_classes));
+    let of_host = of_end + size_of::<Nic>();
+    let ports = |nodes: &[NodeId]| -> u64 {
+        let count = |&node: &NodeId| fabric.ports_of(node).len() as u64;
+        nodes.iter().map(count).sum()
+    };
+    ports(fabric.switches()) * of_switch as u64 + ports(fabric.hosts()) * of_host as u64
+}
