@@ -1,5 +1,5 @@
 //! What a process promises about parcels with any contents, used by the fuzz target and by the tests of
-//! `crates/matching`: no panic; a parcel that is refused changes nothing; what is kept stays within the window.
+//! `crates/core/matching`: no panic; a parcel that is refused changes nothing; what is kept stays within the window.
 
 use raddle_matching::{Actions, Envelope, Fetch, Matcher, Parcel, Settings, Wanted};
 use raddle_schedule::{Distance, Join, Placement, Scope, parcel::ParcelView};

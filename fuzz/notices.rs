@@ -1,5 +1,5 @@
 //! What one side of a pair promises whatever the other process says, used by the fuzz target and by the tests of
-//! `crates/matching`: no panic; a notice that is refused changes nothing; every message that is offered or matched ends once,
+//! `crates/core/matching`: no panic; a notice that is refused changes nothing; every message that is offered or matched ends once,
 //! and no buffer is used twice or after the rails are closed.
 //!
 //! The bytes are commands of four: what happens, two values, microseconds that pass. A driver that does as it is told runs

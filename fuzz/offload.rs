@@ -1,5 +1,5 @@
 //! What the state machines of in-network Allreduce promise about any packets, used by the fuzz target and by
-//! `crates/offload/tests/hostile.rs`: no panic, and what is not made with the job's key changes nothing.
+//! `crates/core/offload/tests/hostile.rs`: no panic, and what is not made with the job's key changes nothing.
 //!
 //! The bytes are commands: which of some messages to take, which byte of it to change, whether to make its tag anew (as a
 //! hostile program of the job itself can), whom to give it to, how much time passes.

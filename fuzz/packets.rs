@@ -1,5 +1,5 @@
 //! What the readers of packets promise about any bytes, used by the fuzz targets and by the replay of the corpus in
-//! `crates/wire/tests/fuzz_corpus.rs`: no panic, errors that name a place, and what is accepted comes back.
+//! `crates/core/wire/tests/fuzz_corpus.rs`: no panic, errors that name a place, and what is accepted comes back.
 
 #![allow(dead_code, reason = "each user takes some of the functions")]
 

@@ -1,5 +1,5 @@
 //! What the reader of joined parcels promises about any bytes, used by the fuzz target and by the tests of
-//! `crates/schedule`: no panic, errors that name a place, and what is accepted is written again as it was.
+//! `crates/core/schedule`: no panic, errors that name a place, and what is accepted is written again as it was.
 
 use raddle_schedule::parcel::{HEAD_BYTES, ParcelView, ParcelWriter};
 

@@ -1,5 +1,5 @@
 //! What every parser promises about any input, used by the fuzz targets and by the replay of the corpus in
-//! `crates/sim/tests/fuzz_corpus.rs`: no panic, and an error that fits on a screen and names its source.
+//! `crates/sim/engine/tests/fuzz_corpus.rs`: no panic, and an error that fits on a screen and names its source.
 
 #![allow(dead_code, reason = "each user takes some of the functions")]
 

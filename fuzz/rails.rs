@@ -1,4 +1,4 @@
-//! What a connection over rails promises about any packets, used by the fuzz target and by `crates/transport/tests/hostile.rs`:
+//! What a connection over rails promises about any packets, used by the fuzz target and by `crates/core/transport/tests/hostile.rs`:
 //! no panic, bounded answers, and what is not made with the job's key changes nothing.
 //!
 //! The bytes are commands of eight: which packet of a connection to take, which of its values to change, whether with the job's

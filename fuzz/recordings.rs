@@ -1,5 +1,5 @@
 //! What the readers of recordings and GOAL schedules promise about any input, used by the fuzz targets and by the tests of
-//! `crates/trace`: no panic, errors that name a place, and what is accepted can be told again.
+//! `crates/core/trace`: no panic, errors that name a place, and what is accepted can be told again.
 
 use raddle_trace::{RankRecording, assemble, goal};
 

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 /// Feeds every file of a target's corpus to `damage`, which tries it and damaged copies of it; a panic names the file.
 pub(crate) fn replay(target: &str, damage: impl Fn(&[u8]) + std::panic::RefUnwindSafe) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
+        .join("../../../fuzz/corpus")
         .join(target);
     let mut files: Vec<_> = fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))

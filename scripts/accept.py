@@ -148,7 +148,9 @@ def test_line(output: str) -> Outcome:
 
 def rust_tests(*patterns: str, crate: str = "sim") -> Outcome:
     """Run integration tests of a crate; `not run` as long as there are none of these names."""
-    folder = ROOT / "crates" / crate / "tests"
+    manifests = (ROOT / "crates").glob("*/*/Cargo.toml")
+    manifest = next(m for m in manifests if f'name = "raddle-{crate}"' in m.read_text())
+    folder = manifest.parent / "tests"
     files = [*folder.glob("*.rs"), *(main.parent for main in folder.glob("*/main.rs"))]
     names = sorted({f.stem for f in files if any(fnmatch(f.stem, p) for p in patterns)})
     if not names:

@@ -105,7 +105,7 @@ def test_a_core_with_a_clock_a_file_or_a_thread_is_refused(
     (folder / "lib.rs").write_text(f"//! Routes.\n\n{source}\n")
     errors = list(check_arrows.core_errors(tmp_path / "crates"))
     assert errors
-    assert errors[0].startswith("crates/routing/src/lib.rs:")
+    assert errors[0].startswith("crates/core/routing/src/lib.rs:")
     assert found in errors[0]
 
 

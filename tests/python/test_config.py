@@ -13,7 +13,7 @@ from raddle.cli.config import problem
 from synthetic import SyntheticCore
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = tomllib.loads((ROOT / "crates" / "mpi" / "settings.toml").read_text())["setting"]
+TABLE = tomllib.loads((ROOT / "crates" / "real" / "mpi" / "settings.toml").read_text())["setting"]
 
 
 def config(*words: str, status: int = 0) -> Result:
@@ -85,7 +85,7 @@ def test_names_are_told_once_and_well_formed() -> None:
 def test_whatever_the_package_reads_is_in_the_table() -> None:
     sources = [
         *(ROOT / "python" / "raddle").rglob("*.py"),
-        *(ROOT / "crates").glob("*/src/**/*.rs"),
+        *(ROOT / "crates").glob("*/*/src/**/*.rs"),
     ]
     read = {
         name
