@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Check the rooms of the house: which crate may use which, and what a core must not touch.
+"""Check the floors of the house: which crate may use which, and what a core must not touch.
 
-Arrows point down only; the order is `ORDER`. Cores (everything below `files` and the drivers)
-have no clock, file, socket, thread or environment: those come from the driver, so that one core
+A crate stands on the floor that its folder names, `crates/FLOOR/NAME`. The rule: base <- core <-
+sim, and base <- core <- real; sim and real never know each other. What stands on base and core is
+pure: no clock, file, socket, thread or environment; those come from the driver, so that one core
 runs in the simulator and on real hosts. Exit status 0: fine, 1: an arrow or a core breaks a rule.
 """
 
@@ -17,23 +18,17 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Lowest first. A crate may depend on crates of lower rows only, never on one of its own row.
-ORDER: tuple[tuple[str, ...], ...] = (
-    ("units", "random"),
-    ("settings",),
-    ("fabric",),
-    ("wire", "routing", "workload", "schedule", "trace"),
-    ("transport", "matching"),
-    ("offload",),
-    ("switch",),
-    ("files",),
-    ("sim", "net", "plan"),
-    ("mpi", "opensm", "python", "rails"),
-)
-RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
-DRIVERS = RANK["files"]
-LEAVES = ORDER[-1]
-RULE = " < ".join(", ".join(row) for row in ORDER)
+# The floors that a crate of each floor may use.
+BELOW = {
+    "base": ("base",),
+    "core": ("base", "core"),
+    "sim": ("base", "core", "sim"),
+    "real": ("base", "core", "real"),
+}
+RULE = "the floors are base <- core <- sim and base <- core <- real"
+PURE = ("base", "core")
+# The one room of a pure floor that opens files, for the drivers alone.
+DISK = "disk"
 
 # Crates that bring the outside world into a core.
 FOREIGN = frozenset(
@@ -42,44 +37,50 @@ FOREIGN = frozenset(
 BANNED_STD = ("env", "fs", "net", "process", "thread", "time::Instant", "time::SystemTime")
 
 
-def room(package: str) -> str | None:
-    """Give the room of a package, e.g. "fabric" of "raddle-fabric"; None for other packages."""
-    return package.removeprefix("raddle-") if package.startswith("raddle-") else None
+def floor(package: dict[str, Any]) -> str | None:
+    """Give the floor of a package of this workspace; None where it stands on none."""
+    parts = Path(package["manifest_path"]).parts
+    return next((name for name in parts[-3:-2] if "crates" in parts[:-3] and name in BELOW), None)
 
 
 def arrow_errors(metadata: dict[str, Any]) -> Iterator[str]:
     """Judge the dependencies in the output of `cargo metadata`; one message per bad arrow."""
     members = set(metadata["workspace_members"])
-    for package in metadata["packages"]:
-        if package["id"] not in members:
+    packages = [package for package in metadata["packages"] if package["id"] in members]
+    floors = {package["name"]: floor(package) for package in packages}
+    for package in packages:
+        user = package["name"]
+        of = floors[user]
+        if of is None:
+            yield f"crate `{user}` stands on no floor: move it to crates/FLOOR/NAME; {RULE}"
             continue
-        user = room(package["name"])
-        if user not in RANK:
-            yield (
-                f"crate `{package['name']}` has no place in the order {RULE}; "
-                "give it one in scripts/check_arrows.py and ARCHITECTURE.md"
-            )
-            continue
+        pure = of in PURE and not user.endswith(f"-{DISK}")
         for dependency in package["dependencies"]:
             kind = dependency["kind"] or "normal"
-            used = room(dependency["name"])
-            if used is None:
-                if RANK[user] < DRIVERS and kind != "dev" and dependency["name"] in FOREIGN:
+            used = dependency["name"]
+            if used not in floors:
+                if pure and kind != "dev" and used in FOREIGN:
                     yield (
-                        f"forbidden arrow {user} -> {dependency['name']}: a core has no clock, "
-                        "file, socket, thread or random source; the driver hands them in"
+                        f"forbidden arrow {user} -> {used}: a core has no clock, file, socket, "
+                        "thread or random source; the driver hands them in"
                     )
-            elif used not in RANK or RANK[used] >= RANK[user]:
-                yield f"forbidden arrow {user} -> {used} ({kind} dependency): {reason(user, used)}"
+            elif floors[used] not in BELOW[of]:
+                yield (
+                    f"forbidden arrow {user} -> {used} ({kind} dependency): "
+                    f"{reason(of, floors[used])}"
+                )
+            elif of in PURE and used.endswith(f"-{DISK}"):
+                yield (
+                    f"forbidden arrow {user} -> {used} ({kind} dependency): only sim and real "
+                    "open files; a core takes what was read"
+                )
 
 
-def reason(user: str, used: str) -> str:
-    """Name the rule that the arrow `user` -> `used` breaks."""
-    if {user, used} == {"sim", "net"}:
-        return "sim and net do not know each other; what both need belongs into a core below them"
-    if used in LEAVES:
-        return f"{used} is a leaf that nothing depends on; the order is {RULE}"
-    return f"arrows point down only; the order is {RULE}"
+def reason(of: str, used: str | None) -> str:
+    """Name the rule that an arrow between two floors breaks."""
+    if {of, used} == {"sim", "real"}:
+        return "sim and real do not know each other; what both need belongs on a floor below them"
+    return RULE
 
 
 def strip_tests_and_comments(source: str) -> str:
@@ -133,12 +134,12 @@ def spell_out(text: str, at: int, prefix: str) -> Iterator[tuple[int, str]]:
 
 
 def core_errors(crates: Path) -> Iterator[str]:
-    """Look through the sources of the cores below `crates`; one message per banned path."""
-    for name, rank in RANK.items():
-        if rank >= DRIVERS:
+    """Look through the sources of the pure floors below `crates`; one message per banned path."""
+    for room in sorted(room for of in PURE for room in (crates / of).glob("*")):
+        if room.name == DISK:
             continue
-        for file in sorted((crates / name / "src").rglob("*.rs")):
-            if file.stem == "tests" or "tests" in file.relative_to(crates / name).parts:
+        for file in sorted((room / "src").rglob("*.rs")):
+            if file.stem == "tests" or "tests" in file.relative_to(room).parts:
                 continue
             text = strip_tests_and_comments(file.read_text(encoding="utf-8"))
             for offset, path in paths_below_std(text):
@@ -147,9 +148,9 @@ def core_errors(crates: Path) -> Iterator[str]:
                     continue
                 line = text.count("\n", 0, offset) + 1
                 yield (
-                    f"{file.relative_to(crates.parent)}:{line}: core crate `{name}` uses "
+                    f"{file.relative_to(crates.parent)}:{line}: core crate `{room.name}` uses "
                     f"std::{path}; a core has no clock, file, socket, thread or environment: "
-                    "take the value as an argument and let sim, net or python fetch it"
+                    "take the value as an argument and let a crate of sim or real fetch it"
                 )
 
 

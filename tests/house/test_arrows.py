@@ -13,16 +13,21 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def workspace(*crates: tuple[str, list[tuple[str, str | None]]]) -> dict[str, Any]:
-    """Metadata of a workspace; every crate with its (dependency, kind) pairs."""
+    """Metadata of a workspace; every crate, FLOOR/NAME, with its (dependency, kind) pairs."""
+
+    def package(crate: str) -> str:
+        return "raddle-" + crate.rpartition("/")[2] if "/" in crate else crate
+
     return {
-        "workspace_members": [name for name, _ in crates],
+        "workspace_members": [crate for crate, _ in crates],
         "packages": [
             {
-                "id": name,
-                "name": name,
-                "dependencies": [{"name": used, "kind": kind} for used, kind in uses],
+                "id": crate,
+                "name": package(crate),
+                "manifest_path": f"/house/crates/{crate}/Cargo.toml",
+                "dependencies": [{"name": package(used), "kind": kind} for used, kind in uses],
             }
-            for name, uses in crates
+            for crate, uses in crates
         ],
     }
 
@@ -36,14 +41,13 @@ def test_this_workspace_keeps_the_rules() -> None:
 @pytest.mark.parametrize(
     ("user", "used", "rule"),
     [
-        ("fabric", "sim", "arrows point down only"),
-        ("units", "fabric", "arrows point down only"),
-        ("routing", "workload", "arrows point down only"),
-        ("transport", "switch", "arrows point down only"),
-        ("sim", "net", "sim and net do not know each other"),
-        ("net", "sim", "sim and net do not know each other"),
-        ("sim", "python", "python is a leaf"),
-        ("python", "mpi", "mpi is a leaf"),
+        ("core/fabric", "sim/engine", "the floors are"),
+        ("base/units", "core/fabric", "the floors are"),
+        ("core/offload", "real/host", "the floors are"),
+        ("sim/engine", "real/switch", "sim and real do not know each other"),
+        ("real/mpi", "sim/tables", "sim and real do not know each other"),
+        ("core/fabric", "base/disk", "only sim and real open files"),
+        ("base/text", "base/disk", "only sim and real open files"),
     ],
 )
 @pytest.mark.parametrize("kind", [None, "dev", "build"])
@@ -51,7 +55,7 @@ def test_a_bad_arrow_is_named_with_its_rule(
     tmp_path: Path, user: str, used: str, rule: str, kind: str | None
 ) -> None:
     metadata = tmp_path / "metadata.json"
-    bad = workspace((f"raddle-{user}", [("serde", None), (f"raddle-{used}", kind)]))
+    bad = workspace((user, [("serde", None), (used, kind)]), (used, []))
     metadata.write_text(json.dumps(bad))
     script = ROOT / "scripts" / "check_arrows.py"
     done = subprocess.run(
@@ -61,28 +65,32 @@ def test_a_bad_arrow_is_named_with_its_rule(
         check=False,
     )
     assert done.returncode == 1
-    assert f"forbidden arrow {user} -> {used}" in done.stderr
+    arrow = " -> ".join(f"raddle-{crate.rpartition('/')[2]}" for crate in (user, used))
+    assert f"forbidden arrow {arrow}" in done.stderr
     assert rule in done.stderr
 
 
 def test_arrows_down_are_fine() -> None:
     good = workspace(
-        ("raddle-units", [("serde", None)]),
-        ("raddle-fabric", [("raddle-units", None), ("rand", "dev")]),
-        ("raddle-sim", [("raddle-fabric", None), ("rayon", None)]),
-        ("raddle-python", [("raddle-sim", None)]),
+        ("base/units", [("serde", None)]),
+        ("base/disk", [("base/units", None)]),
+        ("core/fabric", [("base/units", None), ("rand", "dev")]),
+        ("core/offload", [("core/fabric", None)]),
+        ("sim/engine", [("core/fabric", None), ("base/disk", None), ("rayon", None)]),
+        ("sim/python", [("sim/engine", None)]),
+        ("real/host", [("core/offload", None), ("base/disk", None), ("socket2", None)]),
     )
     assert list(check_arrows.arrow_errors(good)) == []
 
 
-def test_a_crate_without_a_place_is_refused() -> None:
-    (error,) = check_arrows.arrow_errors(workspace(("raddle-helpers", [])))
-    assert "`raddle-helpers` has no place in the order" in error
+def test_a_crate_on_no_floor_is_refused() -> None:
+    (error,) = check_arrows.arrow_errors(workspace(("attic/helpers", [])))
+    assert "`raddle-helpers` stands on no floor" in error
 
 
 def test_a_core_that_brings_threads_or_entropy_is_refused() -> None:
-    (error,) = check_arrows.arrow_errors(workspace(("raddle-routing", [("rayon", None)])))
-    assert "forbidden arrow routing -> rayon" in error
+    (error,) = check_arrows.arrow_errors(workspace(("core/routing", [("rayon", None)])))
+    assert "forbidden arrow raddle-routing -> rayon" in error
 
 
 @pytest.mark.parametrize(
@@ -100,7 +108,7 @@ def test_a_core_that_brings_threads_or_entropy_is_refused() -> None:
 def test_a_core_with_a_clock_a_file_or_a_thread_is_refused(
     tmp_path: Path, source: str, found: str
 ) -> None:
-    folder = tmp_path / "crates" / "routing" / "src"
+    folder = tmp_path / "crates" / "core" / "routing" / "src"
     folder.mkdir(parents=True)
     (folder / "lib.rs").write_text(f"//! Routes.\n\n{source}\n")
     errors = list(check_arrows.core_errors(tmp_path / "crates"))
@@ -120,14 +128,14 @@ def test_a_core_with_a_clock_a_file_or_a_thread_is_refused(
     ],
 )
 def test_what_a_core_may_use_passes(tmp_path: Path, source: str) -> None:
-    folder = tmp_path / "crates" / "routing" / "src"
+    folder = tmp_path / "crates" / "core" / "routing" / "src"
     folder.mkdir(parents=True)
     (folder / "lib.rs").write_text(source)
     assert list(check_arrows.core_errors(tmp_path / "crates")) == []
 
 
 def test_drivers_may_open_files(tmp_path: Path) -> None:
-    folder = tmp_path / "crates" / "sim" / "src"
+    folder = tmp_path / "crates" / "sim" / "engine" / "src"
     folder.mkdir(parents=True)
     (folder / "lib.rs").write_text("use std::fs;\n")
     assert list(check_arrows.core_errors(tmp_path / "crates")) == []
