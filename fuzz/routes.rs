@@ -1,8 +1,8 @@
 //! What the reader of route files promises about any input, used by the fuzz target and by a test: no panic, errors that
 //! fit on a screen and name their source, and groups that every engine routes or refuses.
 
-use raddle_files::MemoryFiles;
 use raddle_plan::Resolved;
+use raddle_text::MemoryFiles;
 
 #[path = "texts.rs"]
 mod texts;

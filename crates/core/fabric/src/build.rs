@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_settings::{Finding, check_value};
+use raddle_text::{Finding, check_value};
 use raddle_units::{BitRate, LinkId, NodeId, PortId, Span};
 
 use crate::{

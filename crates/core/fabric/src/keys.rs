@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use raddle_settings::words::closest;
+use raddle_text::words::closest;
 use raddle_units::{BitRate, Span};
 use schemars::schema_for;
 use serde::{

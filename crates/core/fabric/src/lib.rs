@@ -42,6 +42,7 @@ mod layout;
 mod limits;
 mod map;
 mod numbers;
+mod source;
 mod spec;
 mod toml_file;
 
@@ -58,5 +59,6 @@ pub use import::{
 };
 pub use layout::NodePlace;
 pub use map::{Fabric, Link, NodeKind, Port};
+pub use source::{build_fabric, rebase_file};
 pub use spec::{FabricFile, FabricFormat, FabricSource, FabricSpec};
 pub use toml_file::{parse_toml, write_toml};

@@ -1,6 +1,6 @@
 //! What links may be, in all maps: described ones, lists of links, and files of other programs.
 
-use raddle_settings::{at_most, between};
+use raddle_text::{at_most, between};
 use raddle_units::{BitRate, Span};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;

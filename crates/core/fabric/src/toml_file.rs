@@ -20,7 +20,7 @@
 
 use std::ops::Range;
 
-use raddle_settings::words::{self, closest};
+use raddle_text::words::{self, closest};
 use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
 

@@ -36,8 +36,8 @@ proptest! {
 /// Every file of the fuzzer's corpus.
 #[test]
 fn what_the_fuzzer_kept_does_no_harm() {
-    let folder =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/corpus/offload_packets");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../fuzz/corpus/offload_packets");
     let mut files = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();

@@ -1,6 +1,6 @@
 //! What sizes and starts may be, in all generators.
 
-use raddle_settings::{Finding, at_most, between, check_value};
+use raddle_text::{Finding, at_most, between, check_value};
 use raddle_units::Bytes;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use raddle_files::{InputError, Problem, document::Location};
+use raddle_text::{InputError, Problem, tree::Location};
 
 use crate::{
     config::{Backend, Config, PortConfig, value_error},
@@ -85,7 +85,7 @@ impl Machine for ThisMachine {
 /// What is wrong with it, and where it is named.
 pub fn read_secret(config: &Config) -> Result<Secret, InputError> {
     secret::read(&config.secret_file).map_err(|error| {
-        let problem = Problem::Setup(error.reason());
+        let problem = Problem::Refused(error.reason());
         let error_at = InputError::at(&config.places.secret_file, problem);
         match error.cure() {
             Some(cure) => error_at.with_hint(cure),
@@ -218,7 +218,7 @@ fn at_port(port: &PortConfig, message: String) -> InputError {
 mod tests {
     use std::{collections::BTreeMap, net::Ipv4Addr};
 
-    use raddle_files::MemoryFiles;
+    use raddle_text::MemoryFiles;
 
     use super::*;
 

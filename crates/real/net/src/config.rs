@@ -6,13 +6,11 @@ use std::{
     path::PathBuf,
 };
 
-use raddle_files::{
-    Files, InputError, Problem,
-    document::{self, Location, Node, Value},
-    read::read,
-};
 use raddle_offload::switch::Quotas;
-use raddle_settings::{at_most, between};
+use raddle_text::{
+    Files, InputError, Problem, read, tree, tree::Location, tree::Node, tree::Value,
+};
+use raddle_text::{at_most, between};
 use raddle_units::{Bytes, Span};
 use raddle_wire::MacAddress;
 use schemars::JsonSchema;
@@ -253,7 +251,7 @@ impl Config {
             InputError::plain(problem)
         };
         let text = files.read_text(name).map_err(unreadable)?;
-        let root = document::load(&text, name, files)?;
+        let root = tree::load(&text, name, files)?;
         let file: SwitchFile = read(&root)?;
         check(file, &root, name, files)
     }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand};
-use raddle_files::{DiskFiles, InputError};
+use raddle_disk::DiskFiles;
 use raddle_net::{
     checks::{self, Finding, ThisMachine, Weight},
     config::{Backend, Config},
@@ -26,6 +26,7 @@ use raddle_net::{
     status::Status,
 };
 use raddle_offload::switch::{Abilities, SwitchConfig, job_key};
+use raddle_text::InputError;
 use raddle_units::many;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tokio::runtime::Runtime;

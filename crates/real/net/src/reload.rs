@@ -136,7 +136,7 @@ fn same_ports(one: &[PortConfig], other: &[PortConfig]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use raddle_files::MemoryFiles;
+    use raddle_text::MemoryFiles;
 
     use super::*;
 

@@ -9,8 +9,9 @@ use std::{
     path::Path,
 };
 
-use raddle_files::open::{ReadError, open_file};
+use raddle_disk::open_file;
 use raddle_offload::switch::SiteSecret;
+use raddle_text::ReadError;
 
 /// Bytes of a secret.
 pub const SIZE: usize = 32;

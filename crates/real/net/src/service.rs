@@ -3,7 +3,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use raddle_files::DiskFiles;
+use raddle_disk::DiskFiles;
 use raddle_units::Span;
 use sd_notify::NotifyState;
 use tokio::{

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use raddle_files::{DiskFiles, Files, InputError, Problem, document, read::read};
+use raddle_disk::DiskFiles;
+use raddle_text::{Files, InputError, Problem, read, tree};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -83,7 +84,7 @@ impl Config {
     }
 
     fn parse(text: &str, path: &str) -> Result<Self, InputError> {
-        let root = document::parse(text, path)?;
+        let root = tree::parse(text, path)?;
         let config: Self = read(&root)?;
         if config.schema != 1 {
             let problem = Problem::Value {

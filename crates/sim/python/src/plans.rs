@@ -6,11 +6,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use raddle_files::open::{MOST_TEXT, read_file};
+use raddle_disk::read_file;
 use raddle_sim::{
     experiment::{DiskFiles, ExperimentError, Problem, Resolved},
     results::ResultsError,
 };
+use raddle_text::MOST_TEXT;
 
 use crate::error::Failure;
 

@@ -7,8 +7,8 @@ use raddle_plan::{
     CapacityRequest, Progress, Resolved, capacity_of_file, describe, number_groups, place_jobs,
     route_schema as schema,
 };
-use raddle_settings::check;
 use raddle_sim::experiment::DiskFiles;
+use raddle_text::check;
 
 use crate::error::{Failure, raise};
 

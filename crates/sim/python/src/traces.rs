@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use raddle_files::trace::{TraceFileError, assemble_folder, read_file, write_file};
 use raddle_schedule::{Join, Settings, UnknownVariant, Variant};
 use raddle_sim::{
     experiment::{DiskFiles, FabricInput, load_fabric},
@@ -11,6 +10,9 @@ use raddle_sim::{
         self, Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled, Session,
         expand, trace_summary,
     },
+};
+use raddle_tables::{
+    trace::TraceFileError, trace::assemble_folder, trace::read_file, trace::write_file,
 };
 use raddle_trace::{Trace, goal};
 

@@ -1,12 +1,12 @@
 //! `raddle capacity`: how many groups the table entries carry, and how many entries groups need (Corollary 2).
 
-use raddle_files::{Files, InputError, Problem, error::clip};
 use raddle_routing::{
     capacity::{colours_needed, fewest_colours, groups_carried, plan_layers},
     groups::{Grid, GroupError, GroupSet, Layering},
     mgid::{Allocation, MgidError, Overlap, SpanningTrees, allocate_general, allocate_layered},
 };
-use raddle_settings::{Finding, check_value};
+use raddle_text::{Files, InputError, Problem};
+use raddle_text::{Finding, check_value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -99,7 +99,7 @@ pub fn capacity(request: &CapacityRequest) -> Result<Json, CapacityError> {
 pub fn capacity_of_file(text: &str, path: &str, files: &dyn Files) -> Result<Json, InputError> {
     let (resolved, at) = Resolved::planned(text, path, files)?;
     let refused = |error: MgidError| {
-        let problem = Problem::Groups(clip(&error.to_string()));
+        let problem = Problem::refused(&error);
         InputError::at(&at, problem)
     };
     let (Some(trees), Some(map)) = (&resolved.trees, &resolved.map) else {

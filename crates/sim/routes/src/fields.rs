@@ -1,8 +1,8 @@
 //! The tables of a route file. The comments here are the descriptions in the published JSON Schema.
 
 use raddle_fabric::FabricSource;
-use raddle_files::schema::{list_names, schema_text};
-use raddle_settings::one_line;
+use raddle_text::one_line;
+use raddle_text::{list_names, schema_text};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 

@@ -1,15 +1,10 @@
 //! `raddle place`: a queue of jobs onto a machine, by the seven rules.
 
 use raddle_fabric::{CnTnMap, Fabric, FabricSource};
-use raddle_files::{
-    Files, InputError, Problem, document,
-    document::{Location, Node},
-    error::clip,
-    fabric::{build_fabric, rebase_file},
-    read::read,
-};
+use raddle_fabric::{build_fabric, rebase_file};
 use raddle_routing::placement::{JobRequest, Machine, Outcome, Placement};
-use raddle_settings::one_line;
+use raddle_text::one_line;
+use raddle_text::{Files, InputError, Problem, clip, read, tree, tree::Location, tree::Node};
 use raddle_units::NodeId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,7 +91,7 @@ pub fn place_jobs(
     backfill: bool,
     widen: bool,
 ) -> Result<Json, InputError> {
-    let mut root = document::load(text, path, files)?;
+    let mut root = tree::load(text, path, files)?;
     rebase_file(&mut root, &["fabric", "file"], files);
     let file: JobFile = read(&root)?;
     if file.schema != 1 {
@@ -106,7 +101,7 @@ pub fn place_jobs(
     let fabric = build_fabric(&file.fabric, &root, files)?;
     let map = CnTnMap::recognise(&fabric).map_err(|error| {
         let message = format!("the seven rules are for CN/TN fat trees: {error}");
-        InputError::at(root.locate(&["fabric"]), Problem::Fabric(clip(&message)))
+        InputError::at(root.locate(&["fabric"]), Problem::refused(&message))
             .with_hint("describe the machine with kind = \"cn-tn\"")
     })?;
     let mut machine = Machine::of_map(&map);

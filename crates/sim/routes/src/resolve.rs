@@ -3,13 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use raddle_fabric::{CnTnMap, Fabric};
-use raddle_files::{
-    Files, InputError, Problem, document,
-    document::{Location, Node},
-    error::clip,
-    fabric::{build_fabric, rebase_file},
-    read::read,
-};
+use raddle_fabric::{build_fabric, rebase_file};
 use raddle_routing::{
     groups::{
         Grid, GroupError, GroupFormat, GroupSet, Hierarchy, Layering, RandomGroups, read_groups,
@@ -20,6 +14,7 @@ use raddle_routing::{
     },
     multicast::{Group, Mgid, TableMode},
 };
+use raddle_text::{Files, InputError, Problem, clip, read, tree, tree::Location, tree::Node};
 
 use crate::{
     check::{check, item, value_error},
@@ -107,7 +102,7 @@ impl Resolved {
         files: &dyn Files,
         purpose: Purpose,
     ) -> Result<(Self, Node), InputError> {
-        let mut root = document::load(text, path, files)?;
+        let mut root = tree::load(text, path, files)?;
         rebase_file(&mut root, &["fabric", "file"], files);
         rebase_file(&mut root, &["groups", "file"], files);
         let file: RouteFile = read(&root)?;
@@ -238,7 +233,7 @@ fn recognise(
         (Err(_), None) => Ok(None),
         (Err(error), Some(user)) => {
             let message = format!("{user} cannot use this map: {error}");
-            let problem = Problem::Fabric(clip(&message));
+            let problem = Problem::refused(&message);
             let free: Vec<&str> = registry::ENGINES
                 .iter()
                 .filter(|engine| !engine.cn_tn_only)
@@ -336,7 +331,7 @@ impl Numbering<'_> {
             _ => "pattern",
         };
         let at = self.root.locate(&["groups", key]);
-        let error_at = InputError::at(at, Problem::Groups(clip(&error.to_string())));
+        let error_at = InputError::at(at, Problem::refused(&error));
         match error {
             GroupError::NotLayered { .. } => {
                 error_at.with_hint("the general allocator is layers = \"general\"")
@@ -358,10 +353,9 @@ impl Numbering<'_> {
             value_error(self.root, &["groups", "file"], message)
                 .with_hint("the file's name ends in .toml or .csv")
         })?;
-        let text = document::read_text(files, name, at)?;
-        let file = read_groups(&text, format, name, self.fabric).map_err(|error| {
-            InputError::in_named_file(at, Problem::Groups(clip(&error.to_string())))
-        })?;
+        let text = tree::read_text(files, name, at)?;
+        let file = read_groups(&text, format, name, self.fabric)
+            .map_err(|error| InputError::in_named_file(at, Problem::refused(&error)))?;
         let set = file.group_set(self.fabric.hosts().len() as u32);
         let set = set.map_err(|error| self.group_error(&error))?;
         Ok((
@@ -398,10 +392,7 @@ impl Numbering<'_> {
             | MgidError::TooManyTrees { .. } => &["multicast", "colours"],
             _ => &["groups"],
         };
-        InputError::at(
-            self.root.locate(path),
-            Problem::Groups(clip(&error.to_string())),
-        )
+        InputError::at(self.root.locate(path), Problem::refused(&error))
     }
 
     /// MGIDs of the user's own may break the precondition of Theorem 2: then groups share trees that need not.

@@ -11,9 +11,11 @@ use std::{
     time::Instant,
 };
 
+use raddle_disk::DiskError;
 use raddle_fabric::{Fabric, NodeKind};
-use raddle_files::{Cell, DiskError, InputError, TableWriter};
 use raddle_routing::multicast::{Measures, Mgid, MulticastTables, TableMode, Tree};
+use raddle_tables::{Cell, TableWriter};
+use raddle_text::InputError;
 use raddle_units::NodeId;
 use serde_json::{Map, Value as Json, json};
 

@@ -10,8 +10,8 @@ use parquet::{
     file::reader::{FileReader, SerializedFileReader},
     record::Row,
 };
-use raddle_files::MemoryFiles;
 use raddle_routing::multicast::MulticastTables;
+use raddle_text::MemoryFiles;
 use serde_json::Value as Json;
 
 use super::*;
@@ -53,7 +53,7 @@ fn files() -> MemoryFiles {
         .with("in/numbered.csv", "group,mgid,member\na,-1,h0\n")
 }
 
-fn resolve(text: &str) -> Result<Resolved, raddle_files::InputError> {
+fn resolve(text: &str) -> Result<Resolved, raddle_text::InputError> {
     Resolved::new(text, "in/small.toml", &files())
 }
 

@@ -21,7 +21,7 @@ use parquet::{
     file::properties::WriterProperties,
 };
 
-use crate::disk::DiskError;
+use raddle_disk::DiskError;
 
 /// Rows of a row group; also the rows that are held in memory.
 const GROUP_ROWS: usize = 65_536;

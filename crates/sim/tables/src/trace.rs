@@ -33,14 +33,12 @@ use parquet::{
     errors::ParquetError,
     file::properties::WriterProperties,
 };
+use raddle_disk::{DiskError, open_file, replace_file};
+use raddle_text::ReadError;
 use raddle_trace::{Trace, TraceError};
 use thiserror::Error;
 
-use crate::{
-    disk::{DiskError, replace_file},
-    open::{ReadError, open_file},
-    table::write_error,
-};
+use crate::table::write_error;
 use columns::{Columns, schema};
 
 pub use assemble::assemble_folder;

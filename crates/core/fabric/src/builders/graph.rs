@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_settings::{one_line, words::closest};
+use raddle_text::{one_line, words::closest};
 use raddle_units::{BitRate, NodeId, Span, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

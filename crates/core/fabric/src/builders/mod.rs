@@ -9,7 +9,7 @@ mod k_ary_fat_tree;
 mod leaf_spine;
 mod small_20;
 
-use raddle_settings::check_value;
+use raddle_text::check_value;
 use raddle_units::{BitRate, Span};
 use schemars::JsonSchema;
 use serde::Serialize;

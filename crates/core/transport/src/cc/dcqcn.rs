@@ -8,7 +8,7 @@
 //! Only the timers that can change something are armed: alpha is brought up to date when it is read, and the decrease
 //! timer runs only while a notification waits for it. The values are those of the periodic timers, bit for bit.
 
-use raddle_settings::at_most;
+use raddle_text::at_most;
 use raddle_units::{BitRate, Bytes, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

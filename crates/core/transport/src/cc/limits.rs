@@ -2,7 +2,7 @@
 //!
 //! The defaults follow a fabric's rates and round-trip times, and lie inside whatever those are.
 
-use raddle_settings::{at_least, at_most, between};
+use raddle_text::{at_least, at_most, between};
 use schemars::Schema;
 
 /// Bytes in flight: none at all would send nothing.

@@ -1,6 +1,6 @@
 //! No congestion control: every flow sends at line rate; only PFC holds it back.
 
-use raddle_settings::between;
+use raddle_text::between;
 use raddle_units::{BitRate, Bytes, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use raddle_settings::at_most;
+use raddle_text::at_most;
 use raddle_units::{Bytes, NodeId, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

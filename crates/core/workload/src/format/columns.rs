@@ -1,6 +1,6 @@
 //! The columns of a flow table: their names carry the unit, so a number cannot be misread.
 
-use raddle_settings::words::closest;
+use raddle_text::words::closest;
 
 use crate::error::{Problem, shorten};
 

@@ -1,6 +1,6 @@
 //! Flows written out in the experiment itself: for small experiments that need no flow file.
 
-use raddle_settings::one_line;
+use raddle_text::one_line;
 use raddle_units::{Bytes, NodeId, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

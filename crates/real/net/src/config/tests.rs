@@ -1,4 +1,4 @@
-use raddle_files::MemoryFiles;
+use raddle_text::MemoryFiles;
 
 use super::*;
 

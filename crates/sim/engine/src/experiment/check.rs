@@ -7,9 +7,9 @@ use raddle_wire::rails::DATA_OVERHEAD;
 use raddle_workload::{TrafficSource, TrafficSpec};
 
 use super::{
-    document::{Location, Node, Value},
     error::{InputError as ExperimentError, Problem},
     fields::{Compat, Experiment, ScoreWeights},
+    tree::{Location, Node, Value},
 };
 
 /// Most runs of one experiment.

@@ -7,11 +7,12 @@ use std::{
 };
 
 use indexmap::IndexMap;
+use raddle_disk::replace_file;
 use raddle_fabric::{
     CnTnMap, Fabric, FabricError, FabricSource, ImportFormat, ImportOptions, Imported, NodeKind,
     Place, import, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_ibsim, write_toml,
 };
-use raddle_files::{open::MOST_DATA, replace_file};
+use raddle_text::MOST_DATA;
 use raddle_units::{Bytes, NodeId, Time, UnitError};
 use raddle_workload::{
     FlowFormat, FlowList, LoadBase, Message, ReadOptions, TrafficError, Workload, describe,
@@ -20,12 +21,12 @@ use raddle_workload::{
 use serde_json::{Value as Json, json};
 
 use super::{
-    document::{self, Node},
-    error::{InputError as ExperimentError, Problem, clip},
+    error::{InputError as ExperimentError, Problem},
     files::Files,
     read::read,
     resolve::Resolved,
     sources::{build_fabric, rebase_files},
+    tree::{self, Node},
 };
 use crate::results::ResultsError;
 
@@ -75,7 +76,7 @@ pub fn load_fabric(
         given => given,
     };
     // These errors name file and line themselves.
-    let plain = |error: &FabricError| ExperimentError::plain(Problem::from(error));
+    let plain = |error: &FabricError| ExperimentError::plain(Problem::refused(error));
     match input {
         FabricInput::HpccNs3 => parse_hpcc_ns3(text, path).map_err(|error| plain(&error)),
         FabricInput::Ibnetdiscover | FabricInput::Ibsim => {
@@ -87,7 +88,7 @@ pub fn load_fabric(
             Ok(imported.fabric)
         }
         FabricInput::Experiment => {
-            let mut root = document::load(text, path, files)?;
+            let mut root = tree::load(text, path, files)?;
             rebase_files(&mut root, files);
             let Some(table) = root.find(&["fabric"]) else {
                 let problem = Problem::Missing {
@@ -118,7 +119,7 @@ fn recognise(text: &str) -> FabricInput {
         return input;
     }
     let has_fabric = |node: Node| node.find(&["fabric"]).is_some();
-    match document::parse(text, "") {
+    match tree::parse(text, "") {
         Ok(node) if has_fabric(node.clone()) || node.find(&["include"]).is_some() => {
             FabricInput::Experiment
         }
@@ -176,7 +177,7 @@ pub fn import_map(
     path: &str,
     request: &ImportRequest<'_>,
 ) -> Result<(Fabric, Json), ExperimentError> {
-    let plain = |error: &FabricError| ExperimentError::plain(Problem::from(error));
+    let plain = |error: &FabricError| ExperimentError::plain(Problem::refused(error));
     let wrong = |key: &str, problem: String| {
         let at = Place {
             source: "command line".to_owned(),
@@ -237,7 +238,7 @@ fn tree_summary(fabric: &Fabric, map: &CnTnMap) -> Json {
 /// # Errors
 /// A node with more ports than InfiniBand has.
 pub fn fabric_net(fabric: &Fabric) -> Result<String, ExperimentError> {
-    write_ibsim(fabric).map_err(|error| ExperimentError::plain(Problem::from(&error)))
+    write_ibsim(fabric).map_err(|error| ExperimentError::plain(Problem::refused(&error)))
 }
 
 /// A map as text, node by node.
@@ -333,7 +334,7 @@ fn load_flows(
         })
     };
     let no_twin = |hint: &str| {
-        let problem = Problem::Traffic("there are no tested flows among others".to_owned());
+        let problem = Problem::Refused("there are no tested flows among others".to_owned());
         ExperimentError::of_file(path, problem).with_hint(hint)
     };
     let FlowsInput::File(format) = input else {
@@ -355,7 +356,7 @@ fn load_flows(
     };
     let bytes = files.read(path, MOST_DATA).map_err(unreadable)?;
     let list = read_flows(&bytes, format, &ReadOptions::new(path))
-        .map_err(|error| ExperimentError::plain(Problem::from(&error)))?;
+        .map_err(|error| ExperimentError::plain(Problem::refused(&error)))?;
     let list = if isolated {
         list.isolated()
             .ok_or_else(|| no_twin("tested classes begin with `tested-`"))?
@@ -387,7 +388,7 @@ pub fn traffic_summary(
         limit: DESCRIBED_MESSAGES,
     });
     let stats = describe(flows.workload.as_mut(), &base)
-        .map_err(|error| ExperimentError::plain(Problem::from(&error)))?;
+        .map_err(|error| ExperimentError::plain(Problem::refused(&error)))?;
     let mut summary = json!(stats);
     if !known && let Some(summary) = summary.as_object_mut() {
         // A flow file says nothing about the hosts, so it has no load.
@@ -439,8 +440,7 @@ fn write_flows(
         FlowFormat::Csv => write_csv(flows, &mut out),
         FlowFormat::Parquet => write_parquet(flows, &mut out),
     };
-    let wrong =
-        |error: &TrafficError| ExperimentError::plain(Problem::Traffic(clip(&error.to_string())));
+    let wrong = |error: &TrafficError| ExperimentError::plain(Problem::refused(&error));
     let flushed = out.flush();
     if let Some(error) = out.get_mut().refused.take() {
         return Err(ResultsError::disk("write", target)(error));

@@ -1,9 +1,9 @@
 //! The tables of an experiment file. The comments here are the descriptions in the published JSON Schema.
 
 use raddle_fabric::FabricSource;
-use raddle_files::schema::{list_names, schema_text};
 use raddle_routing::PathChoice;
-use raddle_settings::{at_least, at_most, between, one_line};
+use raddle_text::{at_least, at_most, between, one_line};
+use raddle_text::{list_names, schema_text};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes, Span};
 use raddle_workload::TrafficSource;

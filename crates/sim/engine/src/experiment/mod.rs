@@ -1,6 +1,6 @@
 //! Experiments as files: read, checked, resolved to runs with every default explicit, and planned.
 //!
-//! - [`raddle_files`]: the text with its includes as one tree, from there to typed values, errors of one screen.
+//! - [`raddle_text`]: the text with its includes as one tree, from there to typed values, errors of one screen.
 //! - `fields`, `rails`, `switch`: the tables of the file, and their JSON Schema.
 //! - `check`: what types cannot say.
 //! - `resolve`, `settings`, `sources`: network, schemes, runs; every setting with its source; maps and files outside.
@@ -56,10 +56,9 @@ pub use fields::{
     Compat, Experiment, Fault, NodeName, Reading, RecordTable, ScoreTable, ScoreWeights,
     SimulationTable, Variance, experiment_schema,
 };
-pub use raddle_files::{
-    DiskFiles, Files, InputError as ExperimentError, MemoryFiles, Place, Problem,
-};
-use raddle_files::{document, error, files, read};
+pub use raddle_disk::DiskFiles;
+pub use raddle_text::{Files, InputError as ExperimentError, MemoryFiles, Place, Problem};
+use raddle_text::{error, files, read, tree};
 pub use rails::RailsTable;
 pub use resolve::{PlannedRun, Resolved, SchemeRun};
 pub use settings::Setting;

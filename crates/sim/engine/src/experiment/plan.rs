@@ -1,7 +1,7 @@
 //! A resolved experiment as JSON: what will run, with which parameters.
 
 use indexmap::IndexMap;
-use raddle_files::open::MOST_TEXT;
+use raddle_text::MOST_TEXT;
 use raddle_workload::TrafficSource;
 use serde::Serialize;
 use serde_json::json;

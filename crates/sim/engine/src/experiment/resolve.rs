@@ -3,8 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use raddle_fabric::{Fabric, write_toml};
-use raddle_files::open::MOST_DATA;
 use raddle_routing::PathChoice;
+use raddle_text::MOST_DATA;
 use raddle_transport::cc::{EffectiveParameter, SchemeParameters, SchemeSettings};
 use raddle_units::{BitRate, Bytes, Time};
 use raddle_workload::{
@@ -13,7 +13,6 @@ use raddle_workload::{
 
 use super::{
     check::{MAX_SERIES, check, normalised},
-    document::{self, Location, Node, Value},
     error::{InputError as ExperimentError, Problem, clip},
     estimate::{Counts, Estimate, average_hops},
     fields::{Compat, Experiment, Reading, RecordTable, Variance},
@@ -24,6 +23,7 @@ use super::{
     sources::{build_fabric, build_traffic, find_faults, find_ports, rebase_files},
     stamp::Stamp,
     switch,
+    tree::{self, Location, Node, Value},
 };
 use crate::{
     Discard, MarkReplay, Network, PortSeries, Progress, RunConfig, Semantics, SetupError,
@@ -125,7 +125,7 @@ impl Resolved {
         run: &PlannedRun,
         files: &dyn Files,
     ) -> Result<Box<dyn Workload>, ExperimentError> {
-        let missing = || Problem::Setup("the experiment has no isolated twin".to_owned());
+        let missing = || Problem::Refused("the experiment has no isolated twin".to_owned());
         self.traffic(run.seed, run.isolated, files)?
             .ok_or_else(|| ExperimentError::of_file(&self.name, missing()))
     }
@@ -150,7 +150,7 @@ impl Resolved {
         };
         build_traffic(source, &self.network, seed, files)
             .map(Some)
-            .map_err(|error| ExperimentError::of_file(&self.name, Problem::from(&error)))
+            .map_err(|error| ExperimentError::of_file(&self.name, Problem::refused(&error)))
     }
 }
 
@@ -165,7 +165,7 @@ impl Experiment {
 }
 
 fn parse(text: &str, path: &str, files: &dyn Files) -> Result<(Experiment, Node), ExperimentError> {
-    let mut root = document::load(text, path, files)?;
+    let mut root = tree::load(text, path, files)?;
     rebase_files(&mut root, files);
     let experiment: Experiment = read(&root)?;
     check(&experiment, &root)?;
@@ -214,7 +214,7 @@ impl Resolver<'_> {
         }
         if let TrafficSource::Spec(TrafficSpec::Multicast(spec)) = &experiment.traffic {
             let plan = multicast::plan(spec, &network.fabric).map_err(|problem| {
-                ExperimentError::at(self.at(&["traffic"]), Problem::Setup(clip(&problem)))
+                ExperimentError::at(self.at(&["traffic"]), Problem::refused(&problem))
             })?;
             base.multicast = Some(Arc::new(plan));
         }
@@ -311,11 +311,11 @@ impl Resolver<'_> {
             | SetupError::OffloadRound { .. }
             | SetupError::RailMessage { .. } => self.at(&["traffic"]),
         };
-        ExperimentError::at(at, Problem::Setup(clip(&error.to_string())))
+        ExperimentError::at(at, Problem::refused(&error))
     }
 
     fn of_rails(&self, error: &dyn std::error::Error) -> ExperimentError {
-        let problem = Problem::Setup(clip(&error.to_string()));
+        let problem = Problem::refused(&error);
         ExperimentError::at(self.at(&["rails"]), problem)
     }
 
@@ -337,7 +337,7 @@ impl Resolver<'_> {
             .ok_or_else(|| {
                 ExperimentError::at(
                     self.at(&[]),
-                    Problem::Setup("no schemes are built in".into()),
+                    Problem::Refused("no schemes are built in".into()),
                 )
             })?;
         let usual = RunConfig::new(scheme, 0, line_rate);
@@ -523,10 +523,9 @@ impl Resolver<'_> {
             return Ok(None);
         };
         let at = self.at(&["simulation", "ecn_marks"]);
-        let text = document::read_text(self.files, file, at)?;
-        let marks = MarkReplay::parse(&text, file).map_err(|error| {
-            ExperimentError::in_named_file(at, Problem::Traffic(clip(&error.to_string())))
-        })?;
+        let text = tree::read_text(self.files, file, at)?;
+        let marks = MarkReplay::parse(&text, file)
+            .map_err(|error| ExperimentError::in_named_file(at, Problem::refused(&error)))?;
         Ok(Some(Arc::new(marks)))
     }
 
@@ -554,10 +553,11 @@ impl Resolver<'_> {
                 ExperimentError::at(at, Problem::Unreadable { file, reason })
                     .with_hint("files are found relative to the file that names them")
             }
-            TrafficError::Input { .. } => {
-                ExperimentError::in_named_file(self.at(&["traffic", "file"]), Problem::from(&error))
-            }
-            _ => ExperimentError::at(self.at(&["traffic"]), Problem::from(&error)),
+            TrafficError::Input { .. } => ExperimentError::in_named_file(
+                self.at(&["traffic", "file"]),
+                Problem::refused(&error),
+            ),
+            _ => ExperimentError::at(self.at(&["traffic"]), Problem::refused(&error)),
         })
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use raddle_units::{BitRate, Bytes};
 use serde::Serialize;
 
-use super::{document::Node, fields::Experiment, switch};
+use super::{fields::Experiment, switch, tree::Node};
 use crate::{Network, RunConfig};
 
 /// A setting as the runs use it.

@@ -3,16 +3,16 @@
 use std::fmt;
 
 use raddle_fabric::Fabric;
-pub(super) use raddle_files::fabric::build_fabric;
-use raddle_files::open::{MOST_DATA, MOST_TEXT};
+pub(super) use raddle_fabric::build_fabric;
+use raddle_text::{MOST_DATA, MOST_TEXT};
 use raddle_units::{NodeId, PortId, Time};
 use raddle_workload::{FlowTimes, TrafficError, TrafficSource, Workload};
 
 use super::{
-    document::{Node, Value},
     error::{InputError as ExperimentError, Problem, clip},
     fields::{Fault, NodeName},
     files::Files,
+    tree::{Node, Value},
 };
 use crate::{LinkFault, Network, Semantics};
 

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use raddle_fabric::Fabric;
-use raddle_settings::at_least;
 use raddle_switch::Share;
+use raddle_text::at_least;
 use raddle_units::{BitRate, Bytes, PortId, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    document::Node,
     error::{InputError as ExperimentError, Problem, clip},
     sources::find_ports,
+    tree::Node,
 };
 use crate::{Buffers, IngressBuffer, Network, PortBuffer, RunConfig, Sharing, needed_headroom};
 

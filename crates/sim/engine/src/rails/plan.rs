@@ -1,6 +1,6 @@
 //! What a run is told of hosts with rails.
 
-use raddle_settings::{at_most, between};
+use raddle_text::{at_most, between};
 use raddle_transport::rails::{Config, Policy};
 use raddle_units::{BitRate, Bytes, NodeId, Span};
 use schemars::JsonSchema;

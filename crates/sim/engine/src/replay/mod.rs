@@ -36,13 +36,10 @@ pub use plan::Plan;
 pub use program::Program;
 pub use session::{Occupied, Scheduled, Session, scope};
 
-use raddle_files::{
-    InputError, Problem,
-    document::{self, Entry, Node, Table, Value},
-    error::clip,
-    read::read,
+use raddle_text::{Finding, at_most, between, words::suggest};
+use raddle_text::{
+    InputError, Problem, clip, read, tree, tree::Entry, tree::Node, tree::Table, tree::Value,
 };
-use raddle_settings::{Finding, at_most, between, words::suggest};
 use raddle_trace::{Action, Interval, Pairing, Supersteps, Trace, TraceError};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{Bytes, NodeId, Span, Time};
@@ -104,7 +101,7 @@ impl ReplayCosts {
     /// # Errors
     /// What is wrong, with its place.
     pub fn read(text: &str, path: &str) -> Result<Self, InputError> {
-        let mut root = document::parse(text, path)?;
+        let mut root = tree::parse(text, path)?;
         let names = |schema: &schemars::Schema| -> Vec<String> {
             let properties = schema.get("properties").and_then(|own| own.as_object());
             properties.map_or_else(Vec::new, |own| own.keys().cloned().collect())

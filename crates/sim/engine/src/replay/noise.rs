@@ -1,7 +1,7 @@
 //! What a seed varies.
 
 use raddle_random::Random;
-use raddle_settings::at_most;
+use raddle_text::at_most;
 use raddle_units::Span;
 use schemars::JsonSchema;
 use serde::Serialize;

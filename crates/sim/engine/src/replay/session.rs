@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use raddle_fabric::Fabric;
 use raddle_schedule::{Scope, Settings, Variant};
-use raddle_settings::check_value;
+use raddle_text::check_value;
 use raddle_trace::{Interval, Times, Trace};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::NodeId;

@@ -6,8 +6,9 @@ use std::{
 };
 
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use raddle_disk::replace_file;
 use raddle_fabric::{Fabric, NodeKind};
-use raddle_files::{Cell, TableWriter, replace_file};
+use raddle_tables::{Cell, TableWriter};
 use raddle_units::{LinkId, NodeId};
 
 use super::{

@@ -20,7 +20,7 @@ pub use merge::merge;
 pub use record::RunRecorder;
 pub use run::{MulticastStats, RunStats, part_folder, run_planned};
 
-use raddle_files::DiskError;
+use raddle_disk::DiskError;
 
 use crate::{SetupError, experiment::ExperimentError};
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use raddle_fabric::Fabric;
-use raddle_files::{Cell, TableWriter};
+use raddle_tables::{Cell, TableWriter};
 use raddle_units::PortId;
 
 use super::{ResultsError, tables::Table};

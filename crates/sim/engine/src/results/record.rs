@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use raddle_fabric::Fabric;
-use raddle_files::{Cell, TableWriter};
+use raddle_tables::{Cell, TableWriter};
 use raddle_units::{Span, Time};
 use raddle_workload::GroupId;
 

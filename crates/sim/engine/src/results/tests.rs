@@ -271,15 +271,15 @@ fn what_the_system_refuses_is_told_with_its_path() {
 fn a_full_disk_is_an_error_and_not_a_short_file() {
     // /dev/full refuses every write.
     let schema = tables::Table::Pauses.schema();
-    let mut writer = raddle_files::TableWriter::create("/dev/full".into(), schema).unwrap();
+    let mut writer = raddle_tables::TableWriter::create("/dev/full".into(), schema).unwrap();
     for node in 0..200_000 {
         writer.row(&[
-            raddle_files::Cell::Text("none"),
-            raddle_files::Cell::U64(1),
-            raddle_files::Cell::U32(node),
-            raddle_files::Cell::U16(1),
-            raddle_files::Cell::U64(u64::from(node) * 977),
-            raddle_files::Cell::U64(u64::from(node) * 991),
+            raddle_tables::Cell::Text("none"),
+            raddle_tables::Cell::U64(1),
+            raddle_tables::Cell::U32(node),
+            raddle_tables::Cell::U16(1),
+            raddle_tables::Cell::U64(u64::from(node) * 977),
+            raddle_tables::Cell::U64(u64::from(node) * 991),
         ]);
     }
     let error = writer.finish().unwrap_err();

@@ -2,13 +2,11 @@
 
 use std::{fs, path::Path};
 
+use raddle_disk::{DiskError, read_file};
+use raddle_text::MOST_DATA;
 use raddle_trace::{RankRecording, Trace, assemble};
 
 use super::TraceFileError;
-use crate::{
-    disk::DiskError,
-    open::{MOST_DATA, read_file},
-};
 
 /// Reads all recordings `rank-N.rec` of a folder as one trace.
 ///

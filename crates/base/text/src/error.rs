@@ -2,10 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use raddle_fabric::FabricError;
-use raddle_workload::TrafficError;
-
-use crate::document::Location;
+use crate::tree::Location;
 
 /// Columns of a line that an error shows.
 const SHOWN_COLUMNS: usize = 96;
@@ -105,18 +102,9 @@ pub enum Problem {
         /// What the system said.
         reason: String,
     },
-    /// The groups are refused.
+    /// What a core refused: a map, groups, traffic, a set-up.
     #[error("{0}")]
-    Groups(String),
-    /// The map is refused.
-    #[error("{0}")]
-    Fabric(String),
-    /// The traffic is refused.
-    #[error("{0}")]
-    Traffic(String),
-    /// A run cannot be set up.
-    #[error("{0}")]
-    Setup(String),
+    Refused(String),
 }
 
 impl InputError {
@@ -170,15 +158,10 @@ impl InputError {
     }
 }
 
-impl From<&FabricError> for Problem {
-    fn from(error: &FabricError) -> Self {
-        Self::Fabric(clip(&error.to_string()))
-    }
-}
-
-impl From<&TrafficError> for Problem {
-    fn from(error: &TrafficError) -> Self {
-        Self::Traffic(clip(&error.to_string()))
+impl Problem {
+    /// What a core says, cut to what fits on a screen.
+    pub fn refused(error: &impl fmt::Display) -> Self {
+        Self::Refused(clip(&error.to_string()))
     }
 }
 

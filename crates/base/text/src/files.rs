@@ -1,11 +1,44 @@
-//! Where the files that an experiment names come from.
+//! Files that a text names: whoever reads texts asks [`Files`] for them, and the driver says where they come from.
 
 use std::{
     collections::BTreeMap,
+    io,
     path::{Component, Path, PathBuf},
 };
 
-use crate::open::{MOST_TEXT, ReadError, read_file};
+use raddle_units::Bytes;
+
+/// Bytes of the largest text: a map of two million hosts has a tenth of that.
+pub const MOST_TEXT: u64 = 1 << 30;
+/// Bytes of the largest file that is read as a whole.
+pub const MOST_DATA: u64 = 1 << 36;
+
+/// Why a file that a user named is not read. Whoever shows it names the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// Nothing has this name.
+    #[error("there is no such file")]
+    Missing,
+    /// A folder, a device, a pipe or a socket: they have no end, or wait for somebody.
+    #[error("it is {0}, and only files are read here")]
+    NotAFile(&'static str),
+    /// More than `most` bytes.
+    #[error("it has more than {}: is this the right file?", Bytes(*.most))]
+    TooLarge {
+        /// The limit.
+        most: u64,
+    },
+    /// More than there is memory for.
+    #[error("it has {}, more than there is memory for", Bytes(*.bytes))]
+    NoMemory {
+        /// Its size.
+        bytes: u64,
+    },
+    /// The system refused.
+    #[error("{}", plain(.0))]
+    System(#[from] io::Error),
+}
 
 /// Gives the contents of files. Names are what [`Files::beside`] made of them.
 pub trait Files {
@@ -37,7 +70,7 @@ pub trait Files {
 }
 
 /// `a/./b/../c` as `a/c`; parents of the start are kept, and the start itself is `.`.
-fn tidy(path: &Path) -> PathBuf {
+pub fn tidy(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for part in path.components() {
         match part {
@@ -54,19 +87,11 @@ fn tidy(path: &Path) -> PathBuf {
     tidy
 }
 
-/// Files of the machine.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DiskFiles;
-
-impl Files for DiskFiles {
-    fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, String> {
-        read_file(Path::new(name), most).map_err(|error| error.to_string())
-    }
-
-    fn absolute(&self, name: &str) -> String {
-        let path = std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name));
-        tidy(&path).to_string_lossy().into_owned()
-    }
+/// What the system says, without its number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_lowercase()
 }
 
 /// Files held in memory, for tests and generated experiments.
@@ -98,23 +123,10 @@ impl Files for MemoryFiles {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-
     use super::*;
 
     #[test]
-    fn what_is_too_large_for_a_text_is_refused_before_it_is_read() {
-        let name = format!("raddle-large-text-{}", std::process::id());
-        let file = std::env::temp_dir().join(name);
-        // Within the limit of data; nobody waits until it has been read.
-        let made = File::create(&file).and_then(|made| made.set_len(40 << 30));
-        let said = DiskFiles.read_text(&file.to_string_lossy());
-        std::fs::remove_file(&file).unwrap();
-        made.unwrap();
-        assert_eq!(
-            said.unwrap_err(),
-            "it has more than 1GiB: is this the right file?"
-        );
+    fn files_in_memory_have_the_limits_of_others() {
         let files = MemoryFiles::default()
             .with("bytes", [0xff])
             .with("ten", "0123456789");

@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-use raddle_settings::{Finding, Problem as Found, Step, check, words};
 use schemars::JsonSchema;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess,
@@ -13,8 +12,11 @@ use serde::de::{
 use serde_json::Value as Json;
 
 use crate::{
-    document::{Entry, Location, Node, Value},
+    check::check,
     error::{InputError, Problem, clip},
+    finding::{Finding, FindingKind, Step},
+    tree::{Entry, Location, Node, Value},
+    words,
 };
 
 /// Reads a `T`; errors point to the key or value that is wrong.
@@ -49,30 +51,32 @@ fn plain(node: &Node) -> Result<Json, InputError> {
 
 /// What is wrong, at its place in the text.
 fn placed(root: &Node, finding: &Finding) -> InputError {
-    let at = place_of(root, &finding.path, &finding.problem);
+    let at = place_of(root, &finding.path, &finding.kind);
     let keys: Vec<&str> = finding.keys().collect();
     let within = |keys: &[&str]| match keys {
         [] => String::new(),
         keys => format!(" in [{}]", keys.join(".")),
     };
     let key = finding.key().map(|key| format!("`{key}`"));
-    let problem = match &finding.problem {
-        Found::UnknownKey { .. } => Problem::UnknownKey {
+    let problem = match &finding.kind {
+        FindingKind::UnknownKey { .. } => Problem::UnknownKey {
             key: clip(finding.key().unwrap_or_default()),
             within: within(&keys[..keys.len().saturating_sub(1)]),
         },
-        Found::Missing { key } => Problem::Missing {
+        FindingKind::Missing { key } => Problem::Missing {
             key: key.clone(),
             within: within(&keys),
         },
-        Found::UnknownWord { word, .. } => Problem::UnknownWord {
+        FindingKind::UnknownWord { word, .. } => Problem::UnknownWord {
             what: match key {
                 Some(key) if finding.in_list() => format!("word in {key}:"),
                 key => key.unwrap_or_else(|| "value".to_owned()),
             },
             word: clip(word),
         },
-        Found::Value(message) => return value_error(&at, finding.key(), message).hinted(finding),
+        FindingKind::Value(message) => {
+            return value_error(&at, finding.key(), message).hinted(finding);
+        }
     };
     InputError::at(&at, problem).hinted(finding)
 }
@@ -95,7 +99,7 @@ fn value_error(at: &Location, key: Option<&str>, message: &str) -> InputError {
 }
 
 /// The value at the end of the path, or the key where it is the key that is wrong.
-fn place_of(root: &Node, path: &[Step], problem: &Found) -> Location {
+fn place_of(root: &Node, path: &[Step], kind: &FindingKind) -> Location {
     let (mut node, mut key) = (root, None);
     for step in path {
         let next = match (step, &node.value) {
@@ -108,8 +112,8 @@ fn place_of(root: &Node, path: &[Step], problem: &Found) -> Location {
         let Some(next) = next else { break };
         (node, key) = next;
     }
-    match (problem, key) {
-        (Found::UnknownKey { .. }, Some(key)) => key.clone(),
+    match (kind, key) {
+        (FindingKind::UnknownKey { .. }, Some(key)) => key.clone(),
         _ => node.at.clone(),
     }
 }

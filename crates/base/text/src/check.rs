@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    finding::{Finding, Problem, Step},
+    finding::{Finding, FindingKind, Step},
     limits::{Length, ONE_LINE, Quantity, Range, keyword},
 };
 
@@ -32,7 +32,7 @@ pub fn check<T: JsonSchema>(value: &Value) -> Result<(), Finding> {
 pub fn check_value<T: JsonSchema + Serialize>(value: &T) -> Result<(), Finding> {
     match serde_json::to_value(value) {
         Ok(value) => check::<T>(&value),
-        Err(error) => Err(Finding::new(Problem::Value(error.to_string()))),
+        Err(error) => Err(Finding::new(FindingKind::Value(error.to_string()))),
     }
 }
 
@@ -157,7 +157,7 @@ impl<'s> Checker<'s> {
                 let odd = text.trim().is_empty() || text.contains(char::is_control);
                 if keyword(parts, ONE_LINE).is_some() && odd {
                     let message = "it must be one line of words".to_owned();
-                    return Err(Finding::new(Problem::Value(message)));
+                    return Err(Finding::new(FindingKind::Value(message)));
                 }
                 Ok(())
             }
@@ -197,7 +197,7 @@ impl<'s> Checker<'s> {
                 (Some(schema), _) => self.check(schema, value).map_err(at)?,
                 (None, Some(Value::Bool(false))) => {
                     let known = properties().flat_map(|own| own.keys().cloned()).collect();
-                    return Err(at(Finding::new(Problem::UnknownKey { known })));
+                    return Err(at(Finding::new(FindingKind::UnknownKey { known })));
                 }
                 (None, Some(schema)) => self.check(schema, value).map_err(at)?,
                 (None, None) => {}
@@ -208,7 +208,7 @@ impl<'s> Checker<'s> {
             .filter_map(|part| part.get("required")?.as_array());
         let mut needed = needed.flatten().filter_map(Value::as_str);
         match needed.find(|key| !table.contains_key(*key)) {
-            Some(key) => Err(Finding::new(Problem::Missing {
+            Some(key) => Err(Finding::new(FindingKind::Missing {
                 key: key.to_owned(),
             })),
             None => Ok(()),
@@ -313,7 +313,7 @@ fn choose_table<'s>(
 fn unknown_word<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Finding {
     let word = word.chars().take(SHOWN).collect();
     let known = known.into_iter().map(str::to_owned).collect();
-    Finding::new(Problem::UnknownWord { word, known })
+    Finding::new(FindingKind::UnknownWord { word, known })
 }
 
 /// The words that a text may be; none where any will do.
@@ -386,7 +386,7 @@ fn kind_words(kinds: &[&str]) -> String {
 }
 
 fn wrong_kind(expected: &str, value: &Value) -> Finding {
-    Finding::new(Problem::Value(format!(
+    Finding::new(FindingKind::Value(format!(
         "expected {expected}, found {}",
         told(value)
     )))
@@ -411,7 +411,7 @@ fn told(value: &Value) -> String {
 
 fn out_of_range(found: &str, allowed: &str) -> Finding {
     let message = format!("{found} is out of range: it must be {allowed}");
-    Finding::new(Problem::Value(message))
+    Finding::new(FindingKind::Value(message))
 }
 
 fn quantity(kind: Quantity, parts: &Parts<'_>, value: &Value) -> Result<(), Finding> {
@@ -421,7 +421,7 @@ fn quantity(kind: Quantity, parts: &Parts<'_>, value: &Value) -> Result<(), Find
         other => return Err(wrong_kind(kind.expected(), other)),
     };
     let parsed = kind.parse(&text);
-    let parsed = parsed.map_err(|error| Finding::new(Problem::Value(error.to_string())))?;
+    let parsed = parsed.map_err(|error| Finding::new(FindingKind::Value(error.to_string())))?;
     let range = Range::of(parts);
     if range.holds_quantity(kind, parsed) {
         return Ok(());
@@ -466,7 +466,7 @@ fn length(parts: &Parts<'_>, found: usize) -> Result<(), Finding> {
         found => format!("it has {}", many(found, length.of())),
     };
     let allowed = length.told().unwrap_or_default();
-    Err(Finding::new(Problem::Value(format!(
+    Err(Finding::new(FindingKind::Value(format!(
         "{has}: it must have {allowed}"
     ))))
 }

@@ -1,11 +1,16 @@
 //! The map that a `[fabric]` table describes or names.
 
-use raddle_fabric::{Fabric, FabricError, FabricFormat, FabricSource, parse_hpcc_ns3, parse_toml};
+use raddle_text::{
+    Files, InputError, Node, Problem,
+    tree::{self, Value},
+};
 
 use crate::{
-    document::{self, Node},
-    error::{InputError, Problem},
-    files::Files,
+    error::FabricError,
+    hpcc::parse_hpcc_ns3,
+    map::Fabric,
+    spec::{FabricFormat, FabricSource},
+    toml_file::parse_toml,
 };
 
 /// The map that a `[fabric]` table describes or names; `root` gives the places.
@@ -23,16 +28,16 @@ pub fn build_fabric(
                 FabricError::BadParameter { key, .. } => root.locate(&["fabric", key]),
                 _ => root.locate(&["fabric"]),
             };
-            InputError::at(at, Problem::from(&error))
+            InputError::at(at, Problem::refused(&error))
         }),
         FabricSource::File(source) => {
             let at = root.locate(&["fabric", "file"]);
-            let text = document::read_text(files, &source.file, at)?;
+            let text = tree::read_text(files, &source.file, at)?;
             match source.format {
                 FabricFormat::Toml => parse_toml(&text, &source.file),
                 FabricFormat::HpccNs3 => parse_hpcc_ns3(&text, &source.file),
             }
-            .map_err(|error| InputError::in_named_file(at, Problem::from(&error)))
+            .map_err(|error| InputError::in_named_file(at, Problem::refused(&error)))
         }
     }
 }
@@ -40,7 +45,7 @@ pub fn build_fabric(
 /// The file that `[table] key` names becomes relative to where the program runs, wherever the text that names it lies.
 pub fn rebase_file(root: &mut Node, path: &[&str], files: &dyn Files) {
     if let Some(node) = root.find_mut(path)
-        && let document::Value::String(file) = &mut node.value
+        && let Value::String(file) = &mut node.value
     {
         *file = files.beside(&node.at.source.name, file);
     }

@@ -7,39 +7,7 @@ use std::{
     path::Path,
 };
 
-use raddle_units::Bytes;
-
-/// Bytes of the largest text: a map of two million hosts has a tenth of that.
-pub const MOST_TEXT: u64 = 1 << 30;
-/// Bytes of the largest file that is read as a whole.
-pub const MOST_DATA: u64 = 1 << 36;
-
-/// Why a file that a user named is not read. Whoever shows it names the file.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// Nothing has this name.
-    #[error("there is no such file")]
-    Missing,
-    /// A folder, a device, a pipe or a socket: they have no end, or wait for somebody.
-    #[error("it is {0}, and only files are read here")]
-    NotAFile(&'static str),
-    /// More than `most` bytes.
-    #[error("it has more than {}: is this the right file?", Bytes(*.most))]
-    TooLarge {
-        /// The limit.
-        most: u64,
-    },
-    /// More than there is memory for.
-    #[error("it has {}, more than there is memory for", Bytes(*.bytes))]
-    NoMemory {
-        /// Its size.
-        bytes: u64,
-    },
-    /// The system refused.
-    #[error("{}", plain(.0))]
-    System(#[from] io::Error),
-}
+use raddle_text::ReadError;
 
 /// Opens a regular file. A folder, a device or a pipe is refused before it is opened, since opening alone can start a
 /// device. What the name means by the time of opening is looked at again, and a pipe that has come is not waited for.
@@ -118,15 +86,10 @@ fn other_kind(kind: FileType) -> Option<&'static str> {
     }
 }
 
-/// What the system says, without its number.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_lowercase()
-}
-
 #[cfg(test)]
 mod tests {
+    use raddle_text::MOST_DATA;
+
     use super::*;
 
     #[test]

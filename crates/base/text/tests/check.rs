@@ -1,6 +1,6 @@
 //! What is refused, where, and in which words.
 
-use raddle_settings::{
+use raddle_text::{
     Finding, at_least, at_most, between, check, check_value, describe, each, one_line,
 };
 use raddle_units::{BitRate, Bytes, Span};

@@ -19,14 +19,14 @@ pub struct Finding {
     /// From the whole to the value. For an unknown key it ends with that key, for a missing one with its table.
     pub path: Vec<Step>,
     /// What is wrong there.
-    pub problem: Problem,
+    pub kind: FindingKind,
     /// What the setting is for, where its schema says so.
     pub about: Option<String>,
 }
 
 /// What is wrong with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum FindingKind {
     /// A key that means nothing in its table.
     UnknownKey {
         /// The keys that the table may have.
@@ -49,10 +49,10 @@ pub enum Problem {
 }
 
 impl Finding {
-    pub(crate) const fn new(problem: Problem) -> Self {
+    pub(crate) const fn new(kind: FindingKind) -> Self {
         Self {
             path: Vec::new(),
-            problem,
+            kind,
             about: None,
         }
     }
@@ -77,11 +77,11 @@ impl Finding {
 
     /// What is wrong, without the key and without a hint.
     pub fn told(&self) -> String {
-        match &self.problem {
-            Problem::UnknownKey { .. } => "it is unknown".to_owned(),
-            Problem::Missing { key } => format!("`{key}` is missing"),
-            Problem::UnknownWord { word, .. } => format!("`{word}` is unknown"),
-            Problem::Value(message) => message.clone(),
+        match &self.kind {
+            FindingKind::UnknownKey { .. } => "it is unknown".to_owned(),
+            FindingKind::Missing { key } => format!("`{key}` is missing"),
+            FindingKind::UnknownWord { word, .. } => format!("`{word}` is unknown"),
+            FindingKind::Value(message) => message.clone(),
         }
     }
 
@@ -96,11 +96,11 @@ impl Finding {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             Some(suggest(word, &known))
         };
-        match &self.problem {
-            Problem::UnknownKey { known } => words(known, self.key().unwrap_or_default()),
-            Problem::UnknownWord { word, known } => words(known, word),
-            Problem::Missing { .. } => None,
-            Problem::Value(_) => self.about.clone(),
+        match &self.kind {
+            FindingKind::UnknownKey { known } => words(known, self.key().unwrap_or_default()),
+            FindingKind::UnknownWord { word, known } => words(known, word),
+            FindingKind::Missing { .. } => None,
+            FindingKind::Value(_) => self.about.clone(),
         }
     }
 }
@@ -108,14 +108,14 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.key().unwrap_or("value");
-        match &self.problem {
-            Problem::UnknownKey { .. } => write!(f, "unknown key `{key}`")?,
-            Problem::Missing { key } => write!(f, "`{key}` is missing")?,
-            Problem::UnknownWord { word, .. } if self.in_list() => {
+        match &self.kind {
+            FindingKind::UnknownKey { .. } => write!(f, "unknown key `{key}`")?,
+            FindingKind::Missing { key } => write!(f, "`{key}` is missing")?,
+            FindingKind::UnknownWord { word, .. } if self.in_list() => {
                 write!(f, "unknown word `{word}` in `{key}`")?;
             }
-            Problem::UnknownWord { word, .. } => write!(f, "unknown `{key}` `{word}`")?,
-            Problem::Value(message) => write!(f, "`{key}`: {message}")?,
+            FindingKind::UnknownWord { word, .. } => write!(f, "unknown `{key}` `{word}`")?,
+            FindingKind::Value(message) => write!(f, "`{key}`: {message}")?,
         }
         match self.hint() {
             Some(hint) => write!(f, "\n  hint: {hint}"),

@@ -2,10 +2,12 @@
 
 use schemars::{JsonSchema, Schema};
 
+use crate::limits::describe;
+
 /// The JSON Schema of a file, indented, with a line break at its end.
 pub fn schema_text<File: JsonSchema>() -> String {
     let mut value = schemars::schema_for!(File).to_value();
-    raddle_settings::describe(&mut value);
+    describe(&mut value);
     // A schema writes its keys in an order that people can read.
     let schema = Schema::try_from(value).unwrap_or_default();
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
