@@ -1,7 +1,7 @@
 //! What the reader of route files promises about any input, used by the fuzz target and by a test: no panic, errors that
 //! fit on a screen and name their source, and groups that every engine routes or refuses.
 
-use raddle_plan::Resolved;
+use raddle_routes::Resolved;
 use raddle_text::MemoryFiles;
 
 #[path = "texts.rs"]

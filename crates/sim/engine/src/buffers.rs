@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_switch::{RESERVE_BYTES, RESUME_OFFSET_BYTES, Share};
+use raddle_dataplane::{RESERVE_BYTES, RESUME_OFFSET_BYTES, Share};
 use raddle_units::{Bytes, PortId};
 
 /// Alpha of a port that is no faster than the hosts' links.

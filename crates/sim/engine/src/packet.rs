@@ -100,7 +100,7 @@ pub(crate) struct Packet {
     pub(crate) src: NodeId,
     /// Bytes of payload.
     pub(crate) payload: u32,
-    /// The switch's word for a packet of which there are copies ([`raddle_switch::Frames::set_account`]).
+    /// The switch's word for a packet of which there are copies ([`raddle_dataplane::Frames::set_account`]).
     pub(crate) account: u32,
 }
 

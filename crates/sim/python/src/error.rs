@@ -5,7 +5,7 @@ use pyo3::{
     prelude::*,
     types::PyString,
 };
-use raddle_plan::PlanError;
+use raddle_routes::PlanError;
 use raddle_sim::{experiment::ExperimentError, results::ResultsError};
 
 /// What a call may fail with.

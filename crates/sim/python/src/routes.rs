@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use pyo3::prelude::*;
-use raddle_plan::{
+use raddle_routes::{
     CapacityRequest, Progress, Resolved, capacity_of_file, describe, number_groups, place_jobs,
     route_schema as schema,
 };
@@ -72,7 +72,7 @@ pub(crate) fn route(
     let progress = progress.get();
     py.detach(|| {
         let resolved = Resolved::new(text, path, &DiskFiles)?;
-        let summary = raddle_plan::run(&resolved, &out_dir, &progress.progress)?;
+        let summary = raddle_routes::run(&resolved, &out_dir, &progress.progress)?;
         Ok::<_, Failure>(summary.to_string())
     })
     .map_err(|error| raise(py, error))
@@ -93,7 +93,7 @@ pub(crate) fn capacity(py: Python<'_>, request: &str) -> PyResult<String> {
         let value = serde_json::from_str(request).map_err(|error| refused(&error))?;
         check::<CapacityRequest>(&value).map_err(|error| refused(&error))?;
         let request = serde_json::from_value(value).map_err(|error| refused(&error))?;
-        let answer = raddle_plan::capacity(&request);
+        let answer = raddle_routes::capacity(&request);
         answer
             .map(|answer| answer.to_string())
             .map_err(|error| refused(&error))

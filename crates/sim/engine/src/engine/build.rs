@@ -1,11 +1,11 @@
 //! From network and settings to switches, ports and an engine at time 0.
 
-use raddle_fabric::Fabric;
-use raddle_routing::LinkState;
-use raddle_switch::{
+use raddle_dataplane::{
     BufferConfig, ExactStamp, IngressLimit, LogStamp, PortConfig, QUEUE_ACKS, Share, Stamping,
     Switch, SwitchConfig,
 };
+use raddle_fabric::Fabric;
+use raddle_routing::LinkState;
 use raddle_transport::{
     cc::{FlowLimits, Signals, Telemetry},
     telemetry::MAX_HOPS,

@@ -185,7 +185,7 @@ impl Engine<'_> {
             nic,
             sport,
             generation,
-            queue: raddle_switch::QUEUE_DATA + data_class,
+            queue: raddle_dataplane::QUEUE_DATA + data_class,
             class,
             timeouts: 0,
             live: true,

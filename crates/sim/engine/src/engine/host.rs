@@ -157,7 +157,7 @@ impl Engine<'_> {
             let flow = &self.flows[nic.flows[place] as usize];
             let sender = &flow.sender;
             if sender.has_data() {
-                let paused = nic.paused & (1 << (flow.queue - raddle_switch::QUEUE_DATA)) != 0;
+                let paused = nic.paused & (1 << (flow.queue - raddle_dataplane::QUEUE_DATA)) != 0;
                 let bound = flow.window != 0 && sender.in_flight() >= flow.window;
                 let blocked = paused || bound;
                 if !blocked && flow.next_send <= self.now {

@@ -1,6 +1,6 @@
 //! The wire: a port's transmission, arrivals, PFC, and switches between them.
 
-use raddle_switch::{Departure, Frame, FrameKind, Frames, Refused};
+use raddle_dataplane::{Departure, Frame, FrameKind, Frames, Refused};
 use raddle_transport::telemetry::HopRecord;
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 

@@ -33,9 +33,9 @@ mod sample;
 mod ways;
 
 pub(crate) use build::needed_headroom;
+use raddle_dataplane::Switch;
 use raddle_fabric::Fabric;
 use raddle_routing::{LinkState, UnicastTables};
-use raddle_switch::Switch;
 use raddle_transport::cc::{FlowLimits, Signals};
 use raddle_units::{NodeId, PortId, Span, Time};
 use raddle_workload::{Message, Workload};

@@ -7,12 +7,12 @@
 
 use std::borrow::Cow;
 
+use raddle_dataplane::{Frame, FrameKind};
 use raddle_fabric::Fabric;
 use raddle_routing::{
     FlowHash,
     multicast::{Colour, MulticastTables, PortSet},
 };
-use raddle_switch::{Frame, FrameKind};
 use raddle_transport::{
     cc::{Ack, Telemetry},
     group::{Acker, AckerChoice, GroupProgress, MemberReceiver},
@@ -256,7 +256,7 @@ impl Engine<'_> {
                     self.switch_transmit(self.port_on(port, out));
                 }
             }
-            Err(raddle_switch::Refused) => {
+            Err(raddle_dataplane::Refused) => {
                 // One packet was refused; the copies were never made.
                 for &(_, copy) in &copies[1..] {
                     self.packets.remove(copy);

@@ -6,13 +6,13 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use raddle_dataplane::{Frame, FrameKind, QUEUE_ACKS};
 use raddle_fabric::Fabric;
 use raddle_offload::{
     member::{Member, MemberConfig, Outcome, RoundSpec},
     switch::{Abilities, Quotas, SiteSecret, Switch, SwitchConfig, job_key},
 };
 use raddle_routing::FlowHash;
-use raddle_switch::{Frame, FrameKind, QUEUE_ACKS};
 use raddle_units::{NodeId, PortId, Span, Time};
 use raddle_wire::{
     DataType, Operation,
@@ -566,7 +566,7 @@ impl Engine<'_> {
         };
         match self.switches[device].enqueue(index, frame) {
             Ok(_) => self.switch_transmit(out),
-            Err(raddle_switch::Refused) => self.drop_packet(handle),
+            Err(raddle_dataplane::Refused) => self.drop_packet(handle),
         }
     }
 

@@ -3,8 +3,8 @@
 //! Packets are the core's own, kept in a table beside the packets of the arena. What has a number crosses the bus of its host
 //! in order, so that no rail reorders.
 
+use raddle_dataplane::QUEUE_DATA;
 use raddle_routing::FlowHash;
-use raddle_switch::QUEUE_DATA;
 use raddle_transport::rails::{Reception, Transmit};
 use raddle_units::{Bytes, NodeId, PortId, Span};
 use raddle_wire::rails::{Body, Packet as Contents};

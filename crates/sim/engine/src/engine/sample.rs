@@ -134,7 +134,7 @@ impl Engine<'_> {
             buffered_bytes: self
                 .switches
                 .iter()
-                .map(raddle_switch::Switch::buffered_bytes)
+                .map(raddle_dataplane::Switch::buffered_bytes)
                 .sum(),
             max_port_bytes,
             paused_ports: self.paused_ports,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use raddle_dataplane::Share;
 use raddle_fabric::Fabric;
-use raddle_switch::Share;
 use raddle_text::at_least;
 use raddle_units::{BitRate, Bytes, PortId, many};
 use schemars::JsonSchema;
