@@ -43,7 +43,7 @@ check: setup ## Format, lints, types and documentation, warnings as errors
 	python3 scripts/check_arrows.py
 
 check-bare: setup ## Check that a build without clang, MPI libraries and OpenSM prints no warning
-	@RADDLE_WITHOUT=clang,mpi,opensm cargo clippy --package raddle-net --package raddle-mpi --package raddle-opensm \
+	@RADDLE_WITHOUT=clang,mpi,opensm cargo clippy --package raddle-host --package raddle-switch --package raddle-perf --package raddle-mpi --package raddle-opensm \
 	    --all-targets --profile $${TEST_PROFILE:-dev} --locked --quiet -- -D warnings
 
 fmt: ## Format everything

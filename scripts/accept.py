@@ -577,12 +577,12 @@ def offload_schedules(_: Path) -> Outcome:
 
 @promise(
     "offload, program in the kernel and core",
-    "cargo test -p raddle-net --test xdp a_million_random -- --ignored",
+    "cargo test -p raddle-switch --test xdp a_million_random -- --ignored",
     "10^6 sequences: equal bytes, state, actions",
     minutes=15,
 )
 def offload_kernel(_: Path) -> Outcome:
-    return cargo_test("net", "xdp", "a_million_random", "--", "--ignored")
+    return cargo_test("switch", "xdp", "a_million_random", "--", "--ignored")
 
 
 @promise(

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use raddle_net::options;
+use raddle_host::options;
 use raddle_offload::{
     endpoint::{CallOutcome, Endpoint, Started},
     member::{MemberCounters, RoundSpec},

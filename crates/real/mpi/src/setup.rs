@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use raddle_net::interfaces::{self, Interface};
+use raddle_host::interfaces::{self, Interface};
 use raddle_offload::{
     comeback::Standing,
     order::Expression,

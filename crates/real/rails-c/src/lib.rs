@@ -1,6 +1,6 @@
 //! Messages over several rails for programs in C: `libraddle_rails.so`, whose interface is `include/raddle_rails.h`.
 //!
-//! This is `raddle_net::rails` behind C's types and holds no logic of its own. Nothing panics across it.
+//! This is `raddle_host::rails` behind C's types and holds no logic of its own. Nothing panics across it.
 
 #![warn(clippy::unwrap_used)]
 #![expect(unsafe_code, reason = "a C ABI is what this crate is for")]
@@ -15,7 +15,7 @@ use std::{
 };
 
 use options::{Options, Rail};
-use raddle_net::rails::{Buffer, BufferError, Node, NodeEvent, UseError};
+use raddle_host::rails::{Buffer, BufferError, Node, NodeEvent, UseError};
 use raddle_transport::rails::{PortError, SendError};
 use raddle_units::Span;
 

@@ -5,8 +5,8 @@ use std::{
     net::SocketAddrV4,
 };
 
-use raddle_net::{
-    daemon::epoch,
+use raddle_host::{
+    clock::epoch,
     rails::{Node, RailAddress},
 };
 use raddle_transport::rails::Config;

@@ -4,8 +4,8 @@ mod opening;
 
 use std::{collections::HashMap, net::UdpSocket, num::NonZeroUsize, ptr::NonNull};
 
+use raddle_host::rails::{Buffer, Node, NodeEvent};
 use raddle_matching::{BadNotice, Carrier, Deed, Envelope, Matcher, Notice};
-use raddle_net::rails::{Buffer, Node, NodeEvent};
 use raddle_units::{Span, Time};
 
 use super::{Around, Counters, meeting::End};

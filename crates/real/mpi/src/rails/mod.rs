@@ -1,13 +1,13 @@
 //! Large messages over all rails of a host (`docs/matching.md`): what carries the messages that the matcher offers. A
-//! [`Carrier`](raddle_matching::Carrier) per other process says how, `link` does it on `raddle_net::rails`.
+//! [`Carrier`](raddle_matching::Carrier) per other process says how, `link` does it on `raddle_host::rails`.
 
 mod link;
 mod meeting;
 
 use std::{num::NonZeroUsize, time::Duration};
 
+use raddle_host::interfaces::{self, Interface};
 use raddle_matching::{BadNotice, Envelope, Matcher, Notice};
-use raddle_net::interfaces::{self, Interface};
 use raddle_units::Span;
 use raddle_wire::{native::JobKey, rails::MAX_RAILS};
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! How the rails of a pair are opened: each tells its ends, and takes the rails that both have.
 
-use raddle_matching::{Notice, SLOTS};
-use raddle_net::{
-    daemon::epoch,
+use raddle_host::{
+    clock::epoch,
     rails::{Node, RailAddress},
 };
+use raddle_matching::{Notice, SLOTS};
 use raddle_transport::rails::Config;
 use raddle_units::{BitRate, Time};
 use raddle_wire::rails::DATA_OVERHEAD;

@@ -1,0 +1,250 @@
+//! The network interfaces of this host: those that rails can use, and what a switch must know of its ports.
+#![expect(
+    unsafe_code,
+    reason = "no safe wrapper lists addresses, or asks for an MTU, flags and a hardware type"
+)]
+
+use std::{
+    ffi::CStr,
+    fs, io, mem,
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    os::fd::AsRawFd,
+    path::Path,
+    ptr,
+};
+
+use raddle_units::BitRate;
+
+use crate::ethtool;
+
+/// An interface that is up and has an IPv4 address; one with several addresses is there several times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name, such as `e0`.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// The mask of its network.
+    pub mask: Ipv4Addr,
+    /// Bytes of the longest IPv4 packet that it carries.
+    pub mtu: u32,
+}
+
+impl Interface {
+    /// A free UDP port of its address, free as long as the socket is kept.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn hold(&self) -> io::Result<(UdpSocket, SocketAddrV4)> {
+        let socket = UdpSocket::bind((self.address, 0))?;
+        let port = socket.local_addr()?.port();
+        Ok((socket, SocketAddrV4::new(self.address, port)))
+    }
+
+    /// The rate that its driver names; `None` where it names none.
+    #[must_use]
+    pub fn rate(&self) -> Option<BitRate> {
+        let speed = fs::read_to_string(format!("/sys/class/net/{}/speed", self.name)).ok()?;
+        let mbps: u64 = speed.trim().parse().ok()?;
+        (mbps > 0).then(|| BitRate(mbps.saturating_mul(1_000_000)))
+    }
+
+    /// Whether an address is in its network.
+    #[must_use]
+    pub fn reaches(&self, other: Ipv4Addr) -> bool {
+        let network = |address: Ipv4Addr| u32::from(address) & u32::from(self.mask);
+        network(other) == network(self.address)
+    }
+}
+
+/// All of them, in the system's order.
+///
+/// # Errors
+/// What the system says.
+pub fn list() -> io::Result<Vec<Interface>> {
+    let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let mut found = Vec::new();
+    let mut assigned = addresses()?;
+    assigned.retain(|one| one.is_up);
+    for one in assigned {
+        // One that has gone since is left out.
+        if let Some(mtu) = mtu(&any, &one.interface) {
+            found.push(Interface {
+                name: one.interface,
+                address: one.address,
+                mask: one.mask,
+                mtu,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// What the system says of an interface that may become a port of a switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Properties {
+    /// Its index.
+    pub index: u32,
+    /// Its name; one that was asked for may be another name of it.
+    pub name: String,
+    /// Whether it is switched on.
+    pub is_up: bool,
+    /// Whether it has a carrier. Only one that is up can have it.
+    pub has_carrier: bool,
+    /// Whether it is the loopback.
+    pub is_loopback: bool,
+    /// Whether it carries Ethernet frames.
+    pub is_ethernet: bool,
+    /// The bridge or bond of the kernel that it belongs to.
+    pub master: Option<String>,
+}
+
+/// Looks an interface of this network namespace up; `None`: there is none of that name.
+#[must_use]
+pub fn properties(name: &str) -> Option<Properties> {
+    let index = ethtool::index(name)?;
+    let name = ethtool::name(index)?;
+    let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    let flags = ask(&any, &name, libc::SIOCGIFFLAGS)?;
+    // SAFETY: the call has filled in the flags.
+    let flags = libc::c_int::from(unsafe { flags.ifr_ifru.ifru_flags });
+    let kind = ask(&any, &name, libc::SIOCGIFHWADDR)?;
+    // SAFETY: the call has filled in the hardware address, whose family is the kind of hardware.
+    let kind = unsafe { kind.ifr_ifru.ifru_hwaddr.sa_family };
+    Some(Properties {
+        index,
+        is_up: flags & libc::IFF_UP != 0,
+        has_carrier: flags & libc::IFF_RUNNING != 0,
+        is_loopback: flags & libc::IFF_LOOPBACK != 0,
+        is_ethernet: kind == libc::ARPHRD_ETHER,
+        master: master(&name, index),
+        name,
+    })
+}
+
+/// The bridge or bond that an interface belongs to, where the mounted /sys is that of this network namespace.
+fn master(name: &str, index: u32) -> Option<String> {
+    let folder = Path::new("/sys/class/net").join(name);
+    let shown = fs::read_to_string(folder.join("ifindex")).ok()?;
+    if shown.trim() != index.to_string() {
+        return None;
+    }
+    let master = fs::read_link(folder.join("master")).ok()?;
+    Some(master.file_name()?.to_string_lossy().into_owned())
+}
+
+/// An IPv4 address that the kernel has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assigned {
+    /// The interface that has it.
+    pub interface: String,
+    /// The address.
+    pub address: Ipv4Addr,
+    /// The mask of its network.
+    pub mask: Ipv4Addr,
+    /// Whether the interface is up.
+    pub is_up: bool,
+}
+
+/// All IPv4 addresses of this network namespace.
+///
+/// # Errors
+/// What the system says.
+pub fn addresses() -> io::Result<Vec<Assigned>> {
+    let mut list = ptr::null_mut();
+    // SAFETY: the call fills the list's address, and the list is freed below.
+    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut found = Vec::new();
+    let mut at: *const libc::ifaddrs = list;
+    // SAFETY: null, or an entry of the list, which lives until it is freed.
+    while let Some(entry) = unsafe { at.as_ref() } {
+        at = entry.ifa_next;
+        // SAFETY: both are null, or addresses that live as long as the list.
+        let pair = unsafe { (ipv4(entry.ifa_addr), ipv4(entry.ifa_netmask)) };
+        if let (Some(address), Some(mask)) = pair {
+            // SAFETY: names end with a zero byte.
+            let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+            found.push(Assigned {
+                interface: name.to_string_lossy().into_owned(),
+                address,
+                mask,
+                is_up: entry.ifa_flags & libc::IFF_UP as u32 != 0,
+            });
+        }
+    }
+    // SAFETY: the list that `getifaddrs` made; nothing refers to it any more.
+    unsafe { libc::freeifaddrs(list) };
+    Ok(found)
+}
+
+/// An IPv4 address; `None` for one of another family, or none.
+///
+/// # Safety
+/// `address` is null or points to an address as long as its family's are.
+unsafe fn ipv4(address: *const libc::sockaddr) -> Option<Ipv4Addr> {
+    // SAFETY: an address that is there begins with its family.
+    let family = unsafe { address.as_ref() }?.sa_family;
+    if i32::from(family) != libc::AF_INET {
+        return None;
+    }
+    // SAFETY: one of this family is a sockaddr_in.
+    let address = unsafe { ptr::read_unaligned(address.cast::<libc::sockaddr_in>()) };
+    Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)))
+}
+
+fn mtu(any: &UdpSocket, name: &str) -> Option<u32> {
+    let answer = ask(any, name, libc::SIOCGIFMTU)?;
+    // SAFETY: the call has filled in the MTU.
+    u32::try_from(unsafe { answer.ifr_ifru.ifru_mtu }).ok()
+}
+
+/// Asks the kernel for one property of an interface (netdevice(7)), which must be one that it only reads; `None` if there is
+/// no such interface.
+fn ask(any: &UdpSocket, name: &str, what: libc::c_ulong) -> Option<libc::ifreq> {
+    let mut request = request(name)?;
+    // SAFETY: the kernel reads the name and writes the property into `request`.
+    let answer = unsafe { libc::ioctl(any.as_raw_fd(), what as _, &raw mut request) };
+    (answer >= 0).then_some(request)
+}
+
+/// A question about an interface; `None`: no interface has such a name.
+pub fn request(interface: &str) -> Option<libc::ifreq> {
+    if interface.len() >= libc::IFNAMSIZ {
+        return None;
+    }
+    // SAFETY: `ifreq` is made of integers, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from.cast_signed();
+    }
+    Some(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_listed_and_reaches_its_network_only() {
+        let listed = list().unwrap();
+        let Some(lo) = listed.iter().find(|one| one.address.is_loopback()) else {
+            return;
+        };
+        assert_eq!(lo.name, "lo");
+        assert!(lo.mtu >= 1500);
+        assert!(lo.reaches(Ipv4Addr::new(127, 9, 9, 9)));
+        assert!(!lo.reaches(Ipv4Addr::new(128, 0, 0, 1)));
+    }
+
+    #[test]
+    fn the_loopback_is_known_as_such() {
+        let lo = properties("lo").unwrap();
+        assert_eq!(lo.name, "lo");
+        assert!(lo.is_loopback && !lo.is_ethernet);
+        assert_eq!(lo.master, None);
+        assert_eq!(properties("none"), None);
+        assert_eq!(properties("a-name-that-is-too-long"), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! Options of sockets (socket(7), packet(7), udp(7)).
+#![expect(unsafe_code, reason = "the standard library has few of them")]
+
+use std::{
+    io,
+    mem::size_of,
+    net::UdpSocket,
+    os::fd::{AsFd, AsRawFd},
+    ptr,
+};
+
+/// What switches an option on.
+pub const YES: libc::c_int = 1;
+
+/// Sets an option, whose value the kernel takes as a plain structure or integer of this type.
+///
+/// # Errors
+/// What the system says.
+pub fn set<T>(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the value lives through the call and is as long as said; the kernel only reads it.
+    let outcome = unsafe {
+        let descriptor = socket.as_fd().as_raw_fd();
+        let length = size_of::<T>() as libc::socklen_t;
+        libc::setsockopt(
+            descriptor,
+            level,
+            option,
+            ptr::from_ref(value).cast(),
+            length,
+        )
+    };
+    if outcome < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Lets so many bytes wait in the kernel in each direction: beyond the system's limit with `CAP_NET_ADMIN`, otherwise what
+/// that limit gives.
+///
+/// # Errors
+/// What the system says.
+pub fn reserve(socket: &impl AsFd, bytes: libc::c_int) -> io::Result<()> {
+    for (force, ask) in [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    ] {
+        set(socket, libc::SOL_SOCKET, force, &bytes)
+            .or_else(|_| set(socket, libc::SOL_SOCKET, ask, &bytes))?;
+    }
+    Ok(())
+}
+
+/// Lets a socket send datagrams without checksum, for messages that carry a tag: nobody has to complete it on the way.
+///
+/// # Errors
+/// What the system says.
+pub fn omit_checksums(socket: &UdpSocket) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, &YES)
+}
