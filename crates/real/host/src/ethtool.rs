@@ -79,7 +79,7 @@ pub(crate) fn index(interface: &str) -> Option<u32> {
 }
 
 /// The name of the interface with an index.
-pub(crate) fn name(index: u32) -> Option<String> {
+pub fn name(index: u32) -> Option<String> {
     let mut name = [0_u8; libc::IFNAMSIZ];
     // SAFETY: a name has at most that many bytes, with the zero.
     let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };

@@ -63,3 +63,13 @@ pub fn reserve(socket: &impl AsFd, bytes: libc::c_int) -> io::Result<()> {
 pub fn omit_checksums(socket: &UdpSocket) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, &YES)
 }
+
+/// Whether an error of accept(2) means that the system has no room for one more connection. Others are of the connection
+/// that was to be accepted.
+#[must_use]
+pub fn lacks_room(error: &io::Error) -> bool {
+    let room = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
+    error
+        .raw_os_error()
+        .is_some_and(|code| room.contains(&code))
+}

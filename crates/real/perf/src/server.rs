@@ -15,8 +15,8 @@ use std::{
 use raddle_host::{
     clock::epoch,
     interfaces::{self, Interface},
+    options::lacks_room,
     rails::{Node, OpenError},
-    serve::lacks_room,
 };
 use raddle_offload::switch::SiteSecret;
 use raddle_units::{Span, many};

@@ -20,7 +20,6 @@ use crate::{
     bridge::Bridge,
     config::Config,
     control::{Inbox, Order},
-    ethtool,
     fast::{FastPath, Route},
     faults::{FaultPoints, Held},
     lock::PortLocks,
@@ -31,7 +30,10 @@ use crate::{
     spin::{Idle, Spin},
     status::{Counters, Drops, JobStatus, Status},
 };
-use raddle_host::clock::{Clock, duration, epoch};
+use raddle_host::{
+    clock::{Clock, duration, epoch},
+    ethtool,
+};
 
 /// How often interfaces are looked up and silent stations forgotten.
 const TICK: Span = Span::from_ms(200);

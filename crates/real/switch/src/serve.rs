@@ -32,6 +32,7 @@ use tokio::{
 };
 
 use crate::{control::Handle, lock::Holder, metrics};
+use raddle_host::options::lacks_room;
 
 /// How long a client may take to ask, and how long a connection may last.
 const CLIENT_PATIENCE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(10)];
@@ -111,16 +112,6 @@ pub async fn open_status(path: &Path) -> Result<UnixListener, StatusSocketError>
     let listener = UnixListener::bind(path).map_err(system)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(system)?;
     Ok(listener)
-}
-
-/// Whether an error of accept(2) means that the system has no room for one more connection. Others are of the connection
-/// that was to be accepted.
-#[must_use]
-pub fn lacks_room(error: &io::Error) -> bool {
-    let room = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
-    error
-        .raw_os_error()
-        .is_some_and(|code| room.contains(&code))
 }
 
 /// Gives the status as one line of JSON to whoever connects.

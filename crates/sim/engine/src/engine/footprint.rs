@@ -1,7 +1,7 @@
 //! How much memory a run takes, counted from what the engine keeps.
 
+use raddle_dataplane::Switch;
 use raddle_fabric::Fabric;
-use raddle_switch::Switch;
 use raddle_units::NodeId;
 
 use super::{
