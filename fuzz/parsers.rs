@@ -7,7 +7,7 @@ use raddle_fabric::{
     ImportFormat, ImportOptions, dumbbell, import, parse_hpcc_ns3, parse_toml, write_hpcc_ns3,
     write_ibsim, write_toml,
 };
-use raddle_routing::groups::{GroupFormat, read_groups, write_groups};
+use raddle_multicast::groups::{GroupFormat, read_groups, write_groups};
 use raddle_sim::experiment::{Experiment, MemoryFiles, Resolved};
 use raddle_workload::{FlowFormat, FlowTimes, ReadOptions, read_flows, write_csv};
 

@@ -405,15 +405,15 @@ def route(folder: Path, file: Path) -> dict[str, Any]:
 
 def benchmark(part: str) -> tuple[list[dict[str, Any]], Done]:
     """Run one part of the multicast benchmark; gives its lines."""
-    done = run(example("routing", "multicast_benchmark"), part)
+    done = run(example("multicast", "multicast_benchmark"), part)
     if done.status != 0:
         raise Broken(done.last_words)
     return [json.loads(line) for line in done.stdout.splitlines()], done
 
 
-@promise("multicast, theorems and equations", "cargo test -p raddle-routing", "all pass")
+@promise("multicast, theorems and equations", "cargo test -p raddle-multicast", "all pass")
 def multicast_theorems(_: Path) -> Outcome:
-    return rust_tests("*", crate="routing")
+    return rust_tests("*", crate="multicast")
 
 
 @promise("multicast, published max TFI", "raddle route, four grids", "7, 6, 26, 20")

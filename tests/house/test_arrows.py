@@ -89,8 +89,8 @@ def test_a_crate_on_no_floor_is_refused() -> None:
 
 
 def test_a_core_that_brings_threads_or_entropy_is_refused() -> None:
-    (error,) = check_arrows.arrow_errors(workspace(("core/routing", [("rayon", None)])))
-    assert "forbidden arrow raddle-routing -> rayon" in error
+    (error,) = check_arrows.arrow_errors(workspace(("core/unicast", [("rayon", None)])))
+    assert "forbidden arrow raddle-unicast -> rayon" in error
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_a_core_that_brings_threads_or_entropy_is_refused() -> None:
 def test_a_core_with_a_clock_a_file_or_a_thread_is_refused(
     tmp_path: Path, source: str, found: str
 ) -> None:
-    folder = tmp_path / "crates" / "core" / "routing" / "src"
+    folder = tmp_path / "crates" / "core" / "unicast" / "src"
     folder.mkdir(parents=True)
     (folder / "lib.rs").write_text(f"//! Routes.\n\n{source}\n")
     errors = list(check_arrows.core_errors(tmp_path / "crates"))
     assert errors
-    assert errors[0].startswith("crates/core/routing/src/lib.rs:")
+    assert errors[0].startswith("crates/core/unicast/src/lib.rs:")
     assert found in errors[0]
 
 
@@ -128,7 +128,7 @@ def test_a_core_with_a_clock_a_file_or_a_thread_is_refused(
     ],
 )
 def test_what_a_core_may_use_passes(tmp_path: Path, source: str) -> None:
-    folder = tmp_path / "crates" / "core" / "routing" / "src"
+    folder = tmp_path / "crates" / "core" / "unicast" / "src"
     folder.mkdir(parents=True)
     (folder / "lib.rs").write_text(source)
     assert list(check_arrows.core_errors(tmp_path / "crates")) == []

@@ -2,7 +2,7 @@
 //!
 //! A driver hands in frames with their output ports and takes frames out when a port is free; frames are handles of the
 //! driver's, so the simulator's headers and a real switch's buffers pass through the same code. Randomness and access to
-//! frame contents come from the driver through [`Frames`]. Not here: where a frame goes (`raddle-routing`) and how long
+//! frame contents come from the driver through [`Frames`]. Not here: where a frame goes (`raddle-unicast`) and how long
 //! a port is busy (the driver).
 //!
 //! The order of steps is that of a shared-buffer switch with dynamic thresholds: admission, accounting, pause check on

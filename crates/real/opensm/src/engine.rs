@@ -8,7 +8,7 @@ use std::{
 };
 
 use raddle_fabric::NodeKind;
-use raddle_routing::multicast::{Change, Colour, Growth, MAX_MLIDS, Mgid, PerSwitch};
+use raddle_multicast::{Change, Colour, Growth, MAX_MLIDS, Mgid, PerSwitch};
 use raddle_units::{NodeId, PortId};
 
 use crate::{

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use raddle_fabric::{CnTnMap, Fabric, FabricBuilder};
-use raddle_routing::LinkState;
+use raddle_unicast::LinkState;
 use raddle_units::{BitRate, LinkId, NodeId, PortId, Span};
 
 /// One end of a cable: GUID of the node, number of its port.

@@ -6,7 +6,7 @@
 //! happens between the tops of the tree, shortest paths lead there: such packets are management only.
 
 use raddle_fabric::{NodeKind, Role};
-use raddle_routing::LinkState;
+use raddle_unicast::LinkState;
 use raddle_units::NodeId;
 
 use crate::subnet::Map;

@@ -1,6 +1,6 @@
 //! Multicast of a run, as data: groups, the tables of the switches, and how both change while the run goes on.
 
-use raddle_routing::multicast::{Colour, Group, MulticastEngine, MulticastTables, TableWrite};
+use raddle_multicast::{Colour, Group, MulticastEngine, MulticastTables, TableWrite};
 use raddle_units::{NodeId, Time};
 use raddle_workload::GroupId;
 

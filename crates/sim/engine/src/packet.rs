@@ -1,7 +1,7 @@
 //! Packets in the simulator: headers, lengths and telemetry only, in an arena.
 
-use raddle_routing::FlowHash;
 use raddle_transport::telemetry::{HopRecord, MAX_HOPS};
+use raddle_unicast::FlowHash;
 use raddle_units::{NodeId, PortId, Time, prefetch};
 
 /// What a packet is.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use raddle_fabric::Fabric;
-use raddle_routing::UnicastTables;
 use raddle_transport::cc::{Defaults, Environment};
+use raddle_unicast::UnicastTables;
 use raddle_units::{BitRate, Bytes, NodeId, Span};
 
 use crate::semantics::{LinkTiming, Semantics};

@@ -3,8 +3,8 @@
 //! One value, chosen when a run is set up; each field is handed to the one place that acts on it. Nothing else in the
 //! simulator asks for the name of a mode. docs/semantics.md explains each correction.
 
-use raddle_routing::NextHopOrder;
 use raddle_transport::{cc::Defaults, reliability::Duplicates};
+use raddle_unicast::NextHopOrder;
 use raddle_units::{BitRate, Bytes, Span};
 
 /// How long a packet occupies a link.

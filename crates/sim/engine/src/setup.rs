@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use raddle_fabric::Fabric;
-use raddle_routing::{LinkState, PathChoice, RoutingError, UnicastTables};
 use raddle_transport::cc::{Environment, SchemeParameters};
+use raddle_unicast::{LinkState, PathChoice, RoutingError, UnicastTables};
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time, many};
 
 use crate::{

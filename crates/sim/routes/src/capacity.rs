@@ -1,6 +1,6 @@
 //! `raddle capacity`: how many groups the table entries carry, and how many entries groups need (Corollary 2).
 
-use raddle_routing::{
+use raddle_multicast::{
     capacity::{colours_needed, fewest_colours, groups_carried, plan_layers},
     groups::{Grid, GroupError, GroupSet, Layering},
     mgid::{Allocation, MgidError, Overlap, SpanningTrees, allocate_general, allocate_layered},

@@ -2,7 +2,7 @@
 
 use raddle_fabric::{CnTnMap, Fabric, FabricSource};
 use raddle_fabric::{build_fabric, rebase_file};
-use raddle_routing::placement::{JobRequest, Machine, Outcome, Placement};
+use raddle_multicast::placement::{JobRequest, Machine, Outcome, Placement};
 use raddle_text::one_line;
 use raddle_text::{Files, InputError, Problem, clip, read, tree, tree::Location, tree::Node};
 use raddle_units::NodeId;

@@ -3,10 +3,8 @@
 use std::time::Instant;
 
 use raddle_fabric::Fabric;
-use raddle_routing::{
-    LinkState, NextHopOrder, UnicastTables,
-    multicast::{CreditGraph, Tree},
-};
+use raddle_multicast::{CreditGraph, Tree};
+use raddle_unicast::{LinkState, NextHopOrder, UnicastTables};
 
 /// What one engine's check gives.
 pub(crate) struct LoopCheck {

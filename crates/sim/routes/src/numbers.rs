@@ -1,6 +1,6 @@
 //! `raddle mgid`: the number of each group, and where it puts the group's tree.
 
-use raddle_routing::mgid::{find_clash, share_trees};
+use raddle_multicast::mgid::{find_clash, share_trees};
 use raddle_text::{Files, InputError};
 use serde_json::{Value as Json, json};
 

@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use raddle_fabric::{CnTnMap, Fabric};
-use raddle_routing::{
-    LinkState,
-    multicast::{
-        Branch, Change, Changes, Colour, Group, Growth, MAX_MLIDS, Mgid, MulticastEngine,
-        MulticastError, PerSwitch, PerSwitchError, PortSet, TableMode, Tree, UpLink, check_ports,
-    },
+use raddle_multicast::{
+    Branch, Change, Changes, Colour, Group, Growth, MAX_MLIDS, Mgid, MulticastEngine,
+    MulticastError, PerSwitch, PerSwitchError, PortSet, TableMode, Tree, UpLink, check_ports,
 };
+use raddle_unicast::LinkState;
 use raddle_units::{LinkId, NodeId, PortId};
 
 /// Colours are given greedily, so that trees of one colour meet in no switch; groups merge when the table is full.
@@ -46,7 +44,7 @@ impl PerSwitchEngine {
     fn changes(&self, change: &Change) -> Changes {
         let fabric = self.inner.fabric();
         let number = |port: &PortId| u8::try_from(fabric.port(*port).number).ok();
-        let branch = |entry: &raddle_routing::multicast::Entry| Branch {
+        let branch = |entry: &raddle_multicast::Entry| Branch {
             switch: entry.switch,
             colour: entry.colour,
             down: entry.ports.iter().filter_map(number).collect(),

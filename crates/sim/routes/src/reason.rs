@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_routing::multicast::Tree;
+use raddle_multicast::Tree;
 use raddle_units::LinkId;
 
 use crate::resolve::Resolved;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use raddle_fabric::{CnTnMap, Fabric};
-use raddle_routing::multicast::{
+use raddle_multicast::{
     Broadcast, CMr4lms, CMr4lmsSettings, Growth, Mr4lms, Mr4lmsSettings, MulticastEngine,
     MulticastError, OpenSmLike, RootChoice, RootRule, TableMode,
 };

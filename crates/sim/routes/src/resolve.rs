@@ -4,7 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use raddle_fabric::{CnTnMap, Fabric};
 use raddle_fabric::{build_fabric, rebase_file};
-use raddle_routing::{
+use raddle_multicast::{
+    Group, Mgid, TableMode,
     groups::{
         Grid, GroupError, GroupFormat, GroupSet, Hierarchy, Layering, RandomGroups, read_groups,
     },
@@ -12,7 +13,6 @@ use raddle_routing::{
         Allocation, LayerColours, MgidError, Overlap, Places, SpanningTrees, allocate_general,
         allocate_layered, find_clash,
     },
-    multicast::{Group, Mgid, TableMode},
 };
 use raddle_text::{Files, InputError, Problem, clip, read, tree, tree::Location, tree::Node};
 

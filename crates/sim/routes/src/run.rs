@@ -13,7 +13,7 @@ use std::{
 
 use raddle_disk::DiskError;
 use raddle_fabric::{Fabric, NodeKind};
-use raddle_routing::multicast::{Measures, Mgid, MulticastTables, TableMode, Tree};
+use raddle_multicast::{Measures, Mgid, MulticastTables, TableMode, Tree};
 use raddle_tables::{Cell, TableWriter};
 use raddle_text::InputError;
 use raddle_units::NodeId;

@@ -10,7 +10,7 @@ use parquet::{
     file::reader::{FileReader, SerializedFileReader},
     record::Row,
 };
-use raddle_routing::multicast::MulticastTables;
+use raddle_multicast::MulticastTables;
 use raddle_text::MemoryFiles;
 use serde_json::Value as Json;
 

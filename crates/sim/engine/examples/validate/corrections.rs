@@ -1,12 +1,12 @@
 //! What each correction of the default mode is worth: the default mode with one quirk of the reference brought back,
 //! beside the default mode. A cell is quirk / correction - 1.
 
-use raddle_routing::NextHopOrder;
 use raddle_sim::{
     Semantics,
     semantics::{LinkTiming, QueueView, Randomness, TieOrder},
 };
 use raddle_transport::{cc::Defaults, reliability::Duplicates};
+use raddle_unicast::NextHopOrder;
 
 use crate::reference::{CASES, Case, Outcome, compare};
 

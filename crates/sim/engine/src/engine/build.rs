@@ -5,11 +5,11 @@ use raddle_dataplane::{
     Switch, SwitchConfig,
 };
 use raddle_fabric::Fabric;
-use raddle_routing::LinkState;
 use raddle_transport::{
     cc::{FlowLimits, Signals, Telemetry},
     telemetry::MAX_HOPS,
 };
+use raddle_unicast::LinkState;
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 use raddle_workload::Workload;
 use rustc_hash::FxHashMap;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use raddle_routing::UnicastTables;
+use raddle_unicast::UnicastTables;
 use raddle_units::{LinkId, PortId, Span, Time};
 
 use super::{Engine, Kind, link::frame_access, multicast::NO_SEND};

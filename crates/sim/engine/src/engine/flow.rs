@@ -1,10 +1,10 @@
 //! A flow from message to record.
 
-use raddle_routing::FlowHash;
 use raddle_transport::{
     cc::{FlowControl, Timers},
     reliability::{Receiver, Sender},
 };
+use raddle_unicast::FlowHash;
 use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::{GroupId, Message, OffloadId};
 

@@ -9,16 +9,14 @@ use std::borrow::Cow;
 
 use raddle_dataplane::{Frame, FrameKind};
 use raddle_fabric::Fabric;
-use raddle_routing::{
-    FlowHash,
-    multicast::{Colour, MulticastTables, PortSet},
-};
+use raddle_multicast::{Colour, MulticastTables, PortSet};
 use raddle_transport::{
     cc::{Ack, Telemetry},
     group::{Acker, AckerChoice, GroupProgress, MemberReceiver},
     reliability::{Answer, NackPolicy, Progress},
     telemetry::Echo,
 };
+use raddle_unicast::FlowHash;
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time, many};
 use raddle_workload::{GroupId, Message};
 use rustc_hash::FxHashMap;

@@ -12,7 +12,7 @@ use raddle_offload::{
     member::{Member, MemberConfig, Outcome, RoundSpec},
     switch::{Abilities, Quotas, SiteSecret, Switch, SwitchConfig, job_key},
 };
-use raddle_routing::FlowHash;
+use raddle_unicast::FlowHash;
 use raddle_units::{NodeId, PortId, Span, Time};
 use raddle_wire::{
     DataType, Operation,

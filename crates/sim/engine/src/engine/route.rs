@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use raddle_fabric::Fabric;
-use raddle_routing::{DModK, FlowHash, PathChoice, UnicastTables};
+use raddle_unicast::{DModK, FlowHash, PathChoice, UnicastTables};
 use raddle_units::{NodeId, PortId};
 
 /// Routes as they are now.

@@ -1,6 +1,6 @@
 //! The ways that packets take, for whoever records them: when a flow starts, and when routes change.
 
-use raddle_routing::FlowHash;
+use raddle_unicast::FlowHash;
 use raddle_units::{NodeId, PortId, Time};
 use rustc_hash::FxHashSet;
 

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use raddle_fabric::{CnTnMap, Fabric};
-use raddle_routing::{
+use raddle_multicast::{
+    Broadcast, CMr4lms, CMr4lmsSettings, Group, Mgid, Mr4lms, Mr4lmsSettings, MulticastEngine,
+    MulticastError, MulticastTables, OpenSmLike, RootChoice, RootRule, TableMode,
     groups::{Grid, Layering},
     mgid::{SpanningTrees, allocate_layered},
-    multicast::{
-        Broadcast, CMr4lms, CMr4lmsSettings, Group, Mgid, Mr4lms, Mr4lmsSettings, MulticastEngine,
-        MulticastError, MulticastTables, OpenSmLike, RootChoice, RootRule, TableMode,
-    },
 };
 use raddle_units::NodeId;
 use raddle_workload::{Multicast as Traffic, MulticastEngineName};

@@ -3,9 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use raddle_fabric::{Fabric, write_toml};
-use raddle_routing::PathChoice;
 use raddle_text::MOST_DATA;
 use raddle_transport::cc::{EffectiveParameter, SchemeParameters, SchemeSettings};
+use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, Time};
 use raddle_workload::{
     FlowList, TrafficError, TrafficSource, TrafficSpec, Workload, has_isolated_twin,

@@ -1,8 +1,8 @@
 //! Completion times that can be written down: one flow, several on one link, permutations without contention.
 
 use raddle_fabric::{CnTn, Dumbbell, Fabric, FabricBuilder, KAryFatTree, LeafSpine};
-use raddle_routing::PathChoice;
 use raddle_sim::record::FlowRecord;
+use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use raddle_workload::Message;
 

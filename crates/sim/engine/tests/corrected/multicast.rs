@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use proptest::prelude::*;
 use raddle_fabric::{CnTn, Fabric};
-use raddle_routing::multicast::{Colour, Mgid, MulticastTables, TableMode, Tree, UpLink};
+use raddle_multicast::{Colour, Mgid, MulticastTables, TableMode, Tree, UpLink};
 use raddle_sim::{Multicast, MulticastGroup, RunConfig, RunSummary, SetupError};
 use raddle_units::{Bytes, LinkId, NodeId, PortId, Span, Time};
 use raddle_workload::{FlowList, GroupId, Message};
@@ -410,14 +410,12 @@ fn what_does_not_fit_is_refused() {
     let fabric = &lab.network.fabric;
     for &switch in fabric.switches() {
         for port in fabric.ports_of(switch) {
-            looping
-                .tables
-                .write(&raddle_routing::multicast::TableWrite {
-                    switch,
-                    in_port: u8::try_from(port.number).ok(),
-                    colour: Colour(0),
-                    out_ports: (1..=fabric.ports_of(switch).len() as u8).collect(),
-                });
+            looping.tables.write(&raddle_multicast::TableWrite {
+                switch,
+                in_port: u8::try_from(port.number).ok(),
+                colour: Colour(0),
+                out_ports: (1..=fabric.ports_of(switch).len() as u8).collect(),
+            });
         }
     }
     let error = drive(&looping, fine).unwrap_err().to_string();

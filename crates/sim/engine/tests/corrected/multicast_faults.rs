@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use raddle_fabric::{CnTn, Fabric};
-use raddle_routing::multicast::{
+use raddle_multicast::{
     Broadcast, CMr4lms, CMr4lmsSettings, Group, Mgid, Mr4lms, Mr4lmsSettings, MulticastEngine,
     MulticastTables, OpenSmLike, RootChoice, RootRule, TableMode,
 };

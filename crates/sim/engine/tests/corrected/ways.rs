@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use raddle_fabric::{CnTn, KAryFatTree, LeafSpine};
-use raddle_routing::PathChoice;
 use raddle_sim::{LinkFault, Offload, OffloadGroup, PortSeries, RunConfig, RunSummary, Sharing};
+use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time};
 use raddle_workload::{GraphBuilder, GroupId, Message, OffloadId};
 
