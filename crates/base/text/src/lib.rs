@@ -9,7 +9,7 @@
 //! does the same to a value that comes from no text.
 //!
 //! - [`tree`]: the text with its includes; [`files`]: where the files that it names come from.
-//! - [`read`](mod@read), [`error`]: from the tree to typed values by serde; errors.
+//! - [`read`], [`error`]: from the tree to typed values by serde; errors.
 //! - [`check`], [`Finding`], [`limits`]: what a schema allows, and what is outside of it.
 //! - [`schema`]: the JSON Schema that is published of a file.
 //! - [`words`]: words in messages.
@@ -19,7 +19,7 @@ pub mod error;
 pub mod files;
 mod finding;
 pub mod limits;
-pub mod read;
+mod read;
 pub mod schema;
 pub mod tree;
 pub mod words;

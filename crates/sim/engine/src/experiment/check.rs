@@ -6,11 +6,8 @@ use std::collections::BTreeSet;
 use raddle_wire::rails::DATA_OVERHEAD;
 use raddle_workload::{TrafficSource, TrafficSpec};
 
-use super::{
-    error::{InputError as ExperimentError, Problem},
-    fields::{Compat, Experiment, ScoreWeights},
-    tree::{Location, Node, Value},
-};
+use super::fields::{Compat, Experiment, ScoreWeights};
+use raddle_text::{InputError as ExperimentError, Location, Node, Problem, tree::Value};
 
 /// Most runs of one experiment.
 const MAX_RUNS: usize = 10_000;

@@ -21,14 +21,11 @@ use raddle_workload::{
 use serde_json::{Value as Json, json};
 
 use super::{
-    error::{InputError as ExperimentError, Problem},
-    files::Files,
-    read::read,
     resolve::Resolved,
     sources::{build_fabric, rebase_files},
-    tree::{self, Node},
 };
 use crate::results::ResultsError;
+use raddle_text::{Files, InputError as ExperimentError, Node, Problem, read, tree};
 
 /// Messages of a closed loop that a description looks at.
 const DESCRIBED_MESSAGES: u64 = 50_000_000;

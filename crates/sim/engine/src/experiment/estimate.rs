@@ -7,13 +7,14 @@ use raddle_workload::Workload;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-use super::{error::InputError as ExperimentError, files::Files, resolve::Resolved};
+use super::resolve::Resolved;
 use crate::{
     Network, Progress, Recorder, RunConfig, RunSummary,
     footprint::{FLOW_BYTES, PACKET_BYTES, fixed_bytes},
     record::Sample,
     simulate,
 };
+use raddle_text::{Files, InputError as ExperimentError};
 
 // Times below are those of the machine in docs/performance.md; a measurement says how many times slower another one is.
 

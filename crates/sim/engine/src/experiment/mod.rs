@@ -58,7 +58,6 @@ pub use fields::{
 };
 pub use raddle_disk::DiskFiles;
 pub use raddle_text::{Files, InputError as ExperimentError, MemoryFiles, Place, Problem};
-use raddle_text::{error, files, read, tree};
 pub use rails::RailsTable;
 pub use resolve::{PlannedRun, Resolved, SchemeRun};
 pub use settings::Setting;

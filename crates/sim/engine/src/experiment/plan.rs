@@ -9,11 +9,11 @@ use serde_json::json;
 use super::{
     estimate::network_bytes,
     fields::{RecordTable, ScoreTable, SimulationTable},
-    files::Files,
     rails::RailsTable,
     resolve::{Resolved, SchemeRun},
     switch::SwitchTable,
 };
+use raddle_text::Files;
 
 /// Version of the plan's layout.
 const PLAN_SCHEMA: u32 = 1;

@@ -13,21 +13,21 @@ use raddle_workload::{
 
 use super::{
     check::{MAX_SERIES, check, normalised},
-    error::{InputError as ExperimentError, Problem, clip},
     estimate::{Counts, Estimate, average_hops},
     fields::{Compat, Experiment, Reading, RecordTable, Variance},
-    files::Files,
     multicast, rails,
-    read::read,
     settings::{Setting, default_buffer, settings},
     sources::{build_fabric, build_traffic, find_faults, find_ports, rebase_files},
     stamp::Stamp,
     switch,
-    tree::{self, Location, Node, Value},
 };
 use crate::{
     Discard, MarkReplay, Network, PortSeries, Progress, RunConfig, Semantics, SetupError,
     rails::multi_plane, simulate,
+};
+use raddle_text::{
+    Files, InputError as ExperimentError, Location, Node, Problem, clip, read,
+    tree::{self, Value},
 };
 
 /// Schemes that are compared where the experiment names none: the paper's.

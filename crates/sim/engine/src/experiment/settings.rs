@@ -5,8 +5,9 @@ use std::fmt::Display;
 use raddle_units::{BitRate, Bytes};
 use serde::Serialize;
 
-use super::{fields::Experiment, switch, tree::Node};
+use super::{fields::Experiment, switch};
 use crate::{Network, RunConfig};
+use raddle_text::Node;
 
 /// A setting as the runs use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

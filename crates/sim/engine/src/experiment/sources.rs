@@ -8,13 +8,9 @@ use raddle_text::{MOST_DATA, MOST_TEXT};
 use raddle_units::{NodeId, PortId, Time};
 use raddle_workload::{FlowTimes, TrafficError, TrafficSource, Workload};
 
-use super::{
-    error::{InputError as ExperimentError, Problem, clip},
-    fields::{Fault, NodeName},
-    files::Files,
-    tree::{Node, Value},
-};
+use super::fields::{Fault, NodeName};
 use crate::{LinkFault, Network, Semantics};
+use raddle_text::{Files, InputError as ExperimentError, Node, Problem, clip, tree::Value};
 
 /// The messages that a `[traffic]` table describes or names.
 pub(super) fn build_traffic(

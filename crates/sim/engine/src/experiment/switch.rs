@@ -9,12 +9,9 @@ use raddle_units::{BitRate, Bytes, PortId, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    error::{InputError as ExperimentError, Problem, clip},
-    sources::find_ports,
-    tree::Node,
-};
+use super::sources::find_ports;
 use crate::{Buffers, IngressBuffer, Network, PortBuffer, RunConfig, Sharing, needed_headroom};
+use raddle_text::{InputError as ExperimentError, Node, Problem, clip};
 
 /// Least alpha.
 const LEAST_ALPHA: f64 = 1.0 / 1024.0;
