@@ -13,7 +13,8 @@ from raddle.cli.config import problem
 from synthetic import SyntheticCore
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = tomllib.loads((ROOT / "crates" / "real" / "mpi" / "settings.toml").read_text())["setting"]
+SETTINGS = ROOT / "crates" / "real" / "mpi" / "settings.toml"
+TABLE = tomllib.loads(SETTINGS.read_text())["setting"]
 
 
 def config(*words: str, status: int = 0) -> Result:
