@@ -6,7 +6,7 @@
 
 #![allow(dead_code, reason = "each user takes some of the functions")]
 
-use raddle_transport::rails::{Config, Connection, Event, Reception};
+use raddle_rails::{Config, Connection, Event, Reception};
 use raddle_units::{BitRate, Span, Time};
 use raddle_wire::{
     native::JobKey,

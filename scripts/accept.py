@@ -711,12 +711,12 @@ def replay_recorded(folder: Path) -> Outcome:
 
 @promise(
     "rails, random schedules",
-    "cargo test -p raddle-transport --test rails -- --ignored",
+    "cargo test -p raddle-rails --test rails -- --ignored",
     "100,000 schedules: every message once, in order, every byte",
     minutes=15,
 )
 def rails_schedules(_: Path) -> Outcome:
-    return cargo_test("transport", "rails", "--", "--ignored")
+    return cargo_test("rails", "rails", "--", "--ignored")
 
 
 @promise(

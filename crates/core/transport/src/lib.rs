@@ -1,5 +1,5 @@
-//! End-to-end transport cores: congestion control ([`cc`]), go-back-N reliability ([`reliability`]), its form for groups ([`group`]),
-//! and messages over several rails ([`rails`]).
+//! End-to-end transport cores: congestion control ([`cc`]), go-back-N reliability ([`reliability`]), and its form for groups
+//! ([`group`]).
 //!
 //! All are pure state machines: time, acknowledgements and parameters go in; rates, windows, timers and what to send
 //! next come out. They hold no clock, packet buffer or random source, so the simulator and real sockets drive the same
@@ -8,6 +8,5 @@
 
 pub mod cc;
 pub mod group;
-pub mod rails;
 pub mod reliability;
 pub mod telemetry;

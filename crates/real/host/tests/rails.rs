@@ -7,7 +7,7 @@ use std::{
 };
 
 use raddle_host::rails::{Node, NodeEvent, OpenError, RailAddress, UseError};
-use raddle_transport::rails::{Config, Failure, PortError};
+use raddle_rails::{Config, Failure, PortError};
 use raddle_units::{BitRate, Span};
 use raddle_wire::{PORT_ROCE, native::JobKey};
 

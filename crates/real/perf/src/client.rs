@@ -13,7 +13,7 @@ use raddle_host::{
     rails::Node,
 };
 use raddle_offload::switch::SiteSecret;
-use raddle_transport::rails::Config;
+use raddle_rails::Config;
 use raddle_units::{BitRate, Bytes, Span};
 use raddle_wire::rails::MAX_RAILS;
 

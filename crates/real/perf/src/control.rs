@@ -11,7 +11,7 @@ use std::{
 
 use clap::ValueEnum;
 use raddle_host::rails::RailAddress;
-use raddle_transport::rails::{Config, Policy, Segmentation};
+use raddle_rails::{Config, Policy, Segmentation};
 use raddle_units::{BitRate, Bytes, many};
 use raddle_wire::{
     native::JobKey,

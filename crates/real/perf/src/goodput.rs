@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use raddle_host::rails::{Buffer, Node, NodeEvent, UseError};
-use raddle_transport::rails::RailStatus;
+use raddle_rails::RailStatus;
 use raddle_units::{Bytes, Span, Time};
 use serde::Serialize;
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use raddle_host::rails::{Buffer, Node, NodeEvent, UseError};
-use raddle_transport::rails::{Failure, PortError, SendFailure};
+use raddle_rails::{Failure, PortError, SendFailure};
 use raddle_units::{Bytes, Span, Time};
 use thiserror::Error;
 
@@ -273,7 +273,7 @@ mod tests {
     };
 
     use raddle_host::rails::RailAddress;
-    use raddle_transport::rails::Config;
+    use raddle_rails::Config;
     use raddle_units::BitRate;
     use raddle_wire::{PORT_ROCE, native::JobKey};
 

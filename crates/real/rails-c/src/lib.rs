@@ -16,7 +16,7 @@ use std::{
 
 use options::{Options, Rail};
 use raddle_host::rails::{Buffer, BufferError, Node, NodeEvent, UseError};
-use raddle_transport::rails::{PortError, SendError};
+use raddle_rails::{PortError, SendError};
 use raddle_units::Span;
 
 /// Why a call fails, by the numbers of the header.

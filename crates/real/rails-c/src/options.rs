@@ -9,7 +9,7 @@ use raddle_host::{
     clock::epoch,
     rails::{Node, RailAddress},
 };
-use raddle_transport::rails::Config;
+use raddle_rails::Config;
 use raddle_units::{BitRate, Span};
 use raddle_wire::{native::JobKey, rails::DATA_OVERHEAD};
 

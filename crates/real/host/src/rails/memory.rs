@@ -6,7 +6,7 @@
 
 use std::{ptr::NonNull, slice};
 
-use raddle_transport::rails::{Payload, Placement};
+use raddle_rails::{Payload, Placement};
 use thiserror::Error;
 
 /// Registered memory of a node.

@@ -5,7 +5,7 @@
 //!
 //! ```no_run
 //! # use raddle_host::rails::{Node, NodeEvent, RailAddress};
-//! # use raddle_transport::rails::Config;
+//! # use raddle_rails::Config;
 //! # fn run(config: Config, rails: &[RailAddress]) -> Result<(), Box<dyn std::error::Error>> {
 //! let mut node = Node::open(config, rails)?;
 //! let buffer = node.register(b"a message".to_vec());
@@ -29,7 +29,7 @@ mod train;
 
 use std::{io, net::SocketAddrV4, ptr::NonNull};
 
-use raddle_transport::rails::{Config, Connection, PortError, Reception, Transmit};
+use raddle_rails::{Config, Connection, PortError, Reception, Transmit};
 use raddle_units::{Span, Time};
 
 pub use memory::{Buffer, BufferError};

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use raddle_transport::rails::Others;
+use raddle_rails::Others;
 use raddle_units::{Bytes, Span};
 use raddle_wire::rails::MAX_RAILS;
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use raddle_transport::rails::{ConfigError, Event, PortError, SendError};
+use raddle_rails::{ConfigError, Event, PortError, SendError};
 use thiserror::Error;
 
 use super::{Buffer, BufferError, RailAddress};

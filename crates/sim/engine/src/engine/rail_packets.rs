@@ -4,7 +4,7 @@
 //! in order, so that no rail reorders.
 
 use raddle_dataplane::QUEUE_DATA;
-use raddle_transport::rails::{Reception, Transmit};
+use raddle_rails::{Reception, Transmit};
 use raddle_unicast::FlowHash;
 use raddle_units::{Bytes, NodeId, PortId, Span};
 use raddle_wire::rails::{Body, Packet as Contents};

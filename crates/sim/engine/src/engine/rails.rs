@@ -1,9 +1,9 @@
-//! Messages over rails: connections of `raddle_transport::rails` on hosts. Their packets are in `rail_packets.rs`.
+//! Messages over rails: connections of `raddle_rails` on hosts. Their packets are in `rail_packets.rs`.
 
 use std::collections::VecDeque;
 
 use raddle_fabric::Fabric;
-use raddle_transport::rails::{Connection, Event};
+use raddle_rails::{Connection, Event};
 use raddle_units::{NodeId, PortId, Span, Time};
 use raddle_workload::{MAX_SIZE_BYTES, Message};
 use rustc_hash::FxHashMap;

@@ -1,7 +1,7 @@
 //! `[rails]`: hosts that are in several networks, and what their connections are told.
 
+use raddle_rails::{ConfigError, Connection};
 use raddle_text::{at_most, between, each};
-use raddle_transport::rails::{ConfigError, Connection};
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use raddle_wire::rails::{DATA_OVERHEAD, MAX_RAILS};
 use schemars::JsonSchema;

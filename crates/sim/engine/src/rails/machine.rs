@@ -1,10 +1,8 @@
 //! Hosts and networks of an experiment, as a file describes them.
 
 use raddle_fabric::FabricSpec;
-use raddle_transport::{
-    cc::SchemeSettings,
-    rails::{Ask, Config, Policy, RailSet, Segmentation},
-};
+use raddle_rails::{Ask, Config, Policy, RailSet, Segmentation};
+use raddle_transport::cc::SchemeSettings;
 use raddle_units::{Bytes, Span};
 use raddle_wire::native::JobKey;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! What a run is told of hosts with rails.
 
+use raddle_rails::{Config, Policy};
 use raddle_text::{at_most, between};
-use raddle_transport::rails::{Config, Policy};
 use raddle_units::{BitRate, Bytes, NodeId, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

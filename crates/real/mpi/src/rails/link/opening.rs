@@ -5,7 +5,7 @@ use raddle_host::{
     rails::{Node, RailAddress},
 };
 use raddle_matching::{Notice, SLOTS};
-use raddle_transport::rails::Config;
+use raddle_rails::Config;
 use raddle_units::{BitRate, Time};
 use raddle_wire::rails::DATA_OVERHEAD;
 

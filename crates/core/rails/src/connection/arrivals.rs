@@ -4,7 +4,7 @@ use raddle_units::Span;
 use raddle_wire::rails::{Ack, Body, Hello, Packet};
 
 use super::{Connection, Peer, Reception};
-use crate::rails::{
+use crate::{
     config::Config,
     dropped::Dropped,
     event::{Event, Failure, SendFailure},

@@ -1,6 +1,6 @@
 //! Short messages that answer short messages.
 
-use raddle_transport::rails::{Config, Connection, Policy};
+use raddle_rails::{Config, Connection, Policy};
 use raddle_units::{BitRate, Span, Time};
 use raddle_wire::{native::JobKey, rails::Body};
 

@@ -1,6 +1,6 @@
 //! Messages that wait for what the other node says of its rails.
 
-use raddle_transport::rails::{Ask, Config, Connection, Event, Reception, Segmentation, Transmit};
+use raddle_rails::{Ask, Config, Connection, Event, Reception, Segmentation, Transmit};
 use raddle_units::{BitRate, Span, Time};
 use raddle_wire::{native::JobKey, rails::Body};
 

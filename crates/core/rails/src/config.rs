@@ -12,7 +12,7 @@ use super::{
     rail::HEARTBEATS,
     state::Ask,
 };
-use crate::cc::{Environment, SchemeParameters, SchemeSettings, Telemetry};
+use raddle_transport::cc::{Environment, SchemeParameters, SchemeSettings, Telemetry};
 
 /// The longest time between heartbeats.
 pub const MAX_HEARTBEAT: Span = Span::from_ms(50);
@@ -147,7 +147,7 @@ impl Config {
             mtu: Bytes(packet),
             max_switch_hops: 0,
             link_rates: vec![rate],
-            defaults: crate::cc::Defaults::Scaled,
+            defaults: raddle_transport::cc::Defaults::Scaled,
         }
     }
 

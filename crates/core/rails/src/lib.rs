@@ -7,7 +7,7 @@
 //! length, and what came names the receive token where it is to be copied, before events are looked at.
 //!
 //! ```
-//! use raddle_transport::rails::{Config, Connection, Event, Reception};
+//! use raddle_rails::{Config, Connection, Event, Reception};
 //! use raddle_units::{BitRate, Span, Time};
 //! use raddle_wire::native::JobKey;
 //!

@@ -1,6 +1,6 @@
 //! Rails that fail and come back, and what is refused.
 
-use raddle_transport::rails::{
+use raddle_rails::{
     Config, ConfigError, Connection, Event, Failure, RailStatus, SendError, SendFailure,
 };
 use raddle_units::{BitRate, Span, Time};

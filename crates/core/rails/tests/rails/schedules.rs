@@ -1,8 +1,8 @@
 //! Random schedules: loss, doubling, reordering, damage, repetition, slow and broken rails, full receive queues. Always: every
 //! byte right, every message once and in order, nobody waits for ever, and all memory is given back.
 
+use raddle_rails::{Ask, Policy, Segmentation};
 use raddle_random::Random;
-use raddle_transport::rails::{Ask, Policy, Segmentation};
 use raddle_units::{BitRate, Bytes, Span, Time};
 
 use crate::world::{Link, Plan, World};
@@ -125,7 +125,7 @@ fn every_message_comes_once_in_order_and_whole() {
     assert!(packets > 70_000, "{packets} packets");
 }
 
-/// A hundred thousand of them, on two threads: `cargo test -p raddle-transport --test rails -- --ignored`.
+/// A hundred thousand of them, on two threads: `cargo test -p raddle-rails --test rails -- --ignored`.
 #[test]
 #[ignore = "scale: some minutes"]
 fn every_message_comes_once_in_order_and_whole_long() {

@@ -3,7 +3,7 @@
 use raddle_units::{Span, Time};
 
 use super::config::Config;
-use crate::cc::{Ack, FlowControl, FlowLimits, SchemeParameters, Timers};
+use raddle_transport::cc::{Ack, FlowControl, FlowLimits, SchemeParameters, Timers};
 
 /// Slowest pace that congestion control may ask for, as a part of the rail's rate.
 const SLOWEST: u64 = 1_000;

@@ -1,12 +1,12 @@
 //! What a data packet over rails costs its two ends, and a short message that is answered, without network and without copying:
 //! nanoseconds on one core.
 //!
-//! `cargo run --release -p raddle-transport --example rails_benchmark`
+//! `cargo run --release -p raddle-rails --example rails_benchmark`
 #![allow(clippy::print_stdout, reason = "a program that prints figures")]
 
 use std::{collections::VecDeque, time::Instant};
 
-use raddle_transport::rails::{Config, Connection, Event, Reception, Transmit};
+use raddle_rails::{Config, Connection, Event, Reception, Transmit};
 use raddle_units::{BitRate, Span, Time};
 use raddle_wire::native::JobKey;
 

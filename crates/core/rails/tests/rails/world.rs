@@ -6,8 +6,8 @@ use std::{
     collections::{BinaryHeap, VecDeque},
 };
 
+use raddle_rails::{Config, Connection, Dropped, Event, Failure, Reception, Transmit};
 use raddle_random::Random;
-use raddle_transport::rails::{Config, Connection, Dropped, Event, Failure, Reception, Transmit};
 use raddle_units::{BitRate, Bytes, Span, Time};
 use raddle_wire::native::JobKey;
 

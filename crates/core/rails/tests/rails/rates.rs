@@ -1,6 +1,6 @@
 //! What several rails bring, in virtual time: goodput of long messages, latency of short ones.
 
-use raddle_transport::rails::{Ask, Config, Others, Policy, Segmentation};
+use raddle_rails::{Ask, Config, Others, Policy, Segmentation};
 use raddle_units::{BitRate, Bytes, Span, Time};
 
 use crate::world::{Link, Plan, World};

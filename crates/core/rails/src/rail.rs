@@ -14,7 +14,7 @@ use super::{
     sent::{Content, NeverSent, Piece, Sent},
     split::Path,
 };
-use crate::{cc, telemetry::Echo};
+use raddle_transport::{cc, telemetry::Echo};
 
 /// A rail is down when it was silent for so many heartbeats.
 pub(super) const HEARTBEATS: u64 = 3;

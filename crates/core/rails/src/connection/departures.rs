@@ -3,7 +3,7 @@
 use raddle_wire::rails::{Body, Hello, Packet};
 
 use super::{Connection, Payload, Transmit};
-use crate::rails::{
+use crate::{
     config::Config,
     policy::{Choice, Policy, RailSet, Segmentation, one_in_turn, rails_of},
     rail::{Rail, RailStatus},

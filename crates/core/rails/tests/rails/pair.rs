@@ -1,6 +1,6 @@
 //! Two connections whose packets arrive at once.
 
-use raddle_transport::rails::{Connection, Event, Reception};
+use raddle_rails::{Connection, Event, Reception};
 use raddle_units::Time;
 
 /// Passes packets until there are none; gives the events of both.
