@@ -296,7 +296,7 @@ class SyntheticCore(ModuleType):
         return "0.0.0"
 
     def settings(self) -> str:
-        return (Path(__file__).parents[2] / "crates" / "real" / "mpi" / "settings.toml").read_text()
+        return (Path(__file__).parents[2] / "crates/base/text/environment.toml").read_text()
 
     def experiment_schema(self) -> str:
         return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema"})

@@ -13,8 +13,7 @@ from raddle.cli.config import problem
 from synthetic import SyntheticCore
 
 ROOT = Path(__file__).resolve().parents[2]
-SETTINGS = ROOT / "crates" / "real" / "mpi" / "settings.toml"
-TABLE = tomllib.loads(SETTINGS.read_text())["setting"]
+TABLE = tomllib.loads((ROOT / "crates/base/text/environment.toml").read_text())["setting"]
 
 
 def config(*words: str, status: int = 0) -> Result:

@@ -50,8 +50,11 @@ const SOURCES: [&str; 19] = [
     "matching/trial",
 ];
 
+/// The table of all `RADDLE_*` variables.
+const ENVIRONMENT: &str = "../../base/text/environment.toml";
+
 fn main() -> Result<(), Box<dyn Error>> {
-    for input in ["functions.toml", "settings.toml", "shim", "build"] {
+    for input in ["functions.toml", ENVIRONMENT, "shim", "build"] {
         println!("cargo::rerun-if-changed={input}");
     }
     for (_, _, wrappers) in LIBRARIES {
@@ -70,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(out.join("entries.c"), functions::entries(&functions))?;
     fs::write(out.join("matchings.c"), functions::matchings(&functions))?;
     fs::write(out.join("records.c"), functions::records(&functions))?;
-    let table: settings::Table = toml::from_str(&fs::read_to_string("settings.toml")?)?;
+    let table: settings::Table = toml::from_str(&fs::read_to_string(ENVIRONMENT)?)?;
     fs::write(out.join("settings.rs"), settings::rust(&table))?;
 
     if left_out() {

@@ -24,6 +24,9 @@ pub mod schema;
 pub mod tree;
 pub mod words;
 
+/// Every `RADDLE_*` variable: name, who reads it, values, default, meaning; as TOML. Drivers of both worlds read some.
+pub const ENVIRONMENT: &str = include_str!("../environment.toml");
+
 pub use check::{check, check_value};
 pub use error::{InputError, Place, Problem, clip};
 pub use files::{Files, MOST_DATA, MOST_TEXT, MemoryFiles, ReadError};

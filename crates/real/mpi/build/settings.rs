@@ -1,10 +1,10 @@
-//! settings.toml as a table of Rust.
+//! environment.toml as a table of Rust.
 
 use std::fmt::Write;
 
 use serde::Deserialize;
 
-/// settings.toml.
+/// environment.toml.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Table {

@@ -8,7 +8,7 @@ use raddle_wire::{native::JobKey, rails::MAX_RAILS};
 
 use crate::log;
 
-/// Name, values and default of each setting, from settings.toml.
+/// Name, values and default of each setting, from `crates/base/text/environment.toml`.
 const TABLE: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/settings.rs"));
 
 /// When to offload.

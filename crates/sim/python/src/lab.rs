@@ -3,13 +3,10 @@
 use pyo3::prelude::*;
 use raddle_offload::switch::{self, SiteSecret};
 
-/// The table of settings that the MPI library is built with.
-const SETTINGS: &str = include_str!("../../../real/mpi/settings.toml");
-
 /// Every `RADDLE_*` variable: name, who reads it, values, default, meaning; as TOML.
 #[pyfunction]
 pub(crate) fn settings() -> &'static str {
-    SETTINGS
+    raddle_text::ENVIRONMENT
 }
 
 /// The key of a job at a site.
