@@ -58,7 +58,7 @@ generate: build ## Make the generated files again (a test compares them)
 	printf '%s\n' "$$schema" > docs/route.schema.json
 
 bench: ## Measure packet-hops per second of the engine alone, one core: 320 and 8,192 hosts
-	@cargo build --release --locked --quiet -p raddle-sim --example hop_benchmark
+	@cargo build --release --locked --quiet -p raddle-engine --example hop_benchmark
 	hop=$${CARGO_TARGET_DIR:-target}/release/examples/hop_benchmark
 	$$hop --traffic hpc-mix
 	$$hop --traffic hpc-mix --compat
@@ -73,7 +73,7 @@ accept: setup build ## Measure every promise that has a number: command, limit, 
 
 docs: setup build ## Build the API pages into target/doc
 	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	echo "open target/doc/raddle_sim/index.html; the other pages are in docs/"
+	echo "open target/doc/raddle_engine/index.html; the other pages are in docs/"
 
 fuzz: ## Fuzz every parser for MINUTES=1 each (needs cargo-fuzz and a nightly toolchain)
 	@for target in $$(cargo +nightly fuzz list); do

@@ -88,7 +88,7 @@ def simulate(machine: dict[str, Any], cells: Iterable[Cell]) -> Found:
     asked = list(dict.fromkeys(cells))
     request = {"machine": machine, "cells": [cell.request() for cell in asked]}
     done = subprocess.run(
-        ("cargo", "run", "--quiet", "--locked", "-p", "raddle-sim", "--example", "rails"),
+        ("cargo", "run", "--quiet", "--locked", "-p", "raddle-engine", "--example", "rails"),
         cwd=HERE.parent, input=json.dumps(request) + "\n", stdout=subprocess.PIPE,
         text=True, check=False,
     )  # fmt: skip

@@ -81,7 +81,7 @@ class Simulator:
     """The simulator as a process that answers requests."""
 
     def __init__(self) -> None:
-        command = ("cargo", "run", "--quiet", "--locked", "-p", "raddle-sim")
+        command = ("cargo", "run", "--quiet", "--locked", "-p", "raddle-engine")
         self._process = subprocess.Popen(
             (*command, "--example", "allreduce"),
             cwd=HERE.parent,

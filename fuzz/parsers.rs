@@ -3,12 +3,12 @@
 
 #![allow(dead_code, reason = "each user takes some of the functions")]
 
+use raddle_experiment::{Experiment, MemoryFiles, Resolved};
 use raddle_fabric::{
     ImportFormat, ImportOptions, dumbbell, import, parse_hpcc_ns3, parse_toml, write_hpcc_ns3,
     write_ibsim, write_toml,
 };
 use raddle_multicast::groups::{GroupFormat, read_groups, write_groups};
-use raddle_sim::experiment::{Experiment, MemoryFiles, Resolved};
 use raddle_workload::{FlowFormat, FlowTimes, ReadOptions, read_flows, write_csv};
 
 #[path = "texts.rs"]

@@ -146,7 +146,7 @@ def test_line(output: str) -> Outcome:
     return Outcome(text, PASS if total.passed else NOT_RUN)
 
 
-def rust_tests(*patterns: str, crate: str = "sim") -> Outcome:
+def rust_tests(*patterns: str, crate: str = "engine") -> Outcome:
     """Run integration tests of a crate; `not run` as long as there are none of these names."""
     manifests = (ROOT / "crates").glob("*/*/Cargo.toml")
     manifest = next(m for m in manifests if f'name = "raddle-{crate}"' in m.read_text())
@@ -256,21 +256,21 @@ def traffic(folder: Path) -> Outcome:
     return judge(" or ".join(sorted(found)), kept=found == wanted)
 
 
-@promise("exact (compat)", "cargo test -p raddle-sim --test reference_micro", "to the nanosecond")
+@promise("exact (compat)", "cargo test -p raddle-engine --test reference_micro", "to the nanosecond")
 def exact(_: Path) -> Outcome:
     return rust_tests("reference_micro*")
 
 
 @promise(
     "statistically equal (compat)",
-    "cargo test -p raddle-sim --test reference_statistics",
+    "cargo test -p raddle-engine --test reference_statistics",
     "FCT 2 % / 6 %, throughput 2 %, pauses 5 %",
 )
 def statistics(_: Path) -> Outcome:
     return rust_tests("reference_s*", "reference_large*")
 
 
-@promise("conserved", "cargo test -p raddle-sim --test corrected", "all pass")
+@promise("conserved", "cargo test -p raddle-engine --test corrected", "all pass")
 def conserved(_: Path) -> Outcome:
     return rust_tests("corrected*", "conserv*", "closed_form*")
 
@@ -355,7 +355,7 @@ def speed_8192_mix(folder: Path) -> Outcome:
 def instructions(folder: Path) -> Outcome:
     if not shutil.which("valgrind"):
         return Outcome("valgrind is not installed", NOT_RUN)
-    binary = example("sim", "hop_benchmark")
+    binary = example("engine", "hop_benchmark")
     counts = []
     for flows in (500, 1000):
         grind = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'callgrind'}")
@@ -478,11 +478,11 @@ def multicast_churn(_: Path) -> Outcome:
 
 @promise(
     "multicast, cut links",
-    "cargo test -p raddle-sim --test corrected multicast",
+    "cargo test -p raddle-engine --test corrected multicast",
     "pairs of trees lose nothing",
 )
 def multicast_cuts(_: Path) -> Outcome:
-    words = ("--locked", "-p", "raddle-sim", "--test", "corrected", "multicast")
+    words = ("--locked", "-p", "raddle-engine", "--test", "corrected", "multicast")
     done = run("cargo", "test", *words)
     return test_line(done.stdout + done.stderr)
 

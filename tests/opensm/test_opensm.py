@@ -64,7 +64,7 @@ def test_changed_mlids_are_told_once_for_all(subnet: Subnet, groups: dict[int, l
 
     def told() -> list[int]:
         found = re.findall(
-            r"raddle: (\d+) groups? .* got another MLID: \d+ grew", subnet.log_text()
+            r"raddle: (\d+) groups? with another MLID: \d+ by growing", subnet.log_text()
         )
         return [int(count) for count in found]
 

@@ -1,11 +1,11 @@
 //! Times of Allreduces on a machine, for `experiments/offload_findings.py`: `Machine` and `Allreduce` of
-//! `raddle_sim::collective` in, `{"mean_us": ..., "max_us": ...}` out, as `shared` says.
+//! `raddle_engine::collective` in, `{"mean_us": ..., "max_us": ...}` out, as `shared` says.
 
 mod shared;
 
 use std::process::ExitCode;
 
-use raddle_sim::collective::{Allreduce, Machine};
+use raddle_engine::collective::{Allreduce, Machine};
 
 fn main() -> ExitCode {
     shared::main(|machine: &Machine, cell: &Allreduce| cell.run(machine))

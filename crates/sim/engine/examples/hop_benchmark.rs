@@ -10,8 +10,8 @@
 use std::{sync::Arc, time::Instant};
 
 use lexopt::prelude::*;
+use raddle_engine::{Discard, Network, Progress, RunConfig, Semantics, simulate};
 use raddle_fabric::{FatTree320, KAryFatTree};
-use raddle_sim::{Discard, Network, Progress, RunConfig, Semantics, simulate};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes};
 use raddle_workload::{HpcMix, Message, Permutation, Workload};

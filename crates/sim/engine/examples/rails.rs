@@ -1,11 +1,11 @@
-//! What hosts carry over rails, for `experiments/multirail_findings.py`: `Machine` and `Case` of `raddle_sim::rails` in,
+//! What hosts carry over rails, for `experiments/multirail_findings.py`: `Machine` and `Case` of `raddle_engine::rails` in,
 //! `Figures` out, as `shared` says.
 
 mod shared;
 
 use std::process::ExitCode;
 
-use raddle_sim::rails::{Case, Machine};
+use raddle_engine::rails::{Case, Machine};
 
 fn main() -> ExitCode {
     shared::main(|machine: &Machine, case: &Case| case.run(machine))

@@ -26,7 +26,7 @@ pub enum Sharing {
 
 impl Sharing {
     /// Alpha of a port, where there is one; `ratio` is its rate over the hosts', rounded down.
-    pub(crate) fn alpha(self, ratio: u64) -> Option<f64> {
+    pub fn alpha(self, ratio: u64) -> Option<f64> {
         match self {
             Self::Scaled => {
                 let doublings = ratio.max(1).ilog2().min(16);

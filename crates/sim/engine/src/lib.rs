@@ -1,4 +1,4 @@
-//! The simulator: a discrete-event engine that drives the cores with virtual time, experiments as files, and results.
+//! The simulator: a discrete-event engine that drives the cores with virtual time.
 //!
 //! [`Network`] (a fabric with routes) and [`RunConfig`] (scheme, seed, buffers, faults) go in, a
 //! [`raddle_workload::Workload`] supplies the messages, a [`Recorder`] receives what happens. One run uses one core;
@@ -9,7 +9,6 @@ mod chance;
 pub mod collective;
 mod engine;
 mod event;
-pub mod experiment;
 mod mrg32k3a;
 mod multicast;
 mod offload;
@@ -17,15 +16,12 @@ mod packet;
 mod paths;
 pub mod rails;
 pub mod record;
-pub mod replay;
-pub mod results;
 pub mod semantics;
 mod setup;
 
 pub use buffers::{Buffers, IngressBuffer, PortBuffer, Sharing};
 pub use chance::{MarkReplay, TraceError};
-pub use engine::simulate;
-pub(crate) use engine::{footprint, needed_headroom};
+pub use engine::{footprint, needed_headroom, simulate};
 pub use multicast::{Multicast, MulticastGroup, MulticastUpdate};
 pub use offload::{Offload, OffloadGroup};
 pub use record::{Discard, Progress, Recorder};

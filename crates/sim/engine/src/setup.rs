@@ -27,7 +27,6 @@ pub struct Network {
 
 /// Why a network cannot be set up.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SetupError {
     /// Routes cannot be computed.
     #[error(transparent)]

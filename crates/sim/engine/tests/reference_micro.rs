@@ -7,12 +7,12 @@
 use std::{fs, io::Read, path::PathBuf, sync::Arc};
 
 use flate2::read::GzDecoder;
-use raddle_fabric::{Fabric, FatTree320, Small20};
-use raddle_sim::{
+use raddle_engine::{
     MarkReplay, Network, Progress, Recorder, RunConfig, Semantics,
     record::{AckRecord, FlowRecord, PauseRecord},
     simulate,
 };
+use raddle_fabric::{Fabric, FatTree320, Small20};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes};
 use raddle_workload::{FlowFormat, FlowTimes, ReadOptions, read_flows};

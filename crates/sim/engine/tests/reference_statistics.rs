@@ -2,11 +2,11 @@
 //!
 //! FCT percentiles, throughput and pause time within the promised limits; and more than promised: every single flow of
 //! every run completes at the reference's nanosecond, DCQCN's and PINT's too, whose draws come from the same documented
-//! generators. `cargo run --release -p raddle-sim --example validate` prints the figures.
+//! generators. `cargo run --release -p raddle-engine --example validate` prints the figures.
 
 mod reference;
 
-use raddle_sim::Semantics;
+use raddle_engine::Semantics;
 use reference::{CASES, Case, compare};
 
 fn check(experiment: &str, variant: &str) {

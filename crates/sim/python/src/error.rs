@@ -5,8 +5,8 @@ use pyo3::{
     prelude::*,
     types::PyString,
 };
+use raddle_experiment::{ExperimentError, results::ResultsError};
 use raddle_routes::PlanError;
-use raddle_sim::{experiment::ExperimentError, results::ResultsError};
 
 /// What a call may fail with.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Maps of other programs, in and out.
 
 use pyo3::prelude::*;
-use raddle_sim::experiment::{
+use raddle_experiment::{
     DiskFiles, FabricInput, ImportRequest, fabric_net, fabric_text, import_map, load_fabric,
 };
 

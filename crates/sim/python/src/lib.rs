@@ -20,13 +20,10 @@ use std::{
 };
 
 use pyo3::{exceptions::PyValueError, prelude::*};
-use raddle_sim::{
-    Progress as Counters,
-    experiment::{
-        DiskFiles, FabricInput, FlowsInput, Resolved, experiment_schema as schema, fabric_summary,
-        fabric_text, load_fabric, traffic_summary, write_traffic,
-    },
-    results,
+use raddle_engine::Progress as Counters;
+use raddle_experiment::{
+    DiskFiles, FabricInput, FlowsInput, Resolved, experiment_schema as schema, fabric_summary,
+    fabric_text, load_fabric, results, traffic_summary, write_traffic,
 };
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes, Span, UnitError};

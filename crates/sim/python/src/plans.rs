@@ -7,10 +7,7 @@ use std::{
 };
 
 use raddle_disk::read_file;
-use raddle_sim::{
-    experiment::{DiskFiles, ExperimentError, Problem, Resolved},
-    results::ResultsError,
-};
+use raddle_experiment::{DiskFiles, ExperimentError, Problem, Resolved, results::ResultsError};
 use raddle_text::MOST_TEXT;
 
 use crate::error::Failure;

@@ -3,11 +3,11 @@
 use std::{path::PathBuf, sync::Arc};
 
 use pyo3::prelude::*;
+use raddle_experiment::DiskFiles;
 use raddle_routes::{
     CapacityRequest, Progress, Resolved, capacity_of_file, describe, number_groups, place_jobs,
     route_schema as schema,
 };
-use raddle_sim::experiment::DiskFiles;
 use raddle_text::check;
 
 use crate::error::{Failure, raise};

@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use raddle_schedule::{Join, Settings, UnknownVariant, Variant};
-use raddle_sim::{
-    experiment::{DiskFiles, FabricInput, load_fabric},
-    replay::{
-        self, Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled, Session,
-        expand, trace_summary,
-    },
+use raddle_experiment::{DiskFiles, FabricInput, load_fabric};
+use raddle_replay::{
+    Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled, Session, expand,
+    trace_summary,
 };
+use raddle_schedule::{Join, Settings, UnknownVariant, Variant};
 use raddle_tables::{
     trace::TraceFileError, trace::assemble_folder, trace::read_file, trace::write_file,
 };
@@ -236,7 +234,7 @@ impl Replay {
             let settings = Settings {
                 variant,
                 join: Join {
-                    scope: replay::scope(scope)?,
+                    scope: raddle_replay::scope(scope)?,
                     ..Join::default()
                 },
                 ..Settings::default()

@@ -1,7 +1,7 @@
 //! What each correction of the default mode is worth: the default mode with one quirk of the reference brought back,
 //! beside the default mode. A cell is quirk / correction - 1.
 
-use raddle_sim::{
+use raddle_engine::{
     Semantics,
     semantics::{LinkTiming, QueueView, Randomness, TieOrder},
 };

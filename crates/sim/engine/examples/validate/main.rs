@@ -1,9 +1,9 @@
 //! Every figure of the reference's runs beside ours: compat mode, and the default mode on the same input.
 //!
 //! ```text
-//! cargo run --release -p raddle-sim --example validate            # compat and default mode, seed 1
-//! cargo run --release -p raddle-sim --example validate -- --seeds 5 --only dcqcn
-//! cargo run --release -p raddle-sim --example validate -- --corrections
+//! cargo run --release -p raddle-engine --example validate            # compat and default mode, seed 1
+//! cargo run --release -p raddle-engine --example validate -- --seeds 5 --only dcqcn
+//! cargo run --release -p raddle-engine --example validate -- --corrections
 //! ```
 //! Prints Markdown: docs/validation.md holds its output, docs/semantics.md that of `--corrections`.
 #![allow(clippy::print_stdout)]
@@ -15,7 +15,7 @@ mod reference;
 use std::error::Error;
 
 use lexopt::prelude::*;
-use raddle_sim::Semantics;
+use raddle_engine::Semantics;
 use reference::{CASES, Case, compare};
 
 struct Options {

@@ -98,8 +98,9 @@ fn headroom(rate: BitRate, delay: Span, layout: &Layout, network: &Network) -> u
     rate.bytes_in(delay * 2).0 + 3 * layout.largest_packet() + pfc
 }
 
-/// The same for a port of a run; nothing where the scheme does not fit the network.
-pub(crate) fn needed_headroom(network: &Network, config: &RunConfig, port: PortId) -> Option<u64> {
+/// Bytes that an ingress of a run must be able to hold above its threshold so that nothing is lost while a PAUSE takes effect;
+/// `None` where the scheme does not fit the network.
+pub fn needed_headroom(network: &Network, config: &RunConfig, port: PortId) -> Option<u64> {
     let layout = Layout::new(config.scheme.signals(), network, config).ok()?;
     let fabric = &network.fabric;
     Some(headroom(

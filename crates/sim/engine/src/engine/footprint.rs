@@ -12,16 +12,16 @@ use super::{
 use crate::packet::Packet;
 
 /// A flow of a pair of hosts, both sides, and the pair's entry in a table that is at least 7/16 full.
-pub(crate) const FLOW_BYTES: u64 = (size_of::<Flow>() + size_of::<Reception>() + PAIR_BYTES) as u64;
+pub const FLOW_BYTES: u64 = (size_of::<Flow>() + size_of::<Reception>() + PAIR_BYTES) as u64;
 const PAIR_BYTES: usize = 32;
 
 /// A packet under way, with its places in queues and in the list of events. Those keep the memory of their longest times,
 /// which come one after the other: about 190 B for each packet at the fullest time (8,192 to 65,536 hosts, 16 to 256 packets
 /// of each).
-pub(crate) const PACKET_BYTES: u64 = size_of::<Packet>() as u64 + 190;
+pub const PACKET_BYTES: u64 = size_of::<Packet>() as u64 + 190;
 
 /// What there is before the first message: ports, switches, cards.
-pub(crate) fn fixed_bytes(fabric: &Fabric, data_classes: u8) -> u64 {
+pub fn fixed_bytes(fabric: &Fabric, data_classes: u8) -> u64 {
     let of_end = size_of::<LinkEnd>() + size_of::<PortHistory>();
     let of_switch = of_end + Switch::port_bytes(usize::from(data_classes));
     let of_host = of_end + size_of::<Nic>();

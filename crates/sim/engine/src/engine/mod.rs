@@ -20,7 +20,7 @@ mod build;
 mod bus;
 mod fault;
 mod flow;
-pub(crate) mod footprint;
+pub mod footprint;
 mod host;
 mod link;
 mod look_ahead;
@@ -32,7 +32,7 @@ mod route;
 mod sample;
 mod ways;
 
-pub(crate) use build::needed_headroom;
+pub use build::needed_headroom;
 use raddle_dataplane::Switch;
 use raddle_fabric::Fabric;
 use raddle_transport::cc::{FlowLimits, Signals};

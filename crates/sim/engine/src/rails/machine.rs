@@ -85,7 +85,7 @@ impl Default for Protocol {
 
 impl Protocol {
     /// What connections over so many rails are told.
-    pub(crate) fn config(&self, policy: PolicyName, cut: Cut, rails: usize) -> Config {
+    pub fn config(&self, policy: PolicyName, cut: Cut, rails: usize) -> Config {
         Config {
             segment: self.segment,
             policy: match policy {

@@ -60,13 +60,7 @@ impl Rails {
     }
 
     /// What one end of a connection is told.
-    pub(crate) fn end(
-        &self,
-        local: NodeId,
-        peer: NodeId,
-        epoch: u32,
-        rails: Vec<BitRate>,
-    ) -> Config {
+    pub fn end(&self, local: NodeId, peer: NodeId, epoch: u32, rails: Vec<BitRate>) -> Config {
         let mut policy = self.protocol.policy;
         if let Policy::Unidirectional { send } = &mut policy
             && peer < local

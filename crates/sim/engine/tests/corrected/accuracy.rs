@@ -1,6 +1,6 @@
 //! Queues against formulas: PFC headroom, the wait of an M/D/1 queue, ECN's marking probability.
 
-use raddle_sim::{RunConfig, RunSummary};
+use raddle_engine::{RunConfig, RunSummary};
 use raddle_transport::cc::{SchemeSettings, dcqcn};
 use raddle_units::{BitRate, Bytes, Span, Time};
 use raddle_workload::Message;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use raddle_sim::{
+use raddle_engine::{
     Buffers, IngressBuffer, PortBuffer, PortSeries, RunConfig, RunSummary, SetupError, Sharing,
 };
 use raddle_units::{BitRate, Bytes, PortId, Span, Time};

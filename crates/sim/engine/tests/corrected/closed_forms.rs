@@ -1,7 +1,7 @@
 //! Completion times that can be written down: one flow, several on one link, permutations without contention.
 
+use raddle_engine::record::FlowRecord;
 use raddle_fabric::{CnTn, Dumbbell, Fabric, FabricBuilder, KAryFatTree, LeafSpine};
-use raddle_sim::record::FlowRecord;
 use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use raddle_workload::Message;
@@ -203,7 +203,7 @@ fn two_flows_share_a_link_in_halves() {
     let lab = Lab::new(star(&[(gbps(100), Span::from_us(1)); 3]));
     let hosts = lab.hosts();
     let messages = [0, 1].map(|source| message(Time(0), hosts[source], hosts[2], 2_000_000));
-    let config = raddle_sim::RunConfig {
+    let config = raddle_engine::RunConfig {
         sample_interval: Span::from_us(20),
         ..lab.config("none")
     };
@@ -241,7 +241,7 @@ fn d_mod_k_carries_shift_permutations_at_full_rate() {
                 )
             })
             .collect();
-        let config = raddle_sim::RunConfig {
+        let config = raddle_engine::RunConfig {
             path_choice: choice,
             ..lab.config("none")
         };

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_fabric::{Fabric, FabricBuilder};
-use raddle_sim::{
+use raddle_engine::{
     Network, Progress, Recorder, RunConfig, RunSummary, Semantics, SetupError,
     record::{
         AckRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, PortRecord, PortSample,
@@ -11,6 +10,7 @@ use raddle_sim::{
     },
     simulate,
 };
+use raddle_fabric::{Fabric, FabricBuilder};
 use raddle_transport::cc::{SchemeParameters, SchemeSettings};
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use raddle_workload::{FlowList, Message, Workload};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use raddle_engine::{Buffers, LinkFault, RunConfig, RunSummary, Sharing, record::PauseRecord};
 use raddle_fabric::{CnTn, Dumbbell, Fabric, KAryFatTree, LeafSpine};
-use raddle_sim::{Buffers, LinkFault, RunConfig, RunSummary, Sharing, record::PauseRecord};
 use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
 use raddle_workload::Message;

@@ -1,7 +1,7 @@
 //! What congestion control achieves: fair shares, full links, short queues.
 
+use raddle_engine::RunConfig;
 use raddle_fabric::{Fabric, FabricBuilder};
-use raddle_sim::RunConfig;
 use raddle_transport::cc::{SchemeParameters, SchemeSettings, hpcc};
 use raddle_units::{BitRate, NodeId, Span, Time};
 use raddle_workload::Message;

@@ -1,7 +1,7 @@
 //! The same inputs give the same records, wherever and however often they run.
 
+use raddle_engine::{LinkFault, RunConfig, RunSummary};
 use raddle_fabric::LeafSpine;
-use raddle_sim::{LinkFault, RunConfig, RunSummary};
 use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
 use raddle_workload::Message;
 

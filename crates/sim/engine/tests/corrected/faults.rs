@@ -1,7 +1,7 @@
 //! Links that fail, with and without another way, for a while and for ever.
 
+use raddle_engine::{LinkFault, RunConfig};
 use raddle_fabric::{Dumbbell, LeafSpine};
-use raddle_sim::{LinkFault, RunConfig};
 use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
 
 use crate::common::{Lab, Log, SCHEMES, message};

@@ -1,7 +1,7 @@
 //! Workloads whose messages wait for others.
 
+use raddle_engine::RunConfig;
 use raddle_fabric::{Dumbbell, KAryFatTree};
-use raddle_sim::RunConfig;
 use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::{Gpcnet, GraphBuilder, Message, Step, TrafficError, Workload};
 
@@ -193,7 +193,7 @@ fn a_closed_loop_ends_with_its_victims() {
             let mut workload = Watched::new(spec.build(lab.hosts(), 1).unwrap());
             let (summary, log) = lab.drive(&config, &mut workload).unwrap();
             assert!(workload.finished(), "{scheme}");
-            let victims = |flow: &&raddle_sim::record::FlowRecord| {
+            let victims = |flow: &&raddle_engine::record::FlowRecord| {
                 raddle_workload::is_tested_class(&workload.inner.classes()[usize::from(flow.class)])
             };
             let tested: Vec<_> = log.flows.iter().filter(victims).copied().collect();

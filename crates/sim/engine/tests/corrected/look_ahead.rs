@@ -1,7 +1,7 @@
 //! Looking ahead reads what coming events will touch; it must never take one kind of event for another.
 
+use raddle_engine::RunConfig;
 use raddle_fabric::KAryFatTree;
-use raddle_sim::RunConfig;
 use raddle_transport::cc::{SchemeSettings, dcqcn};
 use raddle_units::{Bytes, Span, Time};
 use raddle_workload::Message;

@@ -1,6 +1,6 @@
 //! Lossy mode: packets really drop, and all of them are recovered.
 
-use raddle_sim::RunConfig;
+use raddle_engine::RunConfig;
 use raddle_units::{BitRate, Bytes, Span, Time};
 use raddle_workload::Message;
 

@@ -1,7 +1,7 @@
 //! The default mode (`Semantics::CORRECTED`) against conservation laws and closed forms.
 //!
 //! One binary with a file per subject, so that it links once:
-//! `cargo test -p raddle-sim --test corrected`.
+//! `cargo test -p raddle-engine --test corrected`.
 
 mod accuracy;
 mod buffers;

@@ -3,9 +3,9 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use proptest::prelude::*;
+use raddle_engine::{Multicast, MulticastGroup, RunConfig, RunSummary, SetupError};
 use raddle_fabric::{CnTn, Fabric};
 use raddle_multicast::{Colour, Mgid, MulticastTables, TableMode, Tree, UpLink};
-use raddle_sim::{Multicast, MulticastGroup, RunConfig, RunSummary, SetupError};
 use raddle_units::{Bytes, LinkId, NodeId, PortId, Span, Time};
 use raddle_workload::{FlowList, GroupId, Message};
 
@@ -441,7 +441,7 @@ fn a_sender_cut_off_from_the_start_gives_up() {
         .position(|link| link.ports.contains(&port))
         .unwrap();
     let mut config = with(&lab, "dctcp", &plan);
-    config.faults = vec![raddle_sim::LinkFault {
+    config.faults = vec![raddle_engine::LinkFault {
         link: LinkId(cut as u32),
         down: Time(0),
         up: None,
@@ -476,7 +476,7 @@ proptest! {
         config.retransmission_timeout = Span::from_us(200);
         config.faults = faults
             .iter()
-            .map(|&(link, down, up)| raddle_sim::LinkFault {
+            .map(|&(link, down, up)| raddle_engine::LinkFault {
                 link: LinkId(link % links),
                 down: Time(down * 1_000_000),
                 up: (up < 150).then(|| Time((down + up) * 1_000_000)),

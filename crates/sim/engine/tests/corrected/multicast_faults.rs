@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use raddle_engine::{LinkFault, Multicast, MulticastUpdate, RunConfig};
 use raddle_fabric::{CnTn, Fabric};
 use raddle_multicast::{
     Broadcast, CMr4lms, CMr4lmsSettings, Group, Mgid, Mr4lms, Mr4lmsSettings, MulticastEngine,
     MulticastTables, OpenSmLike, RootChoice, RootRule, TableMode,
 };
-use raddle_sim::{LinkFault, Multicast, MulticastUpdate, RunConfig};
 use raddle_units::{LinkId, NodeId, Span, Time};
 use raddle_workload::{GroupId, Message};
 
@@ -192,7 +192,7 @@ fn deliveries_equal_the_trees_members() {
 }
 
 /// Each link between switches fails in turn in the middle of the traffic, and nothing is sent again: two trees lose
-/// nothing, one tree does. (How much is printed: `cargo test -p raddle-sim --test corrected cut_between -- --nocapture`.)
+/// nothing, one tree does. (How much is printed: `cargo test -p raddle-engine --test corrected cut_between -- --nocapture`.)
 #[test]
 #[expect(clippy::print_stdout, reason = "what each engine loses is the result")]
 fn a_cut_between_switches_costs_fault_tolerant_trees_nothing() {

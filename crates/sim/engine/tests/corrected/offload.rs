@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use raddle_fabric::{Fabric, LeafSpine};
-use raddle_sim::{
+use raddle_engine::{
     LinkFault, Offload, OffloadGroup, RunConfig, SetupError,
     collective::{Allreduce, Machine, Way},
 };
+use raddle_fabric::{Fabric, LeafSpine};
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, Span, Time};
 use raddle_workload::{GraphBuilder, MessageGraph, OffloadId, Workload, collective::HostCosts};
 

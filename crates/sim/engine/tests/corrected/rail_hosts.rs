@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use raddle_engine::rails::{Case, Figures, Machine, RailsError, multi_plane};
 use raddle_fabric::{Fabric, LeafSpine};
-use raddle_sim::rails::{Case, Figures, Machine, RailsError, multi_plane};
 use raddle_units::{BitRate, NodeId, PortId, Span};
 use serde_json::{Value, json};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use raddle_rails::{Config, Policy, Segmentation};
-use raddle_sim::{
+use raddle_engine::{
     LinkFault, RunConfig, RunSummary, SetupError,
     rails::{Bus, Rails},
 };
+use raddle_rails::{Config, Policy, Segmentation};
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, Span, Time};
 use raddle_wire::native::JobKey;
 use raddle_workload::{FlowList, Message};

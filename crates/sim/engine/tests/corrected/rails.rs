@@ -1,7 +1,7 @@
 //! Hosts with several ports.
 
+use raddle_engine::{LinkFault, RunConfig};
 use raddle_fabric::{Fabric, FabricBuilder};
-use raddle_sim::{LinkFault, RunConfig};
 use raddle_units::{BitRate, LinkId, NodeId, Span, Time};
 
 use crate::common::{Lab, SCHEMES, message};

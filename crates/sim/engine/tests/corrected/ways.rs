@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use raddle_engine::{LinkFault, Offload, OffloadGroup, PortSeries, RunConfig, RunSummary, Sharing};
 use raddle_fabric::{CnTn, KAryFatTree, LeafSpine};
-use raddle_sim::{LinkFault, Offload, OffloadGroup, PortSeries, RunConfig, RunSummary, Sharing};
 use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time};
 use raddle_workload::{GraphBuilder, GroupId, Message, OffloadId};
@@ -32,7 +32,7 @@ fn check_chain(lab: &Lab, way: &Travelled) {
 fn data_by_port(log: &Log) -> BTreeMap<(NodeId, u16), (u64, u64)> {
     let mut sums = BTreeMap::new();
     for way in &log.ways {
-        let of = |flow: &&raddle_sim::record::FlowRecord| {
+        let of = |flow: &&raddle_engine::record::FlowRecord| {
             (flow.src, flow.dst, Some(flow.sport)) == (way.src, way.dst, way.sport)
         };
         let size = log.flows.iter().find(of).unwrap().size.0;
@@ -268,7 +268,7 @@ fn rails_have_a_way_each() {
         );
     }
     for port in &log.ports {
-        let hop = |hop: &raddle_sim::record::Hop| (hop.node, hop.port) == (port.node, port.port);
+        let hop = |hop: &raddle_engine::record::Hop| (hop.node, hop.port) == (port.node, port.port);
         let on_a_way = log.ways.iter().any(|way| way.hops.iter().any(hop));
         assert_eq!(on_a_way, port.tx_bytes > 500_000, "{port:?}");
     }

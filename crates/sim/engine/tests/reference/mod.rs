@@ -6,12 +6,12 @@ mod files;
 
 use std::sync::Arc;
 
-use raddle_fabric::{Fabric, FatTree320, Small20};
-use raddle_sim::{
+use raddle_engine::{
     Network, Progress, Recorder, RunConfig, RunSummary, Semantics,
     record::{AckRecord, FlowRecord, PauseRecord},
     simulate,
 };
+use raddle_fabric::{Fabric, FatTree320, Small20};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes, Span, Time};
 

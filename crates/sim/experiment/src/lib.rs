@@ -5,10 +5,11 @@
 //! - `check`: what types cannot say.
 //! - `resolve`, `settings`, `sources`: network, schemes, runs; every setting with its source; maps and files outside.
 //! - `estimate`, `plan`: what runs will cost; all of it as JSON.
+//! - [`results`]: runs the experiment and leaves its tables in a folder.
 //! - `describe`: maps and flow files for the command line.
 //!
 //! ```
-//! use raddle_sim::experiment::{MemoryFiles, Resolved};
+//! use raddle_experiment::{MemoryFiles, Resolved};
 //! let text = r#"
 //! schema = 1
 //! [fabric]
@@ -38,6 +39,7 @@ mod rails;
 #[cfg(test)]
 mod rails_tests;
 mod resolve;
+pub mod results;
 mod settings;
 mod sources;
 mod stamp;

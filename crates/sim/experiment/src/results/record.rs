@@ -8,7 +8,7 @@ use raddle_units::{Span, Time};
 use raddle_workload::GroupId;
 
 use super::{ResultsError, port_queues::PortQueues, tables::Table};
-use crate::{
+use raddle_engine::{
     RunConfig,
     record::{
         AckRecord, FlowRecord, MemberRecord, PathRecord, PauseRecord, PortRecord, Recorder, Sample,

@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sources::find_ports;
-use crate::{Buffers, IngressBuffer, Network, PortBuffer, RunConfig, Sharing, needed_headroom};
+use raddle_engine::{
+    Buffers, IngressBuffer, Network, PortBuffer, RunConfig, Sharing, needed_headroom,
+};
 use raddle_text::{InputError as ExperimentError, Node, Problem, clip};
 
 /// Least alpha.

@@ -9,7 +9,7 @@ use raddle_units::{BitRate, Bytes, NodeId, Span};
 use raddle_workload::{IdealNetwork, drive_ideal};
 
 use super::*;
-use crate::Semantics;
+use raddle_engine::Semantics;
 
 /// Calls of ranks, each `gap` ns after the one before, without a time of their own.
 struct Calls {

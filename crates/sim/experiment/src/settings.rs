@@ -6,7 +6,7 @@ use raddle_units::{BitRate, Bytes};
 use serde::Serialize;
 
 use super::{fields::Experiment, switch};
-use crate::{Network, RunConfig};
+use raddle_engine::{Network, RunConfig};
 use raddle_text::Node;
 
 /// A setting as the runs use it.

@@ -8,7 +8,7 @@ use super::{
     estimate::{network_bytes, processor_time},
     *,
 };
-use crate::{Progress, Recorder, record::Sample, simulate};
+use raddle_engine::{Progress, Recorder, record::Sample, simulate};
 
 fn resolve(fabric: &str, traffic: &str, more: &str) -> Resolved {
     let text = format!(
@@ -81,7 +81,7 @@ fn a_measurement_is_of_this_machine() {
         &resolved.network,
         &resolved.run_config(run),
         workload.as_mut(),
-        &mut crate::Discard,
+        &mut raddle_engine::Discard,
         &Progress::default(),
     )
     .unwrap();

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fields::DAY;
-use crate::rails::{Bus, Cut, PolicyName, Protocol, Rails};
+use raddle_engine::rails::{Bus, Cut, PolicyName, Protocol, Rails};
 
 /// Hosts with several rails. Each rail is a copy of the fabric, and all messages travel over all of them. A run's scheme is the
 /// congestion control of each rail: swift where none is named; hpcc and pint need telemetry that rails do not carry.

@@ -13,7 +13,7 @@ use super::{
     Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, Replayed, plan::is_remote,
     replay, unknown_scheme,
 };
-use crate::{Network, Progress, Semantics};
+use raddle_engine::{Network, Progress, Semantics};
 
 /// A trace on a fabric.
 #[derive(Debug)]

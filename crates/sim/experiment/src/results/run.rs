@@ -10,11 +10,8 @@ use raddle_workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use super::{ResultsError, RunRecorder};
-use crate::{
-    Progress,
-    experiment::{Files, Resolved},
-    simulate,
-};
+use crate::{Files, Resolved};
+use raddle_engine::{Progress, simulate};
 
 /// What a finished run says about itself, in `stats.json` beside its tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use raddle_units::Span;
 
 use super::*;
-use crate::{Progress, Recorder, record::FlowRecord, simulate};
+use raddle_engine::{Progress, Recorder, record::FlowRecord, simulate};
 
 const GOOD: &str = r#"schema = 1
 name = "rails"

@@ -12,7 +12,7 @@ use raddle_multicast::{
 use raddle_units::NodeId;
 use raddle_workload::{Multicast as Traffic, MulticastEngineName};
 
-use crate::Multicast;
+use raddle_engine::Multicast;
 
 /// Groups, trees and tables as the traffic table asks for them.
 ///
@@ -97,9 +97,9 @@ fn route(
 mod tests {
     use raddle_workload::GroupId;
 
-    use crate::{
+    use crate::{MemoryFiles, Resolved};
+    use raddle_engine::{
         Progress, Recorder,
-        experiment::{MemoryFiles, Resolved},
         record::{FlowRecord, MemberRecord},
         simulate,
     };

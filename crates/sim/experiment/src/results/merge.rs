@@ -16,7 +16,7 @@ use super::{
     run::remove_leftovers,
     tables::{RUN_TABLES, Table},
 };
-use crate::experiment::{PlannedRun, Resolved};
+use crate::{PlannedRun, Resolved};
 
 /// Rows that are read at once.
 const BATCH_ROWS: usize = 65_536;

@@ -1,7 +1,7 @@
 //! `[switch]` and the ports that `[record]` names: what is refused, and what the rest resolves to.
 
 use super::*;
-use crate::{PortSeries, Sharing};
+use raddle_engine::{PortSeries, Sharing};
 
 /// Four hosts, two switches (s4, s5) with two hosts' ports and one between them.
 const GOOD: &str = r#"schema = 1
@@ -195,7 +195,7 @@ fn what_cannot_be_is_refused_with_place_and_cure() {
 fn without_the_table_switches_are_as_ever() {
     let plain = resolved("");
     let config = plain.run_config(&plain.runs[0]);
-    assert_eq!(config.buffers, crate::Buffers::default());
+    assert_eq!(config.buffers, raddle_engine::Buffers::default());
     assert_eq!(value(&plain, "ingress.sharing"), Some("dynamic"));
     // 100 and 400 Gbps.
     assert_eq!(value(&plain, "ingress.alpha"), Some("0.125 to 0.5"));

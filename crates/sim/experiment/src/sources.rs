@@ -9,7 +9,7 @@ use raddle_units::{NodeId, PortId, Time};
 use raddle_workload::{FlowTimes, TrafficError, TrafficSource, Workload};
 
 use super::fields::{Fault, NodeName};
-use crate::{LinkFault, Network, Semantics};
+use raddle_engine::{LinkFault, Network, Semantics};
 use raddle_text::{Files, InputError as ExperimentError, Node, Problem, clip, tree::Value};
 
 /// The messages that a `[traffic]` table describes or names.

@@ -490,7 +490,10 @@ fn compat_takes_the_defaults_of_the_reference() {
     let config = resolved.run_config(&resolved.runs[0]);
     assert_eq!(config.buffer.to_string(), "32MiB");
     assert_eq!(config.min_rate.to_string(), "1Gbps");
-    assert_eq!(resolved.network.semantics, crate::Semantics::HPCC_NS3);
+    assert_eq!(
+        resolved.network.semantics,
+        raddle_engine::Semantics::HPCC_NS3
+    );
     assert!(
         resolved
             .settings
@@ -522,6 +525,6 @@ fn the_published_schema_is_the_generated_one() {
     let published = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         published == generated,
-        "docs/experiment.schema.json is old: RADDLE_UPDATE_SCHEMA=1 cargo test -p raddle-sim published_schema"
+        "docs/experiment.schema.json is old: RADDLE_UPDATE_SCHEMA=1 cargo test -p raddle-engine published_schema"
     );
 }

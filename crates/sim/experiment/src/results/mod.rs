@@ -1,7 +1,7 @@
 //! Results on disk: one folder per run while an experiment is under way, joined to one file per table at the end.
 //!
 //! - `tables`: the tables, their columns and units.
-//! - `record`: the [`crate::Recorder`] that fills the tables of a run; `port_queues`: the one of single ports.
+//! - `record`: the [`raddle_engine::Recorder`] that fills the tables of a run; `port_queues`: the one of single ports.
 //! - `run`: a run from plan to folder; a folder has its final name only when it is whole.
 //! - `merge`: the parts of all runs, joined in the order of the plan.
 //!
@@ -22,7 +22,8 @@ pub use run::{MulticastStats, RunStats, part_folder, run_planned};
 
 use raddle_disk::DiskError;
 
-use crate::{SetupError, experiment::ExperimentError};
+use crate::ExperimentError;
+use raddle_engine::SetupError;
 
 /// Why results are not there.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use super::resolve::Resolved;
-use crate::{
+use raddle_engine::{
     Network, Progress, Recorder, RunConfig, RunSummary,
     footprint::{FLOW_BYTES, PACKET_BYTES, fixed_bytes},
     record::Sample,

@@ -21,7 +21,7 @@ use super::{
     stamp::Stamp,
     switch,
 };
-use crate::{
+use raddle_engine::{
     Discard, MarkReplay, Network, PortSeries, Progress, RunConfig, Semantics, SetupError,
     rails::multi_plane, simulate,
 };

@@ -14,7 +14,7 @@ use raddle_tables::{Cell, TableWriter};
 use raddle_units::PortId;
 
 use super::{ResultsError, tables::Table};
-use crate::{
+use raddle_engine::{
     PortSeries,
     record::{PortSample, Sample},
 };

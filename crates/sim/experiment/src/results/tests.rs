@@ -12,10 +12,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    Progress,
-    experiment::{MemoryFiles, Resolved},
-};
+use crate::{MemoryFiles, Resolved};
+use raddle_engine::Progress;
 
 const TWO: &str = r#"schema = 1
 [fabric]

@@ -47,7 +47,7 @@ use raddle_workload::{MAX_SIZE_BYTES, collective::HostCosts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Discard, Network, Progress, RunConfig, SetupError, simulate};
+use raddle_engine::{Discard, Network, Progress, RunConfig, SetupError, simulate};
 
 /// Costs of hosts in a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
