@@ -86,7 +86,7 @@ def run(stage: Stage) -> Count:
     """Run a stage, passing its output through."""
     print(f"\n== {stage.name}: {' '.join(map(str, stage.command))}", flush=True)
     started = time.monotonic()
-    environment = {**os.environ, "INSTA_UPDATE": "no", "COLUMNS": "100"}
+    environment = {**os.environ, "COLUMNS": "100"}
     process = subprocess.Popen(
         stage.command,
         cwd=ROOT,
