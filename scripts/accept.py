@@ -256,7 +256,9 @@ def traffic(folder: Path) -> Outcome:
     return judge(" or ".join(sorted(found)), kept=found == wanted)
 
 
-@promise("exact (compat)", "cargo test -p raddle-engine --test reference_micro", "to the nanosecond")
+@promise(
+    "exact (compat)", "cargo test -p raddle-engine --test reference_micro", "to the nanosecond"
+)
 def exact(_: Path) -> Outcome:
     return rust_tests("reference_micro*")
 

@@ -4,7 +4,8 @@
 A crate stands on the floor that its folder names, `crates/FLOOR/NAME`. The rule: base <- core <-
 sim, and base <- core <- real; sim and real never know each other. What stands on base and core is
 pure: no clock, file, socket, thread or environment; those come from the driver, so that one core
-runs in the simulator and on real hosts. Exit status 0: fine, 1: an arrow or a core breaks a rule.
+runs in the simulator and on real hosts. Inside a crate the arrows between modules (a file or folder
+of `src`) make no circle. Exit status 0: fine, 1: an arrow, a core or a module breaks a rule.
 """
 
 import argparse
@@ -29,6 +30,11 @@ RULE = "the floors are base <- core <- sim and base <- core <- real"
 PURE = ("base", "core")
 # The one room of a pure floor that opens files, for the drivers alone.
 DISK = "disk"
+
+# Crates whose modules still know each other in circles. None may be added.
+CIRCULAR = frozenset(
+    {"engine", "experiment", "mpi", "multicast", "perf", "rails", "schedule", "wire"}
+)
 
 # Crates that bring the outside world into a core.
 FOREIGN = frozenset(
@@ -154,6 +160,67 @@ def core_errors(crates: Path) -> Iterator[str]:
                 )
 
 
+def modules(src: Path) -> dict[str, set[str]]:
+    """Give the modules of a crate and which others each one uses, by its paths from the root."""
+    names = {entry.stem for entry in src.iterdir()} - {"lib", "main"}
+    root = {name: name for name in names}
+    if (lib := src / "lib.rs").exists():
+        text = strip_tests_and_comments(lib.read_text(encoding="utf-8"))
+        for start in re.finditer(r"\bpub(?:\([^)]*\))? use\s+", text):
+            for _, path in spell_out(text, start.end(), ""):
+                parts = path.split("::")
+                if parts[0] in names:
+                    root.setdefault(parts[-1], parts[0])
+    uses: dict[str, set[str]] = {name: set() for name in names}
+    for file in sorted(src.rglob("*.rs")):
+        parts = file.relative_to(src).parts
+        name = Path(parts[0]).stem
+        if name not in names or "tests" in file.stem:
+            continue
+        text = strip_tests_and_comments(file.read_text(encoding="utf-8"))
+        # In a file of `src` itself, `super` is the root.
+        upwards = r"\b(?:crate|super)\s*::\s*" if len(parts) == 1 else r"\bcrate\s*::\s*"
+        for start in re.finditer(upwards, text):
+            for _, path in spell_out(text, start.end(), ""):
+                used = root.get(path.split("::")[0], name)
+                uses[name] |= {used} - {name}
+    return uses
+
+
+def circles(uses: dict[str, set[str]]) -> list[list[str]]:
+    """Give the groups of modules that reach each other, each in order of names."""
+    reached: dict[str, set[str]] = {}
+    for name in uses:
+        found: set[str] = set()
+        waiting = list(uses[name])
+        while waiting:
+            if (other := waiting.pop()) not in found:
+                found.add(other)
+                waiting += uses[other]
+        reached[name] = found
+    groups = {
+        tuple(sorted(other for other in reached[name] if name in reached[other]))
+        for name in uses
+        if name in reached[name]
+    }
+    return sorted(map(list, groups))
+
+
+def module_errors(crates: Path) -> Iterator[str]:
+    """Look for circles between modules; one message per circle."""
+    for src in sorted(crates.glob("*/*/src")):
+        room = src.parent.name
+        found = circles(modules(src))
+        if room in CIRCULAR and not found:
+            yield f"crate `{room}` has no circle any more: remove it from CIRCULAR"
+        if room not in CIRCULAR:
+            for circle in found:
+                yield (
+                    f"crates/{src.parent.relative_to(crates)}: the modules {', '.join(circle)} "
+                    "know each other in a circle; move what several need into one below them"
+                )
+
+
 def main() -> int:
     """Run both checks on the workspace, or the arrows of a saved `cargo metadata` on its own."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -164,11 +231,12 @@ def main() -> int:
     else:
         command = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
         output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
-        errors = [*arrow_errors(json.loads(output)), *core_errors(ROOT / "crates")]
+        crates = ROOT / "crates"
+        errors = [*arrow_errors(json.loads(output)), *core_errors(crates), *module_errors(crates)]
     for error in errors:
         print(f"error: {error}", file=sys.stderr)
     if not errors:
-        print("arrows: all point down, cores are pure")
+        print("arrows: all point down, cores are pure, no new circle of modules")
     return 1 if errors else 0
 
 

@@ -139,3 +139,34 @@ def test_drivers_may_open_files(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "lib.rs").write_text("use std::fs;\n")
     assert list(check_arrows.core_errors(tmp_path / "crates")) == []
+
+
+def crate(folder: Path, **files: str) -> Path:
+    """A crate whose modules have these texts; the folder of all crates."""
+    src = folder / "crates" / "core" / "unicast" / "src"
+    src.mkdir(parents=True)
+    for name, text in files.items():
+        (src / f"{name}.rs").write_text(text)
+    return folder / "crates"
+
+
+def test_modules_that_know_each_other_are_named(tmp_path: Path) -> None:
+    crates = crate(
+        tmp_path,
+        lib="mod a;\nmod b;\nmod c;\npub use b::Thing;\n",
+        a="use crate::{c::f, Thing};\n",
+        b="fn g() {\n    super::c::f();\n}\n",
+        c="use crate::a;\n",
+    )
+    (error,) = check_arrows.module_errors(crates)
+    assert "core/unicast: the modules a, b, c know each other in a circle" in error
+
+
+def test_modules_that_know_what_is_below_are_fine(tmp_path: Path) -> None:
+    crates = crate(
+        tmp_path,
+        lib="mod a;\nmod b;\n",
+        a="use crate::b::f;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n",
+        b="// use crate::a\npub(crate) fn f() {}\n",
+    )
+    assert list(check_arrows.module_errors(crates)) == []

@@ -15,7 +15,8 @@ use crate::{
     check::check,
     error::{InputError, Problem, clip},
     finding::{Finding, FindingKind, Step},
-    tree::{Entry, Location, Node, Value},
+    place::Location,
+    tree::{Entry, Node, Value},
     words,
 };
 

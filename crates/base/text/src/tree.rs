@@ -1,6 +1,6 @@
 //! A TOML text as a tree in which every key and value knows its place, over all included files.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use toml::{
     Spanned,
@@ -10,30 +10,13 @@ use toml::{
 use crate::{
     error::{InputError, Problem, clip},
     files::Files,
+    place::{Location, Source},
 };
 
 /// Files that a text may be made of.
 const MAX_FILES: usize = 100;
 /// Largest file.
 const MAX_FILE_BYTES: usize = 16 << 20;
-
-/// A text and its name.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Source {
-    /// Its name, for messages.
-    pub name: String,
-    /// The text.
-    pub text: Arc<str>,
-}
-
-/// A place in one of the texts.
-#[derive(Clone, Debug)]
-pub struct Location {
-    /// The text.
-    pub source: Arc<Source>,
-    /// Bytes of it.
-    pub span: Range<usize>,
-}
 
 /// A value and its place.
 #[derive(Clone, Debug)]

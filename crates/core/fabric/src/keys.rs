@@ -294,6 +294,25 @@ fn parameters<T: de::DeserializeOwned>(kind: Kind, table: toml::Table) -> Result
     })
 }
 
+impl<'de> Deserialize<'de> for FabricSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match FabricSource::deserialize(deserializer)? {
+            FabricSource::Spec(spec) => Ok(spec),
+            FabricSource::File(_) => Err(de::Error::custom(
+                "`file` cannot stand here: describe the map itself, starting with `kind`",
+            )),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for FabricSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let keys = AllKeys::deserialize_checked(deserializer)?;
+        keys.into_source()
+            .map_err(|problem| de::Error::custom(problem.message))
+    }
+}
+
 struct CheckedVisitor;
 
 impl<'de> de::Visitor<'de> for CheckedVisitor {

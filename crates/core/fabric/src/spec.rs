@@ -3,12 +3,11 @@
 //! How it is read, with errors that keep their place, is in `keys`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     builders::{CnTn, Dumbbell, FatTree, FatTree320, Graph, KAryFatTree, LeafSpine, Small20},
     error::FabricError,
-    keys::AllKeys,
     map::Fabric,
 };
 
@@ -84,24 +83,5 @@ impl FabricSpec {
             Self::CnTn(spec) => spec.build(),
             Self::Graph(spec) => spec.build(),
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for FabricSpec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match FabricSource::deserialize(deserializer)? {
-            FabricSource::Spec(spec) => Ok(spec),
-            FabricSource::File(_) => Err(de::Error::custom(
-                "`file` cannot stand here: describe the map itself, starting with `kind`",
-            )),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for FabricSource {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let keys = AllKeys::deserialize_checked(deserializer)?;
-        keys.into_source()
-            .map_err(|problem| de::Error::custom(problem.message))
     }
 }

@@ -54,7 +54,6 @@
 mod bins;
 mod calls;
 mod carrier;
-mod check;
 mod degrees;
 mod lines;
 mod matcher;
@@ -62,6 +61,7 @@ mod parcel;
 mod part;
 mod peer;
 mod queues;
+mod refused;
 mod settings;
 mod slab;
 mod store;
@@ -73,10 +73,10 @@ pub use calls::{
     Actions, CallError, Claim, Counts, Fetch, Mode, Outgoing, Posted, Sent, Statistics, Ticket,
 };
 pub use carrier::{BadNotice, Carrier, Deed, LEAST_OFFER, Notice, SLOTS};
-pub use check::Refused;
 pub use matcher::Matcher;
 pub use parcel::Parcel;
 pub use part::{MOST_CONTEXTS, MOST_NOTICE};
 pub use queues::{Envelope, Wanted};
+pub use refused::Refused;
 pub use settings::{SetUpError, Settings};
 pub use trial::{Trial, Vote, Way};

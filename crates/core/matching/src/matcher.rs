@@ -1,5 +1,6 @@
 //! The state machine of one process: its calls, and parcels for it. What follows from them is in `matcher/release.rs`.
 
+mod check;
 mod release;
 
 use raddle_schedule::{
@@ -11,7 +12,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::release::envelope;
 use crate::{
     calls::{Actions, CallError, Claim, Counts, Mode, Outgoing, Posted, Sent, Statistics, Ticket},
-    check::{self, Refused},
     lines::Lines,
     parcel::Parcel,
     part::{
@@ -19,6 +19,7 @@ use crate::{
     },
     peer::Peer,
     queues::{Body, Envelope, Message, Queues, Receive, Wanted},
+    refused::Refused,
     settings::{SetUpError, Settings},
     slab::Place,
     store::Store,

@@ -2,7 +2,7 @@
 
 use raddle_schedule::parcel::PartHead;
 
-use crate::check::Refused;
+use crate::refused::Refused;
 
 /// Contexts are below this.
 pub const MOST_CONTEXTS: u32 = 1 << 16;

@@ -7,8 +7,6 @@ use std::{
     os::fd::AsRawFd as _,
 };
 
-use crate::interfaces::request;
-
 /// ETHTOOL_GDRVINFO and the bytes of `struct ethtool_drvinfo`: the command, then texts, of which the driver's name in 32
 /// bytes is the first, and at 180 how many statistics there are.
 const INFORMATION: (u32, usize) = (3, 196);
@@ -88,4 +86,17 @@ pub fn name(index: u32) -> Option<String> {
     }
     let name = CStr::from_bytes_until_nul(&name).ok()?;
     Some(name.to_str().ok()?.to_owned())
+}
+
+/// A question about an interface; `None`: no interface has such a name.
+pub fn request(interface: &str) -> Option<libc::ifreq> {
+    if interface.len() >= libc::IFNAMSIZ {
+        return None;
+    }
+    // SAFETY: `ifreq` is made of integers, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from.cast_signed();
+    }
+    Some(request)
 }

@@ -15,7 +15,7 @@ use std::{
 
 use raddle_units::BitRate;
 
-use crate::ethtool;
+use crate::ethtool::{self, request};
 
 /// An interface that is up and has an IPv4 address; one with several addresses is there several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,19 +207,6 @@ fn ask(any: &UdpSocket, name: &str, what: libc::c_ulong) -> Option<libc::ifreq> 
     // SAFETY: the kernel reads the name and writes the property into `request`.
     let answer = unsafe { libc::ioctl(any.as_raw_fd(), what as _, &raw mut request) };
     (answer >= 0).then_some(request)
-}
-
-/// A question about an interface; `None`: no interface has such a name.
-pub fn request(interface: &str) -> Option<libc::ifreq> {
-    if interface.len() >= libc::IFNAMSIZ {
-        return None;
-    }
-    // SAFETY: `ifreq` is made of integers, for which zero is a value.
-    let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *to = from.cast_signed();
-    }
-    Some(request)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use raddle_host::{interfaces::request, options, readiness::wait_readable};
+use raddle_host::{ethtool::request, options, readiness::wait_readable};
 
 use crate::bridge::Port;
 

@@ -1,51 +1,13 @@
 //! Whether a parcel may be used: everything about it is checked before anything of it is.
 
-use raddle_schedule::parcel::{ParcelError, ParcelView, PartHead};
-use thiserror::Error;
+use raddle_schedule::parcel::{ParcelView, PartHead};
 
+use super::Matcher;
 use crate::{
-    matcher::Matcher,
     part::{self, Content, MOST_NOTICE, Part},
+    refused::Refused,
     store::cost,
 };
-
-/// Why a parcel was refused. It changed nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Refused {
-    /// The bytes are no parcel.
-    #[error(transparent)]
-    Parcel(#[from] ParcelError),
-    /// A part says what its sender could not say.
-    #[error("part {part} of a parcel: {field} is {found}; right is {right}")]
-    Part {
-        /// Which part, from 0.
-        part: u32,
-        /// What is wrong.
-        field: &'static str,
-        /// What it is.
-        found: u64,
-        /// What it may be.
-        right: &'static str,
-    },
-}
-
-impl Refused {
-    #[cold]
-    pub(crate) const fn part(
-        part: u32,
-        field: &'static str,
-        found: u64,
-        right: &'static str,
-    ) -> Self {
-        Self::Part {
-            part,
-            field,
-            found,
-            right,
-        }
-    }
-}
 
 /// What earlier parts of the same parcel take.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +20,7 @@ struct Stream {
 }
 
 /// Checks all parts of a parcel that came from `from`.
-pub(crate) fn parcel(matcher: &Matcher, from: u32, view: &ParcelView<'_>) -> Result<(), Refused> {
+pub(super) fn parcel(matcher: &Matcher, from: u32, view: &ParcelView<'_>) -> Result<(), Refused> {
     let ranks = matcher.lines.ranks();
     if from as usize >= ranks || from == matcher.rank {
         let right = "another rank of the job";
