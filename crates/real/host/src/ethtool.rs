@@ -3,6 +3,7 @@
 
 use std::{
     ffi::CStr,
+    mem,
     net::{Ipv4Addr, UdpSocket},
     os::fd::AsRawFd as _,
 };

@@ -6,7 +6,7 @@
 
 use std::{
     ffi::CStr,
-    fs, io, mem,
+    fs, io,
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
     os::fd::AsRawFd,
     path::Path,

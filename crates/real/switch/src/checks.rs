@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use raddle_text::{InputError, Problem, tree::Location};
+use raddle_text::{InputError, Location, Problem};
 
 use crate::config::{Backend, Config, PortConfig, value_error};
 use raddle_host::{

@@ -8,9 +8,9 @@ use std::{
 
 use raddle_offload::switch::Quotas;
 use raddle_text::{
-    Files, InputError, Problem, read, tree, tree::Location, tree::Node, tree::Value,
+    Files, InputError, Location, Node, Problem, at_most, between, read,
+    tree::{self, Value},
 };
-use raddle_text::{at_most, between};
 use raddle_units::{Bytes, Span};
 use raddle_wire::MacAddress;
 use schemars::JsonSchema;

@@ -1,8 +1,7 @@
 //! The tables of an experiment file. The comments here are the descriptions in the published JSON Schema.
 
 use raddle_fabric::FabricSource;
-use raddle_text::{at_least, at_most, between, one_line};
-use raddle_text::{list_names, schema_text};
+use raddle_text::{at_least, at_most, between, list_names, one_line, schema_text};
 use raddle_transport::cc::SchemeSettings;
 use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, Span};

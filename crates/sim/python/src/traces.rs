@@ -9,9 +9,7 @@ use raddle_replay::{
     trace_summary,
 };
 use raddle_schedule::{Join, Settings, UnknownVariant, Variant};
-use raddle_tables::{
-    trace::TraceFileError, trace::assemble_folder, trace::read_file, trace::write_file,
-};
+use raddle_tables::trace::{TraceFileError, assemble_folder, read_file, write_file};
 use raddle_trace::{Trace, goal};
 
 use crate::{

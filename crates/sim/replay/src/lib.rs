@@ -36,9 +36,10 @@ pub use plan::Plan;
 pub use program::Program;
 pub use session::{Occupied, Scheduled, Session, scope};
 
-use raddle_text::{Finding, at_most, between, words::suggest};
 use raddle_text::{
-    InputError, Problem, clip, read, tree, tree::Entry, tree::Node, tree::Table, tree::Value,
+    Finding, InputError, Node, Problem, at_most, between, clip, read,
+    tree::{self, Entry, Table, Value},
+    words::suggest,
 };
 use raddle_trace::{Action, Interval, Pairing, Supersteps, Trace, TraceError};
 use raddle_transport::cc::SchemeSettings;

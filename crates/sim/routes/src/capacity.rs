@@ -5,8 +5,7 @@ use raddle_multicast::{
     groups::{Grid, GroupError, GroupSet, Layering},
     mgid::{Allocation, MgidError, Overlap, SpanningTrees, allocate_general, allocate_layered},
 };
-use raddle_text::{Files, InputError, Problem};
-use raddle_text::{Finding, check_value};
+use raddle_text::{Files, Finding, InputError, Problem, check_value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};

@@ -1,7 +1,7 @@
 //! What the schema of a route file cannot say: doubles, keys that belong to another pattern. Limits of single settings stand
 //! beside the fields.
 
-use raddle_text::{InputError, Problem, tree::Location, tree::Node, tree::Value};
+use raddle_text::{InputError, Location, Node, Problem, tree::Value};
 
 use crate::fields::{GroupsTable, Pattern, RouteFile, TableKind};
 

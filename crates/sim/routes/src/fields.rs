@@ -1,8 +1,7 @@
 //! The tables of a route file. The comments here are the descriptions in the published JSON Schema.
 
 use raddle_fabric::FabricSource;
-use raddle_text::one_line;
-use raddle_text::{list_names, schema_text};
+use raddle_text::{list_names, one_line, schema_text};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 

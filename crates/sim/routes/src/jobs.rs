@@ -3,8 +3,7 @@
 use raddle_fabric::{CnTnMap, Fabric, FabricSource};
 use raddle_fabric::{build_fabric, rebase_file};
 use raddle_multicast::placement::{JobRequest, Machine, Outcome, Placement};
-use raddle_text::one_line;
-use raddle_text::{Files, InputError, Problem, clip, read, tree, tree::Location, tree::Node};
+use raddle_text::{Files, InputError, Location, Node, Problem, clip, one_line, read, tree};
 use raddle_units::NodeId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -14,7 +14,7 @@ use raddle_multicast::{
         allocate_layered, find_clash,
     },
 };
-use raddle_text::{Files, InputError, Problem, clip, read, tree, tree::Location, tree::Node};
+use raddle_text::{Files, InputError, Location, Node, Problem, clip, read, tree};
 
 use crate::{
     check::{check, item, value_error},
