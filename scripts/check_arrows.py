@@ -173,13 +173,13 @@ def modules(src: Path) -> dict[str, set[str]]:
                     root.setdefault(parts[-1], parts[0])
     uses: dict[str, set[str]] = {name: set() for name in names}
     for file in sorted(src.rglob("*.rs")):
-        parts = file.relative_to(src).parts
-        name = Path(parts[0]).stem
+        place = file.relative_to(src).parts
+        name = Path(place[0]).stem
         if name not in names or "tests" in file.stem:
             continue
         text = strip_tests_and_comments(file.read_text(encoding="utf-8"))
         # In a file of `src` itself, `super` is the root.
-        upwards = r"\b(?:crate|super)\s*::\s*" if len(parts) == 1 else r"\bcrate\s*::\s*"
+        upwards = r"\b(?:crate|super)\s*::\s*" if len(place) == 1 else r"\bcrate\s*::\s*"
         for start in re.finditer(upwards, text):
             for _, path in spell_out(text, start.end(), ""):
                 used = root.get(path.split("::")[0], name)

@@ -53,7 +53,7 @@ pub struct RunStats {
     pub multicast: Option<MulticastStats>,
 }
 
-/// Counts of a run with messages to groups, as in [`crate::RunSummary`].
+/// Counts of a run with messages to groups, as in [`raddle_engine::RunSummary`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MulticastStats {
     /// Members that received a message in full, over all messages.
