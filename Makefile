@@ -53,9 +53,9 @@ fmt: ## Format everything
 
 generate: build ## Make the generated files again (a test compares them)
 	@schema=$$($(BIN)/raddle schema)
-	printf '%s\n' "$$schema" > docs/experiment.schema.json
+	printf '%s\n' "$$schema" > docs/reference/experiment.schema.json
 	schema=$$($(BIN)/raddle schema route)
-	printf '%s\n' "$$schema" > docs/route.schema.json
+	printf '%s\n' "$$schema" > docs/reference/route.schema.json
 
 bench: ## Measure packet-hops per second of the engine alone, one core: 320 and 8,192 hosts
 	@cargo build --release --locked --quiet -p raddle-engine --example hop_benchmark

@@ -1,6 +1,6 @@
 """Our figures beside each finding of Sun et al., from the results folders of the experiments here.
 
-python experiments/findings.py            print the tables of docs/experiments.md from out/
+python experiments/findings.py            print the tables of docs/results/congestion.md from out/
 python experiments/findings.py --run      run what is missing in out/ first (raddle has to be built)
 """
 

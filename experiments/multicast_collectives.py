@@ -1,6 +1,6 @@
 """Collectives on multicast trees beside Table 1 and Figures 11 and 12 of Chen et al. (C-MR4LMS).
 
-python experiments/multicast_collectives.py          print the tables of docs/offload-results.md
+python experiments/multicast_collectives.py          print the tables of docs/results/offload.md
 python experiments/multicast_collectives.py --run    simulate first what is missing in out/
 
 Draws out/multicast-collectives/figure11.svg and figure12.svg.

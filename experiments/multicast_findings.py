@@ -1,6 +1,6 @@
 """Our figures beside each claim of Chen et al. (C-MR4LMS), from the results of the route files.
 
-python experiments/multicast_findings.py          print the tables of docs/experiments.md from out/
+python experiments/multicast_findings.py          print the tables of docs/results/multicast.md
 python experiments/multicast_findings.py --run    route what is missing in out/ first
 """
 

@@ -1,6 +1,6 @@
 """Messages over rails in the simulator beside the figures of Zhang et al. (MNC), and predictions.
 
-python experiments/multirail_findings.py             print the tables of docs/multirail-results.md
+python experiments/multirail_findings.py             print the tables of docs/results/rails.md
 python experiments/multirail_findings.py --fit       print the two fitted constants, from the paper
 python experiments/multirail_findings.py --measured FILE    only what a lab carries, beside FILE
 

@@ -2,7 +2,7 @@
 
 python experiments/offload_findings.py --fit-hosts    write offload-hosts.toml: the hosts' costs
 python experiments/offload_findings.py --fit-switch   write offload-switch.toml: the switch's time
-python experiments/offload_findings.py                print the tables of docs/offload-results.md
+python experiments/offload_findings.py                print the tables of docs/results/offload.md
 
 The plain columns alone decide the hosts' costs, one cell of the others the switch's time per
 packet. Both are read back from their files.

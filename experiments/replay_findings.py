@@ -1,6 +1,6 @@
 """LAMMPS recorded in labs, and replayed on the lab's fabric: time in MPI, measured and simulated.
 
-python experiments/replay_findings.py                  print the tables of docs/replay-results.md
+python experiments/replay_findings.py                  print the tables of docs/results/replay.md
 python experiments/replay_findings.py --runs 1 --out FOLDER    a quick look
 
 What messages cost is measured by host_costs.c, ping-pongs and bursts of pairs of ranks between two

@@ -1,6 +1,6 @@
 """What scheduling gains on a Tianhe-2-like fat tree, beside the figures of Peng et al.
 
-python experiments/scheduling_findings.py    print the tables of docs/scheduling-results.md
+python experiments/scheduling_findings.py    print the tables of docs/results/scheduling.md
 python experiments/scheduling_findings.py --out FOLDER --seeds 2 --exchanges 1    a quick look
 
 Generated message sets of six kinds of programs, short and long messages, 4 and 16 nodes of 24

@@ -17,7 +17,7 @@ The plan (``schema`` 1)::
      "score": {"reading": "per-flow", "variance": "pvar"}, "warnings": []}
 
 ``variant`` is ``loaded`` or ``isolated`` (the twin with the tested flows only). An estimate that
-cannot be made is null; its seconds are those of the machine in docs/performance.md, and
+cannot be made is null; its seconds are those of the machine in docs/results/performance.md, and
 `_core.measure` gives this one's. The network's memory is shared by the runs and not in theirs.
 """
 

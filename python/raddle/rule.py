@@ -1,7 +1,7 @@
 """The rule of every comparison: which flows are compared, and which differences are ties.
 
 `raddle run`, `sweep`, `compare` and the report call a difference a tie by this rule only
-(docs/results.md#verdict):
+(docs/reference/results.md#verdict):
 
 - Over two seeds or more: the 95 % interval of the difference includes zero. The interval is of the
   differences seed by seed where both sides have the seeds, else Welch's.

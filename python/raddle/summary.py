@@ -3,7 +3,7 @@
 Each figure is the mean over seeds of the figure of one seed; with two seeds or more `ci95` beside
 it holds the half width of its 95 % interval (Student t), and `per_seed` has the figures of each
 seed. `verdict` says who leads, and over which flows. Schema 1; null where a figure does not exist.
-docs/results.md has the words.
+docs/reference/results.md has the words.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -16,12 +16,55 @@ def fenced(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def anchors(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.+?)\s*$", text, re.MULTILINE):
+        words = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", heading).lower())
+        first = words.replace(" ", "-")
+        anchor, number = first, 0
+        while anchor in found:
+            number += 1
+            anchor = f"{first}-{number}"
+        found.add(anchor)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    links = re.findall(r"\]\(([^)\s]+)\)", text)
-    local = [link.partition("#")[0] for link in links if not re.match(r"https?:|mailto:|#", link)]
-    assert [link for link in local if not (page.parent / link).exists()] == []
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?:|mailto:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            dead.append(link)
+    assert dead == []
+
+
+def test_every_page_that_is_named_exists() -> None:
+    """A path below docs/ in code, comments, errors and pages leads to a file, and to a heading."""
+    command = [
+        "git",
+        "grep",
+        "-InoE",
+        r"docs/[A-Za-z0-9_./-]+\.(md|json|toml|bib|svg)(#[a-z0-9-]+)?",
+    ]
+    outside = ["--", ".", ":!tests/data", ":!fuzz/corpus"]
+    done = subprocess.run(
+        command + outside, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    dead = []
+    for line in done.splitlines():
+        place, _, named = line.rpartition(":")
+        name, _, anchor = named.partition("#")
+        page = ROOT / name
+        if not page.exists() or (anchor and anchor not in anchors(page)):
+            dead.append(f"{place}: {named}")
+    assert dead == []
 
 
 def test_the_experiment_in_the_readme_runs(tmp_path: Path) -> None:
@@ -60,5 +103,5 @@ def test_the_version_stands_once() -> None:
 def test_the_published_schema_is_the_one_raddle_prints(kind: str) -> None:
     raddle = str(ROOT / ".venv" / "bin" / "raddle")
     done = subprocess.run([raddle, "schema", kind], capture_output=True, text=True, check=True)
-    published = ROOT / "docs" / f"{kind}.schema.json"
+    published = ROOT / "docs" / "reference" / f"{kind}.schema.json"
     assert published.read_text().strip() == done.stdout.strip(), "run `make generate`, commit"

@@ -141,7 +141,7 @@ def test_programs_without_mpi_do_not_notice() -> None:
 
 
 def test_the_page_has_every_setting_and_reason() -> None:
-    page = (ROOT / "docs" / "mpi.md").read_text()
+    page = (ROOT / "docs" / "guide" / "mpi.md").read_text()
     settings = ROOT / "crates" / "base" / "text" / "environment.toml"
     table = tomllib.loads(settings.read_text())["setting"]
     for setting in (row for row in table if row["used_by"] == "mpi"):

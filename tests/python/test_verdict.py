@@ -203,7 +203,7 @@ def test_the_terminal_says_below_the_table_what_its_columns_are(
     assert [w for w in ("S_L", "S_S", "S_A", "W", "S", "≥", "slowdown") if w in legend] == [
         "S_L", "S_S", "S_A", "W", "S", "≥", "slowdown",
     ]  # fmt: skip
-    assert "docs/results.md" in said
+    assert "docs/reference/results.md" in said
     assert said.rstrip().endswith(f"{found.headline}\n{found.compared}")
 
 

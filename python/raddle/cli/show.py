@@ -111,7 +111,7 @@ def _show_words(summary: Mapping[str, Any], *, scored: bool) -> None:
     print()
     for symbol, meaning in words:
         print(f"{symbol.ljust(width)}  {meaning}")
-    print("docs/results.md says more of each")
+    print("docs/reference/results.md says more of each")
 
 
 def _show_missed(scheme: str, multicast: Mapping[str, Any]) -> None:
@@ -192,7 +192,7 @@ def show_sweep(table: Mapping[str, Any]) -> None:
         return
     if scored:
         symbol, meaning = SCORE_WORDS[-1]
-        print(f"\n{symbol}  {meaning} (docs/results.md)")
+        print(f"\n{symbol}  {meaning} (docs/reference/results.md)")
     print(f"\n{sweep_headline(table)}")
     compared = {p["verdict"]["compared"] for p in table["points"]} - {"", None}
     if len(compared) == 1:

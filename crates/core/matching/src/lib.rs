@@ -1,5 +1,5 @@
 //! The matching of point-to-point messages as a pure state machine: one MPI process with all communicators that are
-//! ours (`docs/matching.md` has the design and its reasons). Calls and parcels go in; parcels, delivered bytes and
+//! ours (`docs/concepts/matching.md` has the design and its reasons). Calls and parcels go in; parcels, delivered bytes and
 //! fetches come out through [`Actions`]. No clock, socket, thread or random source.
 //!
 //! ```text

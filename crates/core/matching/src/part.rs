@@ -1,4 +1,4 @@
-//! What a part of a parcel is: a message, its envelope, or a grant. `docs/matching.md` has the table.
+//! What a part of a parcel is: a message, its envelope, or a grant. `docs/concepts/matching.md` has the table.
 
 use raddle_schedule::parcel::PartHead;
 

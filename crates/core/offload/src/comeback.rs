@@ -1,4 +1,4 @@
-//! When offload that has ended is tried again, for one rank of a communicator (`docs/offload.md` has the rule).
+//! When offload that has ended is tried again, for one rank of a communicator (`docs/concepts/offload.md` has the rule).
 //!
 //! All ranks must do the same at the same call of the program, but their clocks differ, and only leaders know how a
 //! try stands. So all ranks *meet*, by a plain collective, at calls whose numbers are agreed on: each says a number

@@ -1,4 +1,4 @@
-//! In-network Allreduce without sockets and clocks: `docs/offload.md` says how it works.
+//! In-network Allreduce without sockets and clocks: `docs/concepts/offload.md` says how it works.
 //!
 //! The driver hands in packets and the time, and sends what comes out: simulator, `raddle-switch` and the MPI library
 //! run the same state machines.

@@ -5,7 +5,7 @@
 //! [`outcome`](Member::outcome). Between rounds the same calls keep the group alive.
 //!
 //! Segments of all rounds are numbered on; number n has slot `n mod slots`. Number n is sent only when the results of all
-//! up to `n - slots / 2` are there, so that a switch may use a slot anew without asking (`docs/offload.md`).
+//! up to `n - slots / 2` are there, so that a switch may use a slot anew without asking (`docs/concepts/offload.md`).
 
 use core::net::SocketAddrV4;
 

@@ -3,7 +3,7 @@
 //! A [`Recovery`] knows how far its member is: [`begin`](Recovery::begin) and [`complete`](Recovery::complete) say so.
 //! Once it is *frozen* it takes no more results from switches, and its `completed` does not change. When all members
 //! have told theirs, the greatest, c, is the last round that counts; who lacks its result fetches it from one who has
-//! it. Later rounds are plain MPI everywhere (`docs/offload.md`).
+//! it. Later rounds are plain MPI everywhere (`docs/concepts/offload.md`).
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! Who leads, who answers whom and who sends to whom: equations (1) to (6) of Li et al. (2022; `INCRoCE` in
 //! `docs/references.bib`), for the published layout. Our own protocol needs none of their conditions (equally many
-//! processes on each node and socket, ranks without gaps); its roles are those of `docs/offload.md`.
+//! processes on each node and socket, ranks without gaps); its roles are those of `docs/concepts/offload.md`.
 //!
 //! Of each socket the least rank leads. The leaders of the first node are *masters* (MRR), the others of their kind ask
 //! them (NMRR). Node mode is one socket per node.

@@ -1,4 +1,4 @@
-//! Messages over several rails: cut, sent on all rails at once, put together again, whole, in order, once (`MNC` in docs/references.bib; docs/rails.md).
+//! Messages over several rails: cut, sent on all rails at once, put together again, whole, in order, once (`MNC` in docs/references.bib; docs/concepts/rails.md).
 //!
 //! A [`Connection`] is one node's half. It has no clock, socket or memory for messages: a driver tells it the time and what came,
 //! and asks what is to be sent. After every call the driver drains [`poll_transmit`](Connection::poll_transmit), then

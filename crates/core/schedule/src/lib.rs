@@ -1,5 +1,5 @@
 //! Message scheduling: the point-to-point messages of one superstep in, and in which order and in which joined parcels
-//! they are best sent out (`Peng` in `docs/references.bib`; `docs/scheduling.md` has formulas, readings and departures).
+//! they are best sent out (`Peng` in `docs/references.bib`; `docs/concepts/scheduling.md` has formulas, readings and departures).
 //!
 //! Pure functions: no clock, socket, thread or random source. The simulator replays a [`Schedule`], the MPI library
 //! applies it to real sends; O(M log M) for M messages.

@@ -1,6 +1,6 @@
-//! Prints the tables of `docs/wire.md`, one per header.
+//! Prints the tables of `docs/reference/wire.md`, one per header.
 //!
-//! `cargo run -p raddle-wire --example wire_tables -- docs/wire.md` puts them into the page instead, each behind its
+//! `cargo run -p raddle-wire --example wire_tables -- docs/reference/wire.md` puts them into the page instead, each behind its
 //! line `<!-- table: NAME -->`.
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 

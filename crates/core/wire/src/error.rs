@@ -4,7 +4,7 @@ use core::fmt;
 
 use thiserror::Error;
 
-/// A protocol layer, as named in errors and in the tables of `docs/wire.md`.
+/// A protocol layer, as named in errors and in the tables of `docs/reference/wire.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layer {
     /// Ethernet II.
@@ -102,7 +102,7 @@ impl fmt::Display for Layer {
 pub struct WireError {
     /// The layer that is wrong.
     pub layer: Layer,
-    /// The field, by its name in the tables of `docs/wire.md`, or "header" where all of it is missing.
+    /// The field, by its name in the tables of `docs/reference/wire.md`, or "header" where all of it is missing.
     pub field: &'static str,
     /// Bytes from the start of what was parsed or built to the first byte of the field.
     pub offset: usize,

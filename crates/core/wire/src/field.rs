@@ -13,7 +13,7 @@ pub enum Order {
     Little,
 }
 
-/// A field of a header, as `docs/wire.md` lists it.
+/// A field of a header, as `docs/reference/wire.md` lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     /// Name of the getter and of the builder's field.

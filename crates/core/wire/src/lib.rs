@@ -4,7 +4,7 @@
 //! Views borrow the packet and check it once, when they are made; getters then cost a load. Nothing is allocated,
 //! nothing panics on any input, and there is no state. Lengths are checked where a packet is parsed; checksums only
 //! where a `verify_` method is called, because the hardware may have them in hand. Every error names layer, field, byte
-//! and value. `docs/wire.md` shows every header as a table, made from the same declarations as the code.
+//! and value. `docs/reference/wire.md` shows every header as a table, made from the same declarations as the code.
 //!
 //! - [`Datagram`], [`RocePacket`]: from a frame to the payload; [`Path`]: the way back.
 //! - [`compat`]: the 22-byte MPI header and the 56-byte control payload of the published system.

@@ -1,4 +1,4 @@
-//! `libraddle_mpi.so`: small collectives of unmodified MPI programs in switches, by `LD_PRELOAD`. `docs/mpi.md` is the
+//! `libraddle_mpi.so`: small collectives of unmodified MPI programs in switches, by `LD_PRELOAD`. `docs/guide/mpi.md` is the
 //! user's page.
 //!
 //! A call goes through three layers:
@@ -10,7 +10,7 @@
 //!   failed, `group` has the rounds of one communicator, `service` sets groups up (`setup`, `trial`), keeps them alive and
 //!   answers other ranks while the program computes.
 //!
-//! `messages` is a layer above: it joins the program's messages (`docs/matching.md`), and `rails` carries large ones over
+//! `messages` is a layer above: it joins the program's messages (`docs/concepts/matching.md`), and `rails` carries large ones over
 //! several networks. `record` is the highest: it notes
 //! calls, offloaded or not, in `raddle-trace`'s format.
 //!

@@ -33,7 +33,7 @@ const HEADERS: u32 = 28;
 /// The least MTU: room for headers and for a segment that is worth them.
 const LEAST_MTU: u32 = 200;
 
-/// Which rails a message takes (docs/rails.md).
+/// Which rails a message takes (docs/concepts/rails.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PolicyName {
@@ -45,7 +45,7 @@ pub(crate) enum PolicyName {
     Dynamic,
 }
 
-/// How a message is cut (docs/rails.md).
+/// How a message is cut (docs/concepts/rails.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SplitName {

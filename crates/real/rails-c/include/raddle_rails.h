@@ -1,4 +1,4 @@
-/* Messages over several rails: a node's end of a connection to one other node (docs/rails.md).
+/* Messages over several rails: a node's end of a connection to one other node (docs/concepts/rails.md).
  *
  * Memory is registered once for all rails, lent with a send or as a receive buffer, and given back by an event. While it is
  * lent, a send buffer must not be changed and a receive buffer not be looked at. Nothing waits but raddle_rails_wait(), and

@@ -10,7 +10,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Codes of the wire (docs/wire.md). */
+/* Codes of the wire (docs/reference/wire.md). */
 enum operation {
 	MAX = 1,
 	MIN = 2,

@@ -3,7 +3,7 @@
  *
  * It runs for each frame that comes in on a port. Contributions and results of the groups in `groups` that it can
  * combine itself end here; every other frame goes on to the sockets, byte for byte as it came. Which is which says
- * docs/switch.md. What it does with a message is what raddle_offload::switch does (docs/offload.md); a test runs
+ * docs/guide/switch.md. What it does with a message is what raddle_offload::switch does (docs/concepts/offload.md); a test runs
  * both on the same packets.
  *
  * Several processors may run it at once. A slot's name, bits, operands and result change under the slot's lock only.
@@ -41,7 +41,7 @@
 /* Bytes of Ethernet, IPv4 and UDP before a message. */
 #define BEFORE (sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct udphdr))
 
-/* The header of docs/wire.md. */
+/* The header of docs/reference/wire.md. */
 struct header {
 	__be16 magic;
 	__u8 version;
@@ -66,7 +66,7 @@ struct header {
 	__u64 tag; /* least significant byte first, as this machine has it: the object is built for little-endian */
 };
 
-_Static_assert(sizeof(struct header) == HEADER, "the header of docs/wire.md");
+_Static_assert(sizeof(struct header) == HEADER, "the header of docs/reference/wire.md");
 
 /* Room for one message that comes in and one that goes out; some more, because words and cells are
  * read whole.

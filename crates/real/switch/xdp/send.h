@@ -56,7 +56,7 @@ INLINE long address(frame *f, const struct group *g, const struct target *to, __
 			.source = bpf_htons(PORT),
 			.dest = to->port,
 			.len = bpf_htons(sizeof e.udp + bytes),
-			/* None, if the frame has none to complete: the tag covers the message (docs/wire.md). */
+			/* None, if the frame has none to complete: the tag covers the message (docs/reference/wire.md). */
 			.check = partial ? pseudo_sum(&ip) : 0,
 		},
 	};

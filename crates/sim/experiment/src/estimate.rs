@@ -16,7 +16,7 @@ use raddle_engine::{
 };
 use raddle_text::{Files, InputError as ExperimentError};
 
-// Times below are those of the machine in docs/performance.md; a measurement says how many times slower another one is.
+// Times below are those of the machine in docs/results/performance.md; a measurement says how many times slower another one is.
 
 /// A packet-hop where the run's state fits into a processor's caches, in seconds.
 const HOP: f64 = 125e-9;

@@ -516,7 +516,7 @@ fn weights_that_nearly_sum_to_one_are_scaled() {
 fn the_published_schema_is_the_generated_one() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../../docs/experiment.schema.json"
+        "/../../../docs/reference/experiment.schema.json"
     );
     let generated = experiment_schema();
     if std::env::var_os("RADDLE_UPDATE_SCHEMA").is_some() {
@@ -525,6 +525,6 @@ fn the_published_schema_is_the_generated_one() {
     let published = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         published == generated,
-        "docs/experiment.schema.json is old: RADDLE_UPDATE_SCHEMA=1 cargo test -p raddle-engine published_schema"
+        "docs/reference/experiment.schema.json is old: RADDLE_UPDATE_SCHEMA=1 cargo test -p raddle-engine published_schema"
     );
 }

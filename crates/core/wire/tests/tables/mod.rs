@@ -1,4 +1,4 @@
-//! The tables of `docs/wire.md`, made from the declarations of the headers and codes.
+//! The tables of `docs/reference/wire.md`, made from the declarations of the headers and codes.
 
 use raddle_wire::{
     Aeth, Bth, DataType, Deth, Ethernet, Field, Ipv4, Operation, Order, Udp, Vlan,

@@ -1,5 +1,5 @@
 /* The layer of message scheduling: it puts point-to-point calls into the matcher's words, and carries out what the
- * matcher says on a shadow of MPI_COMM_WORLD (docs/matching.md). One thread at a time calls MPI here. */
+ * matcher says on a shadow of MPI_COMM_WORLD (docs/concepts/matching.md). One thread at a time calls MPI here. */
 #ifndef RADDLE_MATCHING_H
 #define RADDLE_MATCHING_H
 

@@ -1,5 +1,5 @@
 /* Whether a communicator stays ours: its ranks vote inside blocking collectives, and change their way where nothing is under
- * way (docs/matching.md, Going back). */
+ * way (docs/concepts/matching.md, Going back). */
 #include <stdlib.h>
 
 #include "matching.h"

@@ -1,5 +1,5 @@
 //! Messages between ranks that the program sends by itself, joined where that helps: the layer of message scheduling
-//! (`docs/matching.md`). This process's matcher, and what it says to the shim, which speaks MPI.
+//! (`docs/concepts/matching.md`). This process's matcher, and what it says to the shim, which speaks MPI.
 
 pub(crate) mod abi;
 mod apart;

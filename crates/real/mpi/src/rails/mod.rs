@@ -1,4 +1,4 @@
-//! Large messages over all rails of a host (`docs/matching.md`): what carries the messages that the matcher offers. A
+//! Large messages over all rails of a host (`docs/concepts/matching.md`): what carries the messages that the matcher offers. A
 //! [`Carrier`](raddle_matching::Carrier) per other process says how, `link` does it on `raddle_host::rails`.
 
 mod link;

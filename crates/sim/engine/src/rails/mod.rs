@@ -1,4 +1,4 @@
-//! Hosts whose messages travel over several rails: the core of `transport::rails` in simulated time (docs/rails.md).
+//! Hosts whose messages travel over several rails: the core of `transport::rails` in simulated time (docs/concepts/rails.md).
 //!
 //! With [`Rails`] in a run's settings every message to a host goes over the rails between the two: rail i leaves by the
 //! host's port i, and [`multi_plane`] makes a fabric in which that is a network of its own. A message's class is its port at
