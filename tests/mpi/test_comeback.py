@@ -282,7 +282,8 @@ def test_offload_comes_back_after_many_random_failures(
         waited.append(program.settled(SOON_S + 2 * lasts))
     print(f"seed {seed}, {mode}: offloaded again after {max(waited):.1f} s at most")
     # Sockets of groups that failed are closed; MPI may have opened connections anew.
-    assert all(open_of(rank) <= open_files[rank] + 8 for rank in all_ranks)
+    now_open = {rank: open_of(rank) for rank in all_ranks}
+    assert all(now_open[rank] <= open_files[rank] + 8 for rank in all_ranks), (open_files, now_open)
     report = program.end()
     assert all(one["state"] == "offload" for one in report.values()), report
     assert sum(one["counts"]["rounds"]["fallbacks"] for one in report.values()) > 25

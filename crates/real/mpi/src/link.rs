@@ -54,10 +54,45 @@ pub(crate) struct Link {
     socket: Arc<UdpSocket>,
     /// The switch, where the socket is connected to it.
     switch: Option<SocketAddrV4>,
-    endpoint: Mutex<Endpoint>,
+    endpoint: Arc<Mutex<Endpoint>>,
     caller: Mutex<Caller>,
     /// The program's thread is in a round and looks after everything.
     busy: AtomicBool,
+}
+
+/// A group that has left its switch, and still answers other members. It has no socket of its own: a program that frees
+/// communicators all the time would use up the files that a process may have open.
+#[derive(Clone)]
+pub(crate) struct Retired(Arc<Mutex<Endpoint>>);
+
+impl Retired {
+    /// Whether it was this link.
+    pub(crate) fn was(&self, link: &Link) -> bool {
+        Arc::ptr_eq(&self.0, &link.endpoint)
+    }
+
+    /// A message from another member. True when it was for this group.
+    pub(crate) fn hear(&self, payload: &[u8]) -> bool {
+        lock(&self.0).handle_packet(clock::now(), payload)
+    }
+
+    /// Does what is due; what it sends goes over `socket`. Gives when to come again.
+    pub(crate) fn attend(&self, socket: &UdpSocket, buffer: &mut [u8]) -> Option<Time> {
+        let mut endpoint = lock(&self.0);
+        let now = clock::now();
+        if endpoint.poll_timeout().is_some_and(|due| due <= now) {
+            endpoint.handle_timeout(now);
+        }
+        while let Some((to, length)) = endpoint.poll_transmit(buffer) {
+            // What cannot be sent is as good as lost, and sent again.
+            let _ = socket.send_to(&buffer[..length], to);
+        }
+        endpoint.poll_timeout()
+    }
+}
+
+fn lock(endpoint: &Mutex<Endpoint>) -> MutexGuard<'_, Endpoint> {
+    endpoint.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Link {
@@ -65,7 +100,7 @@ impl Link {
         Self {
             switch: connect(&socket, &endpoint),
             socket,
-            endpoint: Mutex::new(endpoint),
+            endpoint: Arc::new(Mutex::new(endpoint)),
             caller: Mutex::new(Caller {
                 patience: Patience::new(),
                 buffer: vec![0; MESSAGE].into(),
@@ -76,7 +111,7 @@ impl Link {
     }
 
     fn lock(&self) -> MutexGuard<'_, Endpoint> {
-        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.endpoint)
     }
 
     /// One round; its result goes to `result`.
@@ -173,10 +208,12 @@ impl Link {
     }
 
     /// The communicator is freed: the switch is told. Other members are still answered.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn leave(&self) -> Retired {
         let mut endpoint = self.lock();
         endpoint.leave();
         self.transmit(&mut endpoint, &mut [0; MESSAGE]);
+        drop(endpoint);
+        Retired(Arc::clone(&self.endpoint))
     }
 
     pub(crate) fn counters(&self) -> MemberCounters {
@@ -270,7 +307,7 @@ mod tests {
         ] {
             let link = link(place, own);
             assert_eq!(link.switch, connects.then_some(place));
-            link.leave();
+            let _ = link.leave();
             let (length, from) = switch.recv_from(&mut [0; MESSAGE]).expect("it takes leave");
             assert_eq!(length, Header::SIZE);
             assert_eq!(link.socket.peer_addr().is_ok(), connects);
@@ -282,5 +319,23 @@ mod tests {
                 link.socket.recv(&mut [0; MESSAGE]).is_ok()
             }));
         }
+    }
+
+    #[test]
+    fn a_group_that_has_left_keeps_no_socket() {
+        let switch = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let Ok(SocketAddr::V4(place)) = switch.local_addr() else {
+            panic!("bound to an IPv4 address");
+        };
+        let link = link(place, Ipv4Addr::LOCALHOST);
+        let own = link.socket.local_addr().expect("it is bound");
+        let retired = link.leave();
+        assert!(retired.was(&link));
+        assert!(UdpSocket::bind(own).is_err(), "the link has its port");
+        drop(link);
+        assert!(UdpSocket::bind(own).is_ok(), "the port is free again");
+        // It is asked and attended as before, over the socket of the service.
+        assert!(!retired.hear(b"?"));
+        retired.attend(&switch, &mut [0; MESSAGE]);
     }
 }

@@ -15,11 +15,11 @@ use raddle_units::Time;
 
 use crate::{
     clock,
-    link::{self, Link, MESSAGE, MESSAGES_AT_ONCE},
+    link::{self, Link, MESSAGE, MESSAGES_AT_ONCE, Retired},
     trial::Trial,
 };
 
-/// Links of freed communicators that still answer others.
+/// Groups of freed communicators that still answer others.
 const RETIRED: usize = 256;
 
 struct Service {
@@ -33,7 +33,7 @@ struct Service {
 #[derive(Default)]
 struct Links {
     live: Vec<Arc<Link>>,
-    retired: Vec<Arc<Link>>,
+    retired: Vec<Retired>,
     trials: Vec<Arc<Trial>>,
     stopped: bool,
 }
@@ -124,11 +124,11 @@ pub(crate) fn wake() {
 
 /// The group is over, or its communicator is freed; others may still ask for its last result.
 pub(crate) fn retire(link: &Arc<Link>) {
-    link.leave();
+    let retired = link.leave();
     if let Some(service) = current().as_ref() {
         let mut links = service.links();
         links.live.retain(|known| !Arc::ptr_eq(known, link));
-        links.retired.push(Arc::clone(link));
+        links.retired.push(retired);
         if links.retired.len() > RETIRED {
             links.retired.remove(0);
         }
@@ -138,7 +138,7 @@ pub(crate) fn retire(link: &Arc<Link>) {
 /// All ranks have what these groups computed: nobody asks for it any more.
 pub(crate) fn forget(links: &[Arc<Link>]) {
     if let Some(service) = current().as_ref() {
-        let forgotten = |known: &Arc<Link>| links.iter().any(|link| Arc::ptr_eq(known, link));
+        let forgotten = |known: &Retired| links.iter().any(|link| known.was(link));
         service.links().retired.retain(|known| !forgotten(known));
     }
 }
@@ -175,13 +175,16 @@ impl Service {
     fn run(&self) {
         let mut buffer = vec![0; MESSAGE];
         loop {
-            let (links, trials) = {
+            let (links, retired, trials) = {
                 let links = self.links();
                 if links.stopped {
                     return;
                 }
-                let all = links.live.iter().chain(&links.retired).cloned();
-                (all.collect::<Vec<_>>(), links.trials.clone())
+                (
+                    links.live.clone(),
+                    links.retired.clone(),
+                    links.trials.clone(),
+                )
             };
             for _ in 0..MESSAGES_AT_ONCE {
                 let Ok((length, from)) = self.socket.recv_from(&mut buffer) else {
@@ -189,10 +192,15 @@ impl Service {
                 };
                 let message = &buffer[..length];
                 let _ = links.iter().any(|link| link.hear(message))
+                    || retired.iter().any(|group| group.hear(message))
                     || trials.iter().any(|trial| trial.hear(from, message));
             }
             let due = links.iter().filter_map(|link| link.attend(&mut buffer));
             let due: Option<Time> = due.min();
+            let answered = retired
+                .iter()
+                .filter_map(|group| group.attend(&self.socket, &mut buffer));
+            let due = due.into_iter().chain(answered).min();
             let tried = trials.iter().filter_map(|trial| trial.step(&mut buffer));
             self.sleep(due.into_iter().chain(tried).min(), &trials);
         }
