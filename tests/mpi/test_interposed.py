@@ -146,7 +146,7 @@ def test_the_page_has_every_setting_and_reason() -> None:
     table = tomllib.loads(settings.read_text())["setting"]
     for setting in (row for row in table if row["used_by"] == "mpi"):
         assert f"| `{setting['name']}` |" in page, setting["name"]
-    source = (ROOT / "crates" / "real" / "mpi" / "src" / "reason.rs").read_text()
+    source = (ROOT / "crates" / "real" / "mpi" / "src" / "collectives" / "reason.rs").read_text()
     rows = source[source.index("reasons! {") :].splitlines()[1:]
     keys = [row.split('"')[1] for row in rows if row.count('"') == 4]
     assert len(keys) > 15

@@ -27,27 +27,27 @@ const LIBRARIES: [(&str, &str, &[&str]); 2] = [
     ("mpich", "MPICH_VERSION", &["mpicc.mpich", "mpicc"]),
 ];
 
-/// Of a shim.
+/// The C files of a shim, in `shim/`.
 const SOURCES: [&str; 19] = [
-    "shim",
-    "known",
-    "offload",
-    "types",
-    "plain",
-    "record",
-    "neighbours",
-    "fortran",
-    "matching/agree",
-    "matching/handles",
-    "matching/channel",
-    "matching/send",
-    "matching/receive",
-    "matching/requests",
-    "matching/wait",
-    "matching/probe",
-    "matching/persistent",
-    "matching/rails",
-    "matching/trial",
+    "attach",
+    "collectives/calls",
+    "collectives/types",
+    "communicators",
+    "fortran/fortran",
+    "library/plain",
+    "messages/agree",
+    "messages/channel",
+    "messages/handles",
+    "messages/persistent",
+    "messages/probe",
+    "messages/receive",
+    "messages/requests",
+    "messages/send",
+    "messages/trial",
+    "messages/wait",
+    "rails/offers",
+    "record/neighbours",
+    "record/record",
 ];
 
 /// The table of all `RADDLE_*` variables.

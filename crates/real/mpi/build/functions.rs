@@ -86,7 +86,7 @@ pub(crate) fn entries(functions: &[Function]) -> String {
     } = rows;
     format!(
         "/* Made from functions.toml. */\n\
-         #include <limits.h>\n#include \"fortran.h\"\n#include \"record.h\"\n\n\
+         #include <limits.h>\n#include \"fortran/fortran.h\"\n#include \"record/record.h\"\n\n\
          /* Counts of type MPI_Count: those that fit into an int are as good as the others. */\n\
          #ifdef RADDLE_LARGE\n{large}#endif\n\n\
          /* Functions without buffers: those of MPICH's mpi_f08 call PMPI. */\n{without}\
@@ -214,7 +214,7 @@ pub(crate) fn records(functions: &[Function]) -> String {
         }
     }
     format!(
-        "/* Made from functions.toml. */\n#include \"record.h\"\n\n{small}\
+        "/* Made from functions.toml. */\n#include \"record/record.h\"\n\n{small}\
          #ifdef RADDLE_LARGE\n{large}#endif\n"
     )
 }

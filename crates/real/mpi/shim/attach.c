@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "matching/matching.h"
-#include "record.h"
+#include "messages/messages.h"
+#include "record/record.h"
 #include "shim.h"
 
 const struct raddle_core *raddle_core;

@@ -1,7 +1,7 @@
 /* What a shim and the core (src/abi.rs) say to each other. No MPI type crosses this border: a communicator is a number
  * (the bits of its handle), types and operations have the codes of our wire format. Change RADDLE_ABI with anything. */
-#ifndef RADDLE_H
-#define RADDLE_H
+#ifndef RADDLE_BORDER_H
+#define RADDLE_BORDER_H
 
 #include <stddef.h>
 #include <stdint.h>

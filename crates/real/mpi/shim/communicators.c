@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "record.h"
+#include "record/record.h"
 #include "shim.h"
 
 /* Entries are reused but never given back: a reader of `raddle_last` may look into one while another thread frees that

@@ -5,7 +5,7 @@
 #include <mpi.h>
 #include <stdatomic.h>
 
-#include "raddle.h"
+#include "border.h"
 
 #if defined(OPEN_MPI)
 #define RADDLE_LIBRARY 1
@@ -50,7 +50,7 @@ static inline struct known *raddle_find(MPI_Comm comm)
     return raddle_look_up(comm);
 }
 
-/* matching/agree.c: communicators whose messages are ours now, or may come to be while they are on trial. */
+/* messages/agree.c: communicators whose messages are ours now, or may come to be while they are on trial. */
 extern int raddle_scopes;
 /* MPI runs: all ranks agree. */
 void raddle_agree_world(void);
@@ -59,7 +59,7 @@ void raddle_agree(MPI_Comm comm);
 void raddle_forget_scope(struct scope *scope);
 /* MPI is about to end. */
 void raddle_end_messages(void);
-/* matching/channel.c: what is open leaves. */
+/* messages/channel.c: what is open leaves. */
 extern int raddle_unsent; /* something may be open */
 extern int raddle_turns;  /* communicators on trial that are plain for a turn: supersteps are counted for them */
 void raddle_end_superstep(void);
@@ -68,7 +68,7 @@ static inline void raddle_flush(void)
     if (raddle_unsent | raddle_turns)
         raddle_end_superstep();
 }
-/* matching/trial.c: a blocking collective begins. */
+/* messages/trial.c: a blocking collective begins. */
 void raddle_begin_collective(MPI_Comm comm);
 static inline void raddle_collective(MPI_Comm comm)
 {

@@ -9,11 +9,12 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    abi::{self, Library, Plain},
-    communicator::Communicator,
+    collectives::communicator::Communicator,
+    collectives::service,
+    ffi::{self as abi, Library, Plain},
     log, messages,
     report::{self, Listing, sum},
-    service, settings,
+    settings,
 };
 
 /// In MPICH 4.0 over UCX, a process that is in MPI_Finalize asks the others to confirm that all has arrived, and then

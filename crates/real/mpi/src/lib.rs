@@ -3,19 +3,15 @@
 //!
 //! A call goes through three layers:
 //!
-//! - `trampolines`, `resolve`: the symbols. Each jumps to the MPI library's own function, or into a shim.
+//! - `interpose`: the symbols. Each jumps to the MPI library's own function, or into a shim.
 //! - `shim/`: C, once per MPI library and compiled against its mpi.h: from handles to numbers. `functions.toml` is the
-//!   table of what is intercepted.
-//! - the core, which knows no MPI: `communicator` decides about each call, `ready` finds its way and tries again what has
-//!   failed, `group` has the rounds of one communicator, `service` sets groups up (`setup`, `trial`), keeps them alive and
-//!   answers other ranks while the program computes.
+//!   table of what is intercepted; `ffi` is the border to it.
+//! - the core, which knows no MPI: `collectives` in switches; above them `messages`, which joins point-to-point messages
+//!   (`docs/concepts/matching.md`), and `rails`, which carries large ones over several networks; highest `record`, which notes
+//!   calls in `raddle-trace`'s format.
 //!
-//! `messages` is a layer above: it joins the program's messages (`docs/concepts/matching.md`), and `rails` carries large ones over
-//! several networks. `record` is the highest: it notes
-//! calls, offloaded or not, in `raddle-trace`'s format.
-//!
-//! Around these: `settings` (the environment), `job` (the process from start to end), `report`, [`reason`], `layout`
-//! (C's layout of values and the wire's), `adapt` (is it faster?), `patience` (how to wait), `floats` (no traps).
+//! Around these: `settings` (the environment), `job` (the process from start to end), `report`, `clock`, `log`, `floats`
+//! (no traps).
 
 #![warn(clippy::unwrap_used)]
 #![expect(
@@ -23,29 +19,17 @@
     reason = "symbols of a C library and sockets are what this crate is for"
 )]
 
-pub mod reason;
+pub use collectives::reason;
 
-mod abi;
-mod adapt;
 mod clock;
-mod communicator;
+mod collectives;
+mod ffi;
 mod floats;
-mod group;
+mod interpose;
 mod job;
-mod layout;
-mod link;
 mod log;
 mod messages;
-mod orders;
-mod patience;
-mod places;
 mod rails;
-mod ready;
 mod record;
 mod report;
-mod resolve;
-mod service;
 mod settings;
-mod setup;
-mod trampolines;
-mod trial;

@@ -6,7 +6,7 @@ use raddle_wire::native::Collective;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::reason::Reason;
+use crate::collectives::reason::Reason;
 
 /// Counters of one communicator.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 /* What Fortran passes, in C's words. */
 #include <stdlib.h>
 
-#include "fortran.h"
+#include "fortran/fortran.h"
 
 enum { FEW_REQUESTS = sizeof((struct raddle_requests){0}).few / sizeof(MPI_Request) };
 

@@ -1,7 +1,7 @@
 /* Which communicators are ours: agreed by all their ranks when they are made. */
 #include <stdlib.h>
 
-#include "matching.h"
+#include "messages/messages.h"
 
 enum { MOST_CONTEXTS = 1 << 16, LEAST_TAGS = 32766 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "matching.h"
+#include "messages/messages.h"
 
 /* MPICH's MPI_STATUSES_IGNORE is an address of nothing. */
 #pragma GCC diagnostic ignored "-Wstringop-overflow"

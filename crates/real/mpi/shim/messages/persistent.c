@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "matching.h"
+#include "messages/messages.h"
 
 enum kind { SENDS, RECEIVES };
 

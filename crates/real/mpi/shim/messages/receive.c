@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "matching.h"
+#include "messages/messages.h"
 
 void raddle_fill_status(MPI_Status *status, int source, int tag, uint64_t bytes, int cancelled)
 {

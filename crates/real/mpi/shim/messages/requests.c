@@ -3,7 +3,7 @@
  * again. */
 #include <stdlib.h>
 
-#include "matching.h"
+#include "messages/messages.h"
 
 int raddle_receives;
 

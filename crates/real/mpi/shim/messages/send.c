@@ -1,7 +1,7 @@
 /* Sends. What is copied is complete at once: its request is one to MPI_PROC_NULL, which every call of MPI knows. */
 #include <string.h>
 
-#include "matching.h"
+#include "messages/messages.h"
 
 const struct raddle_type *raddle_last_type;
 

@@ -2,7 +2,7 @@
  * way (docs/concepts/matching.md, Going back). */
 #include <stdlib.h>
 
-#include "matching.h"
+#include "messages/messages.h"
 
 int raddle_turns;
 uint64_t raddle_supersteps = 1;

@@ -1,5 +1,5 @@
 /* Calls that complete requests: what is open leaves, the library waits or tests, and what it cannot know is added. */
-#include "matching.h"
+#include "messages/messages.h"
 
 struct failure raddle_failure;
 

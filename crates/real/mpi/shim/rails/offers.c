@@ -2,7 +2,7 @@
  * the rails, or as a plain message by reference. */
 #include <stdlib.h>
 
-#include "matching.h"
+#include "messages/messages.h"
 
 int raddle_rails;
 

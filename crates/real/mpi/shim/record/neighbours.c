@@ -1,7 +1,7 @@
 /* Neighbourhood collectives are recorded as their messages: who are the neighbours? */
 #include <stdlib.h>
 
-#include "record.h"
+#include "record/record.h"
 
 /* Ranks of the neighbours in the order of MPI 4.0, section 8.6; MPI_PROC_NULL are places of a grid without one. */
 struct neighbours {

@@ -1,7 +1,7 @@
 /* The recorder's layer by hand: start and end of the program, and what is too long for a macro. */
 #include <stdlib.h>
 
-#include "record.h"
+#include "record/record.h"
 
 /* The program's ranks in MPI_COMM_WORLD; NULL if one is not in there. */
 static int32_t *ranks_of(MPI_Group group, MPI_Group world, int *size)

@@ -9,9 +9,9 @@ use raddle_offload::{
 use raddle_wire::{DataType, Operation, native::Collective};
 
 use crate::{
-    abi::{self, Library, Plain, PlainFailed},
-    layout,
-    reason::Reason,
+    collectives::layout,
+    collectives::reason::Reason,
+    ffi::{self as abi, Library, Plain, PlainFailed},
     settings::{self, fold},
 };
 

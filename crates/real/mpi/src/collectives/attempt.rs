@@ -15,8 +15,8 @@ use raddle_wire::native;
 
 use crate::{
     clock,
-    link::{Link, MESSAGE, MESSAGES_AT_ONCE},
-    reason::Reason,
+    collectives::link::{Link, MESSAGE, MESSAGES_AT_ONCE},
+    collectives::reason::Reason,
 };
 
 pub(crate) struct Trial {

@@ -11,13 +11,13 @@ use raddle_wire::{DataType, Operation, native::Collective};
 use serde_json::{Value, json};
 
 use crate::{
-    abi::{Plain, PlainFailed},
-    adapt::Choice,
-    group::Roles,
+    collectives::adapt::Choice,
+    collectives::agreement::{self as places, Hello},
+    collectives::group::Roles,
+    collectives::ready::{Lane, Ready},
+    collectives::reason::Reason,
+    ffi::{Plain, PlainFailed},
     log,
-    places::{self, Hello},
-    ready::{Lane, Ready},
-    reason::Reason,
     report::Counts,
     settings::{self, Offload},
 };

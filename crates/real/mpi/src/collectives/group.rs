@@ -13,15 +13,15 @@ use raddle_units::Span;
 use raddle_wire::{DataType, native::Collective};
 
 use crate::{
-    abi::{Plain, PlainFailed},
-    communicator::Call,
-    layout,
-    link::{Ending, Link},
-    reason::Reason,
+    collectives::attempt::Trial,
+    collectives::communicator::Call,
+    collectives::layout,
+    collectives::link::{Ending, Link},
+    collectives::reason::Reason,
+    collectives::service,
+    collectives::setup::{self, Abilities},
+    ffi::{Plain, PlainFailed},
     report::Rounds,
-    service,
-    setup::{self, Abilities},
-    trial::Trial,
 };
 
 /// First byte of what a leader tells its ranks.

@@ -22,7 +22,7 @@ use raddle_offload::{
 use raddle_units::{Span, Time};
 use raddle_wire::native::{Collective, Header, MAX_BODY, Reason};
 
-use crate::{abi, clock, patience::Patience, service};
+use crate::{clock, collectives::service, collectives::spin::Patience, ffi as abi};
 
 /// Bytes of the longest message.
 pub(crate) const MESSAGE: usize = Header::SIZE + MAX_BODY;

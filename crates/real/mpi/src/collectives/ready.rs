@@ -12,14 +12,14 @@ use raddle_units::Span;
 use raddle_wire::{DataType, Operation, native::Collective};
 
 use crate::{
-    abi::{Plain, PlainFailed},
-    adapt::{Choice, Classes},
     clock,
-    communicator::{Call, View},
-    group::{Group, Roles},
-    link::Ending,
-    orders,
-    reason::Reason,
+    collectives::adapt::{Choice, Classes},
+    collectives::addition_order as orders,
+    collectives::communicator::{Call, View},
+    collectives::group::{Group, Roles},
+    collectives::link::Ending,
+    collectives::reason::Reason,
+    ffi::{Plain, PlainFailed},
     report::Rounds,
     settings,
 };

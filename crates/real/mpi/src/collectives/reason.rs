@@ -36,7 +36,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    // The first ones are known to the shims by number: enum raddle_reason in shim/raddle.h.
+    // The first ones are known to the shims by number: enum raddle_reason in shim/border.h.
     Eligible "eligible" "nothing speaks against it",
     NoElements "no_elements" "no elements: nothing to send",
     Arguments "arguments" "a buffer, count or root that MPI itself must judge",

@@ -15,8 +15,8 @@ use raddle_units::Time;
 
 use crate::{
     clock,
-    link::{self, Link, MESSAGE, MESSAGES_AT_ONCE, Retired},
-    trial::Trial,
+    collectives::attempt::Trial,
+    collectives::link::{self, Link, MESSAGE, MESSAGES_AT_ONCE, Retired},
 };
 
 /// Groups of freed communicators that still answer others.

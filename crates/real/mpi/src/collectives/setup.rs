@@ -21,16 +21,17 @@ use raddle_wire::{
 };
 
 use crate::{
-    abi::{self, Plain, PlainFailed},
     clock,
-    communicator::Call,
-    group::Roles,
-    link::{self, Link, MESSAGE},
-    log, places,
-    reason::Reason,
-    service,
+    collectives::agreement as places,
+    collectives::attempt::Trial,
+    collectives::communicator::Call,
+    collectives::group::Roles,
+    collectives::link::{self, Link, MESSAGE},
+    collectives::reason::Reason,
+    collectives::service,
+    ffi::{self as abi, Plain, PlainFailed},
+    log,
     settings::{self, Settings},
-    trial::Trial,
 };
 
 /// IPv4 and UDP headers.

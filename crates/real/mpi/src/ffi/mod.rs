@@ -1,4 +1,4 @@
-//! What the shims call and what they hand in, as `shim/raddle.h` declares it. A panic stays on this side; the call then
+//! What the shims call and what they hand in, as `shim/border.h` declares it. A panic stays on this side; the call then
 //! takes the plain way, for good.
 
 use std::{
@@ -16,12 +16,14 @@ use raddle_offload::order;
 use raddle_wire::{DataType, Operation, native::Collective};
 
 use crate::{
-    communicator::{Call, Communicator, Verdict, View},
-    floats, job, log,
-    messages::abi::{RaddleChannel, RaddleMessages},
-    reason::Reason,
-    record::abi::{RaddleMatched, RaddleRecorder},
-    resolve, settings,
+    collectives::communicator::{Call, Communicator, Verdict, View},
+    collectives::reason::Reason,
+    floats,
+    interpose::route as resolve,
+    job, log,
+    messages::table::{RaddleChannel, RaddleMessages},
+    record::table::{RaddleMatched, RaddleRecorder},
+    settings,
 };
 
 /// RADDLE_ABI.

@@ -11,8 +11,9 @@ use std::{
 };
 
 use crate::{
-    abi::{self, Layers},
-    log, messages, record, settings, trampolines,
+    ffi::{self as abi, Layers},
+    interpose::trampolines,
+    log, messages, record, settings,
 };
 
 /// A library that this process has loaded, by what its file's name begins with, and the file of its shim.
@@ -203,12 +204,12 @@ fn load(path: &Path, layers: Layers) -> Result<&'static abi::Shim, String> {
     let attach: abi::Attach = unsafe { std::mem::transmute(attach) };
     let mut why: [c_char; 200] = [0; 200];
     let recorder = if layers.recording {
-        &raw const record::abi::RECORDER
+        &raw const record::table::RECORDER
     } else {
         ptr::null()
     };
     let messages = if layers.scheduling {
-        &raw const messages::abi::MESSAGES
+        &raw const messages::table::MESSAGES
     } else {
         ptr::null()
     };

@@ -1,7 +1,7 @@
 //! The symbols that a program calls. Each jumps to where its entry of `TABLE` points and leaves all arguments as they
 //! are, so that one library serves every MPI library, every language and functions it knows nothing of.
 //!
-//! At first an entry points to a piece of code that asks [`crate::resolve`] once where to go.
+//! At first an entry points to a piece of code that asks [`super::route`] once where to go.
 
 use std::{
     arch::naked_asm,
@@ -10,7 +10,7 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use crate::resolve;
+use crate::interpose::route as resolve;
 
 macro_rules! trampolines {
     ($($index:literal $symbol:literal $enter:ident $resolve:ident,)*) => {

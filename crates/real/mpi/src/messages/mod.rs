@@ -1,8 +1,8 @@
 //! Messages between ranks that the program sends by itself, joined where that helps: the layer of message scheduling
 //! (`docs/concepts/matching.md`). This process's matcher, and what it says to the shim, which speaks MPI.
 
-pub(crate) mod abi;
-mod apart;
+mod exclusive;
+pub(crate) mod table;
 
 use raddle_matching::{
     Actions, BadNotice, Counts, Envelope, Fetch, Matcher, Parcel, SetUpError, Settings as Agreed,
@@ -12,7 +12,7 @@ use raddle_schedule::{Distance, Join, Placement};
 use raddle_units::{Bytes, Span, Time};
 use serde_json::{Value, json};
 
-use self::abi::{RaddleChannel, RaddleEnvelope};
+use self::table::{RaddleChannel, RaddleEnvelope};
 use crate::{
     rails::{Matched, Rails, Secret},
     settings::{self, Schedule},
@@ -25,7 +25,7 @@ const LONGEST: Bytes = Bytes(63 << 10);
 /// before their envelopes, and the library copies them.
 const ALONE: Bytes = Bytes(20 << 10);
 
-/// Why no communicator is scheduled: enum raddle_plain_state in `shim/raddle.h`.
+/// Why no communicator is scheduled: enum raddle_plain_state in `shim/border.h`.
 const PLAIN: [&str; 4] = ["settings", "threads", "spawned", "library"];
 
 /// What all ranks use. `keys` is the largest tag of the shadow channel.
@@ -286,7 +286,7 @@ impl Actions for Wire {
 /// What a rank tells the report.
 pub(crate) fn summary() -> Value {
     let wanted = settings::get().takes_messages();
-    abi::outcome(Messages::counters).unwrap_or_else(|why| {
+    table::outcome(Messages::counters).unwrap_or_else(|why| {
         let state = why.and_then(|why| PLAIN.get(why)).filter(|_| wanted);
         json!({"state": state.unwrap_or(&"off")})
     })

@@ -1,4 +1,4 @@
-//! What the shims' layer of message scheduling calls, as `shim/raddle.h` declares it. Once messages are under way there is
+//! What the shims' layer of message scheduling calls, as `shim/border.h` declares it. Once messages are under way there is
 //! no way back to plain MPI, so a panic ends the program.
 
 use std::{
@@ -13,9 +13,11 @@ use raddle_matching::{
     Claim, Counts, Envelope, Mode, Outgoing, Posted, Sent, Ticket, Vote, Wanted, Way,
 };
 
-use super::{Messages, apart::Apart};
+use super::{Messages, exclusive::Apart};
 use crate::{
-    abi, clock, log, places,
+    clock,
+    collectives::agreement as places,
+    ffi as abi, log,
     rails::{Rails, Secret},
     settings::{self, RailNames, Schedule},
 };

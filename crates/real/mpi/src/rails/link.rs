@@ -8,7 +8,7 @@ use raddle_host::rails::{Buffer, Node, NodeEvent};
 use raddle_matching::{BadNotice, Carrier, Deed, Envelope, Matcher, Notice};
 use raddle_units::{Span, Time};
 
-use super::{Around, Counters, meeting::End};
+use super::{Around, Counters, ends::End};
 use crate::log;
 
 /// A process that has not looked for so long was computing: that is no silence of the rails.

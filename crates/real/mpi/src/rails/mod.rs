@@ -1,8 +1,8 @@
 //! Large messages over all rails of a host (`docs/concepts/matching.md`): what carries the messages that the matcher offers. A
 //! [`Carrier`](raddle_matching::Carrier) per other process says how, `link` does it on `raddle_host::rails`.
 
+mod ends;
 mod link;
-mod meeting;
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use self::link::{Link, Offer};
 use crate::{
     clock, log,
-    messages::{Wire, abi::RaddleEnvelope},
+    messages::{Wire, table::RaddleEnvelope},
     settings::RailNames,
 };
 

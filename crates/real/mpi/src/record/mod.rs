@@ -1,19 +1,19 @@
 //! The recorder: what this rank calls of MPI, and when, in the format of `raddle-trace`.
 //!
-//! `abi` is what the shims call, from any thread, and where the bytes go to a file (`spool`); `requests` knows what the
+//! `table` is what the shims call, from any thread, and where the bytes go to a file (`spool`); `requests` knows what the
 //! handles of MPI stand for. [`Recording`] has neither a clock nor a file.
 
-pub(crate) mod abi;
 mod requests;
 mod spool;
+pub(crate) mod table;
 
 use raddle_trace::{
     Collective, CollectiveKind, Completion, Interval, Message, Origin, Outcome, Recorder, Wildcards,
 };
 use raddle_units::Bytes;
 
-use abi::{RaddleMatched, RaddleMessage, RaddleShare};
 use requests::{Calls, Held, Requests, Started};
+use table::{RaddleMatched, RaddleMessage, RaddleShare};
 
 /// The calls of this rank so far.
 ///

@@ -8,7 +8,7 @@ use std::{
 
 use raddle_trace::Completion;
 
-use super::abi::RaddleMessage;
+use super::table::RaddleMessage;
 
 /// A call that was started and is not complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl From<Started> for Held {
     }
 }
 
-/// The first word for a claimed request, see `RADDLE_CLAIMED` in `shim/raddle.h`.
+/// The first word for a claimed request, see `RADDLE_CLAIMED` in `shim/border.h`.
 const CLAIMED: usize = 1 << 62;
 
 type ByHandle<T> = HashMap<usize, T, BuildHasherDefault<Mix>>;

@@ -1,4 +1,4 @@
-//! What the shims' layer of recording calls, as `shim/raddle.h` declares it.
+//! What the shims' layer of recording calls, as `shim/border.h` declares it.
 
 use std::{
     ffi::{c_int, c_void},
@@ -10,8 +10,10 @@ use raddle_trace::{CollectiveKind, Interval, Origin, Wildcards};
 
 use super::{Recording, spool::Spool};
 use crate::{
-    abi::{caught, library, matched},
-    clock, log, places, settings,
+    clock,
+    collectives::agreement as places,
+    ffi::{caught, library, matched},
+    log, settings,
 };
 
 /// Bytes that are kept in memory before they are written.

@@ -14,7 +14,7 @@ use crate::{
     log,
     rails::{
         Around,
-        meeting::{self, End},
+        ends::{self, End},
     },
 };
 
@@ -41,7 +41,7 @@ impl Link {
             })
             .collect();
         let (sockets, ends): (Vec<_>, Vec<_>) = held.unwrap_or_default().into_iter().unzip();
-        around.notify(self.peer, &Notice::Hello(meeting::write(&ends)));
+        around.notify(self.peer, &Notice::Hello(ends::write(&ends)));
         self.ours = Some((sockets, ends));
     }
 
@@ -53,12 +53,12 @@ impl Link {
         if self.ours.is_none() {
             self.greet(around);
         }
-        let theirs = meeting::read(bytes)?;
+        let theirs = ends::read(bytes)?;
         let (sockets, ours) = self.ours.take()?;
         let pairs = if around.rank < self.peer {
-            meeting::pair(&ours, &theirs)
+            ends::pair(&ours, &theirs)
         } else {
-            let pairs = meeting::pair(&theirs, &ours);
+            let pairs = ends::pair(&theirs, &ours);
             pairs.iter().map(|&(theirs, ours)| (ours, theirs)).collect()
         };
         if pairs.len() < 2 {
