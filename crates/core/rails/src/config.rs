@@ -9,13 +9,15 @@ use thiserror::Error;
 
 use super::{
     policy::{Policy, Segmentation},
-    rail::HEARTBEATS,
     state::Ask,
 };
 use raddle_transport::cc::{Environment, SchemeParameters, SchemeSettings, Telemetry};
 
 /// The longest time between heartbeats.
 pub const MAX_HEARTBEAT: Span = Span::from_ms(50);
+
+/// A rail is down when it was silent for so many heartbeats.
+pub(super) const HEARTBEATS: u64 = 3;
 
 /// The most that UDP over IPv4 carries.
 const MAX_DATAGRAM: usize = 65_507;

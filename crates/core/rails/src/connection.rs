@@ -14,9 +14,9 @@ use raddle_wire::{
 use super::{
     config::{Config, ConfigError},
     dropped::{Counters, Dropped},
-    event::{Event, Failure},
+    event::{Event, Failure, SendError},
     inbox::{Inbox, Placement, PortError},
-    outbox::{Outbox, SendError},
+    outbox::Outbox,
     rail::{Rail, RailStatus},
     sent::Content,
     split::MAX_RAILS,

@@ -1,4 +1,4 @@
-//! What a connection tells its program.
+//! What a connection tells its program: events, and why a message or the whole connection failed.
 
 use raddle_units::Span;
 use thiserror::Error;
@@ -113,4 +113,37 @@ pub enum SendFailure {
     /// The connection failed.
     #[error(transparent)]
     Connection(#[from] Failure),
+}
+
+/// Why a message is not taken. Nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// No send token is left: wait until a message has arrived.
+    #[error("{limit} messages are on their way, which is all that the connection takes")]
+    QueueFull {
+        /// The configuration's `send_queue`.
+        limit: usize,
+    },
+    /// More than the port takes.
+    #[error("port {port} takes messages of up to {longest} bytes, this one has {length}")]
+    TooLong {
+        /// The target port.
+        port: u16,
+        /// Bytes of the message.
+        length: u64,
+        /// Bytes that the port takes.
+        longest: u64,
+    },
+    /// Too many ports.
+    #[error(
+        "a connection knows up to 64 ports of the other node and 64 that send to each; {port} is one more"
+    )]
+    Ports {
+        /// The port.
+        port: u16,
+    },
+    /// The connection has failed.
+    #[error("the connection has failed")]
+    Closed,
 }

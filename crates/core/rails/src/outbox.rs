@@ -3,46 +3,12 @@
 use std::collections::VecDeque;
 
 use raddle_wire::rails::{Grant, Segment};
-use thiserror::Error;
 
 use super::{
-    event::{Event, SendFailure},
+    event::{Event, SendError, SendFailure},
     sent::Piece,
     turns::Turns,
 };
-
-/// Why a message is not taken. Nothing has changed then.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-#[non_exhaustive]
-pub enum SendError {
-    /// No send token is left: wait until a message has arrived.
-    #[error("{limit} messages are on their way, which is all that the connection takes")]
-    QueueFull {
-        /// The configuration's `send_queue`.
-        limit: usize,
-    },
-    /// More than the port takes.
-    #[error("port {port} takes messages of up to {longest} bytes, this one has {length}")]
-    TooLong {
-        /// The target port.
-        port: u16,
-        /// Bytes of the message.
-        length: u64,
-        /// Bytes that the port takes.
-        longest: u64,
-    },
-    /// Too many ports.
-    #[error(
-        "a connection knows up to 64 ports of the other node and 64 that send to each; {port} is one more"
-    )]
-    Ports {
-        /// The port.
-        port: u16,
-    },
-    /// The connection has failed.
-    #[error("the connection has failed")]
-    Closed,
-}
 
 /// What is to be sent of a message: where it is for, and the token of its buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,6 @@
 //! Which rails a message takes: the paper's three policies ([MNC, section 3]).
 
-use super::split::MAX_RAILS;
-
-/// A set of rails, bit = rail.
-pub type RailSet = u8;
+use super::rail_set::{RailSet, next_of, one_in_turn};
 
 /// Which rails a message may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -67,27 +64,6 @@ impl Policy {
     }
 }
 
-/// One rail of `set`, the next after `turn`; `turn` becomes it. Empty for an empty set.
-pub(super) fn one_in_turn(set: RailSet, turn: &mut usize) -> RailSet {
-    let one = next_of(set, (*turn + 1) % MAX_RAILS);
-    if one != 0 {
-        *turn = one.trailing_zeros() as usize;
-    }
-    one
-}
-
-/// The first rail of `set` from `from` on, around; empty for an empty set.
-fn next_of(set: RailSet, from: usize) -> RailSet {
-    let ahead = set & (u8::MAX << from);
-    let from = if ahead != 0 { ahead } else { set };
-    from & from.wrapping_neg()
-}
-
-/// The rails of a set, ascending.
-pub(super) fn rails_of(set: RailSet) -> impl Iterator<Item = usize> {
-    (0..MAX_RAILS).filter(move |rail| set >> rail & 1 == 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,10 +106,5 @@ mod tests {
         assert_eq!(policy.choose(all(0b1111, 0b0011), 0, &mut turn), 0b0010);
         assert_eq!(policy.choose(all(0b1111, 0b0011), 0, &mut turn), 0b0001);
         assert_eq!(policy.choose(all(0b1100, 0), 0, &mut turn), 0b1100);
-    }
-
-    #[test]
-    fn sets_name_their_rails() {
-        assert_eq!(rails_of(0b1000_0101).collect::<Vec<_>>(), [0, 2, 7]);
     }
 }

@@ -6,7 +6,7 @@ use raddle_units::{BitRate, Bytes, Span, Time};
 use raddle_wire::rails::Ack;
 
 use super::{
-    config::Config,
+    config::{Config, HEARTBEATS},
     control::Control,
     lateness::Longest,
     owed::Owed,
@@ -16,8 +16,6 @@ use super::{
 };
 use raddle_transport::{cc, telemetry::Echo};
 
-/// A rail is down when it was silent for so many heartbeats.
-pub(super) const HEARTBEATS: u64 = 3;
 /// Doublings of the patience with a silent rail.
 const BACK_OFF: u32 = 6;
 

@@ -2,7 +2,7 @@
 
 use raddle_units::{BitRate, Bytes, Span};
 
-use super::policy::RailSet;
+use super::rail_set::RailSet;
 
 pub use raddle_wire::rails::MAX_RAILS;
 

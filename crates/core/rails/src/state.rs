@@ -2,7 +2,7 @@
 
 use raddle_units::{Span, Time};
 
-use super::policy::RailSet;
+use super::rail_set::RailSet;
 
 /// Whether a message that must choose waits until it knows the other node's rails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

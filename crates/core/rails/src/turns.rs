@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use raddle_wire::rails::Grant;
 
-use super::outbox::SendError;
+use super::event::SendError;
 
 /// Ports of the other node that a connection knows at most, and source ports that send to one of them.
 pub const MAX_PORTS: usize = 64;

@@ -45,6 +45,14 @@ pub struct ReceivePlan {
     first_delivery: Vec<u32>,
 }
 
+impl Schedule {
+    /// The receivers' side.
+    #[must_use]
+    pub fn receive_plan(&self) -> ReceivePlan {
+        ReceivePlan::new(self, self.ranks())
+    }
+}
+
 impl ReceivePlan {
     pub(crate) fn new(schedule: &Schedule, ranks: usize) -> Self {
         let parcels = schedule.parcels();

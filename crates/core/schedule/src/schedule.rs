@@ -10,7 +10,6 @@ use crate::{
     groups::Groups,
     order::{Reorder, line_up, program_order},
     parcel::{HEAD_BYTES, PART_BYTES},
-    receive::ReceivePlan,
     set::{Message, MessageSet},
     window::{Join, Place, Scope, Window},
 };
@@ -170,10 +169,9 @@ impl Schedule {
         &self.parts
     }
 
-    /// The receivers' side.
-    #[must_use]
-    pub fn receive_plan(&self) -> ReceivePlan {
-        ReceivePlan::new(self, self.first.len() - 1)
+    /// Ranks of the superstep.
+    pub(crate) fn ranks(&self) -> usize {
+        self.first.len() - 1
     }
 }
 

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use crate::field::header;
+use crate::field::{FieldValue, header};
 
 /// A hardware address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -24,6 +24,20 @@ impl fmt::Display for MacAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, f] = self.0;
         write!(out, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+    }
+}
+
+impl FieldValue for MacAddress {
+    #[inline]
+    fn to_bits(self) -> u64 {
+        let [a, b, c, d, e, f] = self.0;
+        u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+    }
+
+    #[inline]
+    fn from_bits(bits: u64) -> Self {
+        let [_, _, a, b, c, d, e, f] = bits.to_be_bytes();
+        Self([a, b, c, d, e, f])
     }
 }
 

@@ -2,8 +2,6 @@
 
 use core::net::Ipv4Addr;
 
-use crate::{MacAddress, Opcode};
-
 /// Order of a field's bytes on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -74,32 +72,6 @@ impl FieldValue for Ipv4Addr {
     #[inline]
     fn from_bits(bits: u64) -> Self {
         Self::from(bits as u32)
-    }
-}
-
-impl FieldValue for MacAddress {
-    #[inline]
-    fn to_bits(self) -> u64 {
-        let [a, b, c, d, e, f] = self.0;
-        u64::from_be_bytes([0, 0, a, b, c, d, e, f])
-    }
-
-    #[inline]
-    fn from_bits(bits: u64) -> Self {
-        let [_, _, a, b, c, d, e, f] = bits.to_be_bytes();
-        Self([a, b, c, d, e, f])
-    }
-}
-
-impl FieldValue for Opcode {
-    #[inline]
-    fn to_bits(self) -> u64 {
-        u64::from(self.0)
-    }
-
-    #[inline]
-    fn from_bits(bits: u64) -> Self {
-        Self(bits as u8)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::field::header;
+use crate::field::{FieldValue, header};
 
 /// The operation code of a base transport header: transport in the three high bits, operation in the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -54,6 +54,18 @@ impl Opcode {
 impl fmt::Display for Opcode {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "0x{:02x}", self.0)
+    }
+}
+
+impl FieldValue for Opcode {
+    #[inline]
+    fn to_bits(self) -> u64 {
+        u64::from(self.0)
+    }
+
+    #[inline]
+    fn from_bits(bits: u64) -> Self {
+        Self(bits as u8)
     }
 }
 

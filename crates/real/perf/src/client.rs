@@ -64,7 +64,7 @@ impl Run {
         let (mut node, used) = self.open(&stream, &mut lines, &interfaces)?;
         let mut messages = Stream::new(&mut node, self.load);
         let goodput = messages.measure(self.spin, screen);
-        let goodput = GoodputPart::new(self, &used, &goodput?);
+        let goodput = GoodputPart::new(self.policy, self.split, self.load.bytes, &used, &goodput?);
         screen.print(&goodput)?;
         let sent = messages.finish(self.spin, screen)?;
         let latency = measure::latency(&mut node, self.echo, screen)?;

@@ -7,11 +7,7 @@ use raddle_rails::RailStatus;
 use raddle_units::{Bytes, Span, Time};
 use serde::Serialize;
 
-use crate::{
-    contents::Contents,
-    measure::{MeasureError, SINK},
-    screen::Screen,
-};
+use crate::{contents::Contents, error::MeasureError, measure::SINK, screen::Screen};
 
 /// What is sent, and for how long.
 #[derive(Debug, Clone, Copy)]

@@ -7,6 +7,7 @@
 mod client;
 mod contents;
 mod control;
+mod error;
 mod goodput;
 mod measure;
 mod report;
@@ -29,8 +30,9 @@ use raddle_wire::native::JobKey;
 
 use client::Run;
 use control::{LONGEST, PolicyName, SplitName};
+use error::MeasureError;
 use goodput::Load;
-use measure::{Echo, MeasureError};
+use measure::Echo;
 use screen::Screen;
 use server::Server;
 use waiting::Waiting;

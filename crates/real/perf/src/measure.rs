@@ -2,16 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    io,
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use raddle_host::rails::{Buffer, Node, NodeEvent, UseError};
-use raddle_rails::{Failure, PortError, SendFailure};
 use raddle_units::{Bytes, Span, Time};
-use thiserror::Error;
 
-use crate::{contents::Contents, screen::Screen};
+use crate::{contents::Contents, error::MeasureError, screen::Screen};
 
 /// Port of the server that takes messages.
 pub(crate) const SINK: u16 = 1;
@@ -23,27 +20,6 @@ const BUFFERS: u64 = 64;
 const ECHOES: u64 = 16;
 /// Memory of all of them at most.
 const MEMORY: u64 = 1 << 30;
-
-/// Why a measurement ended.
-#[derive(Debug, Error)]
-pub(crate) enum MeasureError {
-    #[error("{0}")]
-    Socket(#[from] io::Error),
-    #[error(transparent)]
-    Use(#[from] UseError),
-    #[error(transparent)]
-    Port(#[from] PortError),
-    #[error(transparent)]
-    Failed(#[from] Failure),
-    #[error("a message was not sent: {0}")]
-    Send(#[from] SendFailure),
-    #[error("standard output: {0}")]
-    Output(io::Error),
-    #[error("the client is there, and sent no message for {span}")]
-    Idle { span: Span },
-    #[error("message {number} of port {port} is wrong from byte {at} on: please report this")]
-    Wrong { port: u16, number: u64, at: usize },
-}
 
 /// One-way times in microseconds: half of what a message takes there and back.
 #[derive(Debug)]

@@ -7,7 +7,6 @@ use raddle_units::Bytes;
 use serde::Serialize;
 
 use crate::{
-    client::Run,
     control::{PolicyName, SplitName},
     goodput::{Goodput, mbit_per_s},
     measure::Latency,
@@ -77,16 +76,22 @@ pub(crate) struct Report {
 }
 
 impl GoodputPart {
-    /// What was measured on `interfaces`, one for each rail.
-    pub(crate) fn new(run: &Run, interfaces: &[Interface], goodput: &Goodput) -> Self {
+    /// What was measured with messages of `size` bytes on `interfaces`, one for each rail.
+    pub(crate) fn new(
+        policy: PolicyName,
+        split: SplitName,
+        size: u64,
+        interfaces: &[Interface],
+        goodput: &Goodput,
+    ) -> Self {
         let bps = |bytes: u64| (bytes as f64 * 8.0 / goodput.seconds) as u64;
         let rails = interfaces.iter().zip(&goodput.rails);
         Self {
-            policy: run.policy,
-            split: run.split,
-            size: run.load.bytes,
+            policy,
+            split,
+            size,
             seconds: goodput.seconds,
-            goodput_bps: bps(goodput.measured * run.load.bytes),
+            goodput_bps: bps(goodput.measured * size),
             rails: rails
                 .map(|(interface, share)| RailPart {
                     interface: interface.name.clone(),

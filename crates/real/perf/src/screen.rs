@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::measure::MeasureError;
+use crate::error::MeasureError;
 
 /// How often the line of progress changes.
 const PERIOD: Duration = Duration::from_millis(200);

@@ -24,8 +24,9 @@ use thiserror::Error;
 
 use crate::{
     control::{Answer, End, LineError, Lines, PATIENCE, Refusal, Request, Summary, write},
+    error::MeasureError,
     job_key,
-    measure::{self, MeasureError, Service},
+    measure::{self, Service},
     waiting::{PLACES, Waiting},
 };
 

@@ -5,8 +5,9 @@ use raddle_wire::rails::{Body, Hello, Packet};
 use super::{Connection, Payload, Transmit};
 use crate::{
     config::Config,
-    policy::{Choice, Policy, RailSet, Segmentation, one_in_turn, rails_of},
+    policy::{Choice, Policy, Segmentation},
     rail::{Rail, RailStatus},
+    rail_set::{RailSet, one_in_turn, rails_of},
     sent::{Content, Piece},
     split::{self, MAX_RAILS, Path},
     state::Knowledge,
