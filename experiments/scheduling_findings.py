@@ -44,11 +44,11 @@ class Case:
 
 
 CASES = (
-    Case("20ns", "process"),
-    Case("300ns", "process"),
-    Case("300ns", "pair"),
-    Case("20ns", "pair"),
-    Case("100ns", "process"),
+    Case("20ns", "rank-to-node"),
+    Case("300ns", "rank-to-node"),
+    Case("300ns", "rank-to-rank"),
+    Case("20ns", "rank-to-rank"),
+    Case("100ns", "rank-to-node"),
 )
 TOLD = CASES[:2]
 """Cases whose cells are printed one by one."""

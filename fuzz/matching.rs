@@ -35,9 +35,9 @@ pub(crate) fn parcels(bytes: &[u8]) {
         return;
     };
     let scope = if how & 1 == 0 {
-        Scope::Pair
+        Scope::RankToRank
     } else {
-        Scope::Process
+        Scope::RankToNode
     };
     let settings = Settings {
         join: Join {

@@ -246,7 +246,7 @@ class Replay:
     def plan(self, variant: str, scope: str) -> ReplayPlan:
         """Schedule all supersteps: "none", "reorder", "aggregate" or "both".
 
-        `scope` says which messages may be joined: "pair" or "process".
+        `scope` says which messages may be joined: "rank-to-rank" or "rank-to-node".
         """
     def scheduled(self, plan: ReplayPlan) -> ReplaySchedule:
         """The program with the messages of a plan."""

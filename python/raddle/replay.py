@@ -47,8 +47,8 @@ class Settings:
     placement
         "recorded", "blocks:N" (N ranks per host, in order) or "in-turn".
     scope
-        Which messages may be joined: "process", those of one rank to one host, whose leader hands
-        them on (the paper's); "pair", those of one rank to one other.
+        Which messages may be joined: "rank-to-node", those of one rank to one host, whose leader
+        hands them on (the paper's); "rank-to-rank", those of one rank to one other.
     scheme
         Congestion control.
     sockets
@@ -68,7 +68,7 @@ class Settings:
 
     fabric: Path | None = None
     placement: str = "recorded"
-    scope: str = "process"
+    scope: str = "rank-to-node"
     scheme: str = "none"
     sockets: int = 2
     costs: dict[str, Any] = field(default_factory=dict)

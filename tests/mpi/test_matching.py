@@ -63,7 +63,7 @@ def test_what_mpi_promises(ranks: int, programs: Path, tmp_path: Path) -> None:
 @ours
 def test_messages_for_a_whole_node_are_handed_on(programs: Path, tmp_path: Path) -> None:
     program = on_nodes_of_their_own(programs / "matching-openmpi", ranks=2)
-    found = run(tmp_path, 4, *program, RADDLE_SCHEDULE_SCOPE="node")
+    found = run(tmp_path, 4, *program, RADDLE_SCHEDULE_SCOPE="rank-to-node")
     assert found["handed_on"] > 100
     assert run(tmp_path, 4, *program)["handed_on"] == 0
 
@@ -152,7 +152,7 @@ def test_what_comes_later_wakes_a_process_up(ranks: int, programs: Path, tmp_pat
 @ours
 def test_who_hands_on_does_not_sleep(programs: Path, tmp_path: Path) -> None:
     program = on_nodes_of_their_own(programs / "asleep-openmpi", ranks=2)
-    found = run(tmp_path, 4, *program, RADDLE_SCHEDULE="on", RADDLE_SCHEDULE_SCOPE="node")
+    found = run(tmp_path, 4, *program, RADDLE_SCHEDULE="on", RADDLE_SCHEDULE_SCOPE="rank-to-node")
     assert found["handed_on"] > 1000
 
 
@@ -173,12 +173,12 @@ def lab() -> Iterator[TestLab]:
 
 
 @needs("openmpi")
-@pytest.mark.parametrize("scope", ["pair", "node"])
+@pytest.mark.parametrize("scope", ["rank-to-rank", "rank-to-node"])
 def test_beside_offload(lab: TestLab, scope: str, programs: Path, tmp_path: Path) -> None:
     report = lab.report(
         tmp_path / "r", "--ppn", "1,3,2", "--", programs / "matching-openmpi", "4",
         RADDLE_SCHEDULE="force", RADDLE_SCHEDULE_SCOPE=scope, RADDLE_OFFLOAD="always",
     )  # fmt: skip
     assert report["messages"]["parts"] > 2 * report["messages"]["parcels"]
-    assert (report["messages"]["handed_on"] > 100) == (scope == "node")
+    assert (report["messages"]["handed_on"] > 100) == (scope == "rank-to-node")
     assert totals(report, "offloaded").total() > 0

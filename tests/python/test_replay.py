@@ -132,7 +132,9 @@ def test_costs_and_placement_matter(trace: Path, map_file: Path) -> None:
 
 def test_messages_of_a_pair_are_joined_without_a_leader(trace: Path) -> None:
     """Three components to each neighbour: two of them travel as one after the first."""
-    pair = replay(trace, ["aggregate"], Settings(seeds=1, scope="pair"))["schedules"]["aggregate"]
+    pair = replay(trace, ["aggregate"], Settings(seeds=1, scope="rank-to-rank"))["schedules"][
+        "aggregate"
+    ]
     between = pair["network_messages"] + pair["joined"]
     assert between == 3 * pair["joined"]
 
@@ -242,7 +244,8 @@ def test_the_command_writes_a_summary_and_a_picture(trace: Path, tmp_path: Path)
     ("settings", "words"),
     [
         (Settings(placement="blocks:1"), "needs 48 hosts, the fabric has 4"),
-        (Settings(scope="node"), "`node` is no scope"),
+        (Settings(scope="node"), "`node` is no scope: use rank-to-rank"),
+        (Settings(scope="node-to-node"), "cannot join messages of several ranks"),
         (Settings(placement="here"), "`here` is no placement"),
         (Settings(scheme="fast"), "`fast` is no congestion control"),
         (Settings(costs={"send_overhed": "1us"}), "did you mean `send_overhead`"),

@@ -45,8 +45,10 @@ def replay(
     ] = None,
     scope: Annotated[
         str,
-        typer.Option(help="Join messages of one rank to one host (process) or rank (pair)."),
-    ] = "process",
+        typer.Option(
+            help="Join messages of one rank to one other (rank-to-rank) or to all of a host."
+        ),
+    ] = "rank-to-node",
     scheme: Annotated[
         list[str] | None,
         typer.Option("--scheme", help="Congestion control; may be repeated.", show_default="none"),

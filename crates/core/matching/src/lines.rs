@@ -99,7 +99,7 @@ impl Lines {
 
     /// The rank of our node that takes parcels for several of its ranks apart; `None`: none does.
     pub(crate) fn leader(&self) -> Option<u32> {
-        (self.join.scope == Scope::Process).then(|| self.placement.leader(self.node))
+        (self.join.scope == Scope::RankToNode).then(|| self.placement.leader(self.node))
     }
 
     /// Whether this process is that rank, and its node has others.
@@ -139,8 +139,8 @@ impl Lines {
             return;
         }
         let number = match self.join.scope {
-            Scope::Process => self.placement.leader(node),
-            Scope::Pair | Scope::Node => head.target,
+            Scope::RankToNode => self.placement.leader(node),
+            Scope::RankToRank | Scope::NodeToNode => head.target,
         };
         let size = Bytes(bytes as u64);
         let line = &mut self.lines[number as usize];

@@ -55,7 +55,7 @@ impl Matcher {
     /// For `rank` of `placement`, which are all processes of the shadow channel. All of them need the same settings.
     ///
     /// # Errors
-    /// If there is no such rank, or for [`raddle_schedule::Scope::Node`].
+    /// If there is no such rank, or for [`raddle_schedule::Scope::NodeToNode`].
     pub fn new(
         rank: u32,
         placement: &Placement,

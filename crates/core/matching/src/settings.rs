@@ -10,7 +10,7 @@ const MOST_WINDOW: u64 = 4 << 20;
 /// Settings of a [`crate::Matcher`]. All ranks must have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// What is joined, and how much. [`Scope::Pair`] or [`Scope::Process`].
+    /// What is joined, and how much. [`Scope::RankToRank`] or [`Scope::RankToNode`].
     pub join: Join,
     /// The most that messages nobody has asked for yet may take at a rank, as long as 4 KiB for each rank of the job do.
     pub memory: Bytes,
@@ -21,7 +21,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let join = Join {
-            scope: Scope::Pair,
+            scope: Scope::RankToRank,
             ..Join::default()
         };
         Self {
@@ -54,7 +54,7 @@ pub enum SetUpError {
     },
     /// Messages of several processes cannot be joined while they are sent.
     #[error(
-        "messages of a whole node cannot be joined while they are sent; take the scope Pair or Process"
+        "messages of several ranks cannot be joined while they are sent: use the scope RankToRank or RankToNode"
     )]
     Scope,
 }
@@ -65,7 +65,7 @@ impl SetUpError {
         if rank as usize >= ranks {
             return Err(Self::Rank { rank, ranks });
         }
-        if join.scope == Scope::Node {
+        if join.scope == Scope::NodeToNode {
             return Err(Self::Scope);
         }
         Ok(())

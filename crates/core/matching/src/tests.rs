@@ -26,7 +26,7 @@ impl Actions for Wire {
 /// After 2^32 messages of a pair their numbers begin anew, whichever comes first.
 #[test]
 fn numbers_of_a_pair_begin_anew() {
-    for scope in [Scope::Pair, Scope::Process] {
+    for scope in [Scope::RankToRank, Scope::RankToNode] {
         let placement = Placement::blocks(2, 1).unwrap();
         let settings = Settings {
             join: Join {
@@ -54,7 +54,7 @@ fn numbers_of_a_pair_begin_anew() {
         zero.flush(&mut wire);
         let mut parcels = std::mem::take(&mut wire.parcels);
         assert_eq!(parcels.len(), 4);
-        if scope == Scope::Process {
+        if scope == Scope::RankToNode {
             parcels.reverse();
         }
         for parcel in parcels {
@@ -91,14 +91,14 @@ fn spare_memory_is_bounded() {
 #[test]
 fn leaders_of_several_ranks_hand_on() {
     let placement = Placement::new(&[0, 1, 0, 2]).unwrap();
-    for scope in [Scope::Pair, Scope::Process] {
+    for scope in [Scope::RankToRank, Scope::RankToNode] {
         let mut settings = Settings::default();
         settings.join.scope = scope;
         let hands_on = |rank| {
             let matcher = Matcher::new(rank, &placement, &Distance::default(), &settings);
             matcher.unwrap().hands_on()
         };
-        let leads = scope == Scope::Process;
+        let leads = scope == Scope::RankToNode;
         assert_eq!([0, 1, 2, 3].map(hands_on), [leads, false, false, false]);
     }
 }

@@ -123,7 +123,7 @@ fn near_nodes_are_flushed_first_and_those_inside_at_once() {
 fn a_leader_takes_apart_what_is_for_several_ranks_of_its_node() {
     let settings = Settings {
         join: Join {
-            scope: Scope::Process,
+            scope: Scope::RankToNode,
             ..Join::default()
         },
         ..Settings::default()
@@ -326,7 +326,7 @@ fn calls_with_wrong_numbers_change_nothing() {
     let error = set_up(2, Settings::default()).unwrap_err();
     assert_eq!(error, SetUpError::Rank { rank: 2, ranks: 2 });
     let mut settings = Settings::default();
-    settings.join.scope = Scope::Node;
+    settings.join.scope = Scope::NodeToNode;
     assert_eq!(set_up(0, settings).unwrap_err(), SetUpError::Scope);
 }
 
@@ -370,37 +370,45 @@ fn parcels_that_say_what_their_sender_could_not_are_refused() {
     let tag = PartHead { tag: -1, ..head };
     type Line<'a> = (Scope, &'static str, &'a [(PartHead, &'a [u8])]);
     let lines: [Line<'_>; 19] = [
-        (Scope::Pair, "source", &[(from(3), b"")]),
-        (Scope::Pair, "source", &[(from(9), b"")]),
-        (Scope::Process, "source", &[(from(3), b"")]),
-        (Scope::Pair, "target", &[(to(1), b"")]),
-        (Scope::Pair, "target", &[(to(9), b"")]),
-        (Scope::Process, "target", &[(to(3), b"")]),
-        (Scope::Pair, "context", &[(context, b"")]),
-        (Scope::Pair, "tag", &[(tag, b"")]),
-        (Scope::Pair, "sequence", &[(number(1), b"")]),
-        (Scope::Pair, "sequence", &[(head, b""), (head, b"")]),
+        (Scope::RankToRank, "source", &[(from(3), b"")]),
+        (Scope::RankToRank, "source", &[(from(9), b"")]),
+        (Scope::RankToNode, "source", &[(from(3), b"")]),
+        (Scope::RankToRank, "target", &[(to(1), b"")]),
+        (Scope::RankToRank, "target", &[(to(9), b"")]),
+        (Scope::RankToNode, "target", &[(to(3), b"")]),
+        (Scope::RankToRank, "context", &[(context, b"")]),
+        (Scope::RankToRank, "tag", &[(tag, b"")]),
+        (Scope::RankToRank, "sequence", &[(number(1), b"")]),
+        (Scope::RankToRank, "sequence", &[(head, b""), (head, b"")]),
         (
-            Scope::Process,
+            Scope::RankToNode,
             "sequence",
             &[(number(2), b""), (number(1), b"")],
         ),
-        (Scope::Process, "sequence", &[(number(u32::MAX), b"")]),
-        (Scope::Pair, "bytes", &[(head, &[0; 4000])]),
+        (Scope::RankToNode, "sequence", &[(number(u32::MAX), b"")]),
+        (Scope::RankToRank, "bytes", &[(head, &[0; 4000])]),
         (
-            Scope::Pair,
+            Scope::RankToRank,
             "bytes",
             &[(head, &[0; 2000]), (number(1), &[0; 2000])],
         ),
         (
-            Scope::Pair,
+            Scope::RankToRank,
             "bytes of an envelope",
             &[(reference, &envelope[..11])],
         ),
-        (Scope::Pair, "bytes of an envelope", &[(reference, b"")]),
-        (Scope::Pair, "key", &[(reference, &[0; 12])]),
-        (Scope::Pair, "bytes of a grant", &[(grant, b"")]),
-        (Scope::Pair, "grant", &[(grant, &[0, 0, 0, 0, 0, 0, 0, 1])]),
+        (
+            Scope::RankToRank,
+            "bytes of an envelope",
+            &[(reference, b"")],
+        ),
+        (Scope::RankToRank, "key", &[(reference, &[0; 12])]),
+        (Scope::RankToRank, "bytes of a grant", &[(grant, b"")]),
+        (
+            Scope::RankToRank,
+            "grant",
+            &[(grant, &[0, 0, 0, 0, 0, 0, 0, 1])],
+        ),
     ];
     let placement = Placement::blocks(4, 2).unwrap();
     let settings = |scope| Settings {
@@ -423,13 +431,13 @@ fn parcels_that_say_what_their_sender_could_not_are_refused() {
             .unwrap();
     }
     // It waits for the one before.
-    let mut zero = matcher(0, &placement, &settings(Scope::Process));
+    let mut zero = matcher(0, &placement, &settings(Scope::RankToNode));
     let early = parcel(&[(number(1), b"")]);
     zero.handle_parcel(2, &early, &mut log).unwrap();
     let twice = zero.handle_parcel(2, &early, &mut log).unwrap_err();
     assert!(twice.to_string().contains("sequence"));
 
-    let mut zero = matcher(0, &placement, &settings(Scope::Pair));
+    let mut zero = matcher(0, &placement, &settings(Scope::RankToRank));
     for from in [0, 4] {
         let refused = zero.handle_parcel(from, &parcel(&[(head, b"")]), &mut log);
         assert!(refused.unwrap_err().to_string().contains("sender"));

@@ -24,8 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let set = MessageSet::new(&messages, &placement)?;
         for variant in Variant::ALL {
             let scopes: &[Scope] = match variant {
-                Variant::Aggregate | Variant::Both => &[Scope::Process, Scope::Node],
-                Variant::None | Variant::Reorder => &[Scope::Process],
+                Variant::Aggregate | Variant::Both => &[Scope::RankToNode, Scope::NodeToNode],
+                Variant::None | Variant::Reorder => &[Scope::RankToNode],
             };
             for &scope in scopes {
                 let settings = Settings {
@@ -43,10 +43,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 });
                 println!(
                     "{{\"traffic\": \"{name}\", \"ranks\": {ranks}, \"nodes\": {}, \"messages\": {}, \
-                     \"schedule\": \"{variant}\", \"scope\": \"{scope:?}\", \"parcels\": {}, \
+                     \"schedule\": \"{variant}\", \"scope\": \"{}\", \"parcels\": {}, \
                      \"schedule_s\": {:.4}, \"least_s\": {:.4}, \"most_s\": {:.4}, \"receive_plan_s\": {:.4}}}",
                     placement.nodes(),
                     messages.len(),
+                    scope.name(),
                     plan.parcels().len(),
                     times[1],
                     times[0],

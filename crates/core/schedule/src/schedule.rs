@@ -255,8 +255,8 @@ fn candidates(
     let ranks = set.placement().ranks();
     if let Some(messages) = lined_up {
         return match scope {
-            Scope::Pair | Scope::Node => messages.to_vec(),
-            Scope::Process => {
+            Scope::RankToRank | Scope::NodeToNode => messages.to_vec(),
+            Scope::RankToNode => {
                 let source = |message| set.message(message).source as usize;
                 Groups::new(messages.iter().copied(), ranks, source).items
             }
@@ -270,9 +270,9 @@ fn candidates(
             // Messages of several sources meet in the order in which they would if all processes sent equally fast.
             let when = place[message as usize];
             keyed.push(match scope {
-                Scope::Pair => (pair, when, 0, message),
-                Scope::Process => (edge.from, node_edge, when, message),
-                Scope::Node => (node_edge, when, edge.from, message),
+                Scope::RankToRank => (pair, when, 0, message),
+                Scope::RankToNode => (edge.from, node_edge, when, message),
+                Scope::NodeToNode => (node_edge, when, edge.from, message),
             });
         }
     }
@@ -323,9 +323,9 @@ fn group_of(set: &MessageSet<'_>, message: u32, scope: Scope) -> (u32, u32) {
     let &Message { source, target, .. } = set.message(message);
     let [from, to] = nodes(set, message);
     match scope {
-        Scope::Pair => (source, target),
-        Scope::Process => (source, to),
-        Scope::Node => (from, to),
+        Scope::RankToRank => (source, target),
+        Scope::RankToNode => (source, to),
+        Scope::NodeToNode => (from, to),
     }
 }
 

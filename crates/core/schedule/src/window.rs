@@ -22,16 +22,38 @@ pub fn growth_factor(out_degree: u32, in_degree: u32) -> f64 {
     1.5 + libm::log2(f64::from(out_degree.max(in_degree).max(1)))
 }
 
-/// Which messages may travel together. All must go from one node to one other.
+/// Which messages may be joined. All go from one node to one other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// Those of one source to one target: nobody hands anything on.
-    Pair,
-    /// Those of one source to one node, whose leader takes them apart (the paper's figure 5).
+    /// Messages of one rank to one other rank, which takes them apart itself.
+    RankToRank,
+    /// Messages of one rank to all ranks of one node; the node's leader takes them apart (the paper's figure 5).
     #[default]
-    Process,
-    /// Those of one node to one other: the source of a parcel's first part also collects the others on its node.
-    Node,
+    RankToNode,
+    /// Messages of all ranks of one node to those of one other. The source of a parcel's first part collects the
+    /// others' messages on its node.
+    NodeToNode,
+}
+
+impl Scope {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::RankToRank, Self::RankToNode, Self::NodeToNode];
+
+    /// Its name in files, in the environment and on command lines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RankToRank => "rank-to-rank",
+            Self::RankToNode => "rank-to-node",
+            Self::NodeToNode => "node-to-node",
+        }
+    }
+
+    /// The scope of a name; `None` if there is no such name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
 }
 
 /// What may be joined, and how much of it.
@@ -63,7 +85,7 @@ impl Default for Join {
     /// passes (read, read for ownership, write).
     fn default() -> Self {
         Self {
-            scope: Scope::Process,
+            scope: Scope::RankToNode,
             mtu: Bytes(4096),
             alone: Bytes(16 << 10),
             eager_limit: Bytes(64 << 10),
@@ -80,7 +102,7 @@ impl Join {
     #[must_use]
     pub const fn published() -> Self {
         Self {
-            scope: Scope::Process,
+            scope: Scope::RankToNode,
             mtu: Bytes(0),
             alone: Bytes(u64::MAX),
             eager_limit: Bytes(u64::MAX),

@@ -176,7 +176,7 @@ fn variants_differ_in_what_they_do() {
         },
         ..Settings::default()
     };
-    let process = |variant| sends(&with(variant, Scope::Process), 0);
+    let process = |variant| sends(&with(variant, Scope::RankToNode), 0);
     assert_eq!(process(Variant::None), [[0], [1], [3], [7], [8]]);
     // The first to node 1 goes as it is, the other two as one, when the program sends the first of them.
     let aggregate: [&[u32]; 4] = [&[0], &[1], &[3], &[7, 8]];
@@ -184,10 +184,10 @@ fn variants_differ_in_what_they_do() {
     let both: [&[u32]; 4] = [&[0], &[8, 7], &[3], &[1]];
     assert_eq!(process(Variant::Both), both);
     // Nothing joins 0->2 and 0->3.
-    let pair = sends(&with(Variant::Both, Scope::Pair), 0);
+    let pair = sends(&with(Variant::Both, Scope::RankToRank), 0);
     assert_eq!(pair, [[0], [8], [3], [7], [1]]);
     // The heaviest of node 0 to node 1 is rank 1's; what follows travels as one and rank 0 sends it.
-    let node = |rank| sends(&with(Variant::Both, Scope::Node), rank);
+    let node = |rank| sends(&with(Variant::Both, Scope::NodeToNode), rank);
     let rank_0: [&[u32]; 3] = [&[0, 8, 7], &[3], &[1]];
     assert_eq!(node(0), rank_0);
     assert_eq!(node(1), [[4], [2]]);

@@ -72,7 +72,11 @@ fn settings() -> impl Strategy<Value = Settings<'static>> {
     });
     let max = u64::MAX;
     let join = (
-        select(vec![Scope::Pair, Scope::Process, Scope::Node]),
+        select(vec![
+            Scope::RankToRank,
+            Scope::RankToNode,
+            Scope::NodeToNode,
+        ]),
         select(vec![0, 256, 1500, 4096]),
         select(vec![1, 100, 1000, 16_384, max]),
         select(vec![0, 500, 65_536, max]),
@@ -214,9 +218,9 @@ impl Model<'_> {
         let (source, target) = self.ends(index);
         let (from, to) = self.nodes(index);
         match self.settings.join.scope {
-            Scope::Pair => (source, target),
-            Scope::Process => (source, to),
-            Scope::Node => (from, to),
+            Scope::RankToRank => (source, target),
+            Scope::RankToNode => (source, to),
+            Scope::NodeToNode => (from, to),
         }
     }
 
@@ -427,8 +431,8 @@ proptest! {
             prop_assert!(settings.variant.aggregates());
             prop_assert!(same(&|part| node(part.source)) && same(&|part| node(part.target)));
             prop_assert!(node(parts[0].source) != node(parts[0].target));
-            prop_assert!(one_source || settings.join.scope == Scope::Node);
-            prop_assert!(one_target || settings.join.scope != Scope::Pair);
+            prop_assert!(one_source || settings.join.scope == Scope::NodeToNode);
+            prop_assert!(one_target || settings.join.scope != Scope::RankToRank);
         }
     }
 
@@ -484,7 +488,7 @@ proptest! {
         }
         let arrived = arrivals(&plan, &choices);
         prop_assert_eq!(arrived.len(), case.messages.len());
-        let direct = !settings.variant.aggregates() || settings.join.scope == Scope::Pair;
+        let direct = !settings.variant.aggregates() || settings.join.scope == Scope::RankToRank;
         prop_assert!(!direct || ascending(&by_pair(&case, &arrived)));
 
         let mut waiting: BTreeMap<(u32, u32, u32), u32> = BTreeMap::new();

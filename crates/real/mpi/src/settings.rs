@@ -97,7 +97,7 @@ pub(crate) struct Settings {
     pub(crate) report: Option<PathBuf>,
     pub(crate) record: Option<PathBuf>,
     pub(crate) schedule: Schedule,
-    /// Which messages are joined; never [`Scope::Node`].
+    /// Which messages are joined; never [`Scope::NodeToNode`].
     pub(crate) schedule_scope: Scope,
     pub(crate) rails: RailNames,
     pub(crate) rails_give_up: Duration,
@@ -236,7 +236,10 @@ impl Settings {
             ),
             schedule_scope: reader.choice(
                 "RADDLE_SCHEDULE_SCOPE",
-                &[("pair", Scope::Pair), ("node", Scope::Process)],
+                &[
+                    (Scope::RankToRank.name(), Scope::RankToRank),
+                    (Scope::RankToNode.name(), Scope::RankToNode),
+                ],
             ),
             rails: reader
                 .one("RADDLE_RAILS", RailNames::parse)
@@ -381,7 +384,7 @@ mod tests {
         assert_eq!(settings.order, Order::Host);
         assert_eq!(settings.mode, Mode::Auto);
         assert_eq!(settings.schedule, Schedule::Off);
-        assert_eq!(settings.schedule_scope, Scope::Pair);
+        assert_eq!(settings.schedule_scope, Scope::RankToRank);
         assert_eq!(settings.rails, RailNames::Off);
         assert!(!settings.takes_messages());
         for (name, value) in [

@@ -222,7 +222,7 @@ impl Replay {
         .map_err(|error| raise(py, error))
     }
 
-    /// Schedule all supersteps ("none", "reorder", "aggregate", "both"), joining messages of a "pair" or a "process". This is
+    /// Schedule all supersteps ("none", "reorder", "aggregate", "both"), joining "rank-to-rank" or "rank-to-node". This is
     /// what scheduling costs.
     fn plan(&self, py: Python<'_>, variant: &str, scope: &str) -> PyResult<ReplayPlan> {
         py.detach(|| {

@@ -209,12 +209,13 @@ pub enum ReplayError {
     Schedule(#[from] raddle_schedule::SetError),
     /// Messages of several ranks would be joined.
     #[error(
-        "messages of several ranks of a host cannot be joined in a replay: use the scope of a pair or a process"
+        "a replay cannot join messages of several ranks (node-to-node): use rank-to-rank or rank-to-node"
     )]
     Scope,
     /// No such scope.
     #[error(
-        "`{name}` is no scope: use pair (messages of one rank to one other) or process (of one rank to one host)"
+        "`{name}` is no scope: use rank-to-rank (join messages of one rank to one other) or rank-to-node \
+         (to all ranks of one host)"
     )]
     UnknownScope {
         /// The name.

@@ -34,13 +34,13 @@ impl Plan {
     /// Schedules every superstep for ranks on `hosts`, numbers of hosts. Superstep k is the k-th of every rank.
     ///
     /// # Errors
-    /// Messages of several ranks would be joined ([`Scope::Node`]), or there are too many.
+    /// Messages of several ranks would be joined ([`Scope::NodeToNode`]), or there are too many.
     pub fn new(
         prepared: &Prepared,
         hosts: &[u32],
         settings: &Settings<'_>,
     ) -> Result<Self, ReplayError> {
-        if settings.variant.aggregates() && settings.join.scope == Scope::Node {
+        if settings.variant.aggregates() && settings.join.scope == Scope::NodeToNode {
             return Err(ReplayError::Scope);
         }
         let placement = Placement::new(hosts)?;

@@ -49,16 +49,16 @@ pub struct Occupied {
     pub most_ranks: usize,
 }
 
-/// The scope of joined messages by its name: "pair" (a source and a target) or "process" (a source and a host).
+/// The scope of joining by its name ([`Scope::name`]).
 ///
 /// # Errors
-/// Another name.
+/// [`ReplayError::UnknownScope`]: there is no such name. [`ReplayError::Scope`]: a replay cannot join in this scope.
 pub fn scope(name: &str) -> Result<Scope, ReplayError> {
-    match name {
-        "pair" => Ok(Scope::Pair),
-        "process" => Ok(Scope::Process),
-        other => Err(ReplayError::UnknownScope {
-            name: other.chars().take(30).collect(),
+    match Scope::named(name) {
+        Some(Scope::NodeToNode) => Err(ReplayError::Scope),
+        Some(scope) => Ok(scope),
+        None => Err(ReplayError::UnknownScope {
+            name: name.chars().take(30).collect(),
         }),
     }
 }

@@ -344,7 +344,7 @@ fn a_leader_hands_parts_on() {
     trace.placement = vec![0, 1, 1, 1];
     trace.hosts = vec!["a".to_owned(), "b".to_owned()];
     let join = Join {
-        scope: Scope::Process,
+        scope: Scope::RankToNode,
         ..Join::default()
     };
     let both = Settings {
@@ -565,7 +565,7 @@ fn every_application_comes_to_its_end_with_every_schedule() {
         };
         let remote = prepared.pairing.messages().iter().filter(remote).count();
         for variant in Variant::ALL {
-            for scope in [Scope::Pair, Scope::Process] {
+            for scope in [Scope::RankToRank, Scope::RankToNode] {
                 let join = Join {
                     scope,
                     ..Join::default()

@@ -51,7 +51,7 @@ pub(crate) fn cases(kind: Kind) -> impl Strategy<Value = Case> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    let scope = prop::sample::select(vec![Scope::Pair, Scope::Process]);
+    let scope = prop::sample::select(vec![Scope::RankToRank, Scope::RankToNode]);
     let limit = prop::sample::select(vec![10_u64, 300, 5000, 64 << 10, u64::MAX]);
     let memory = prop::sample::select(vec![0_u64, 30_000, 64 << 20]);
     let keys = prop::sample::select(vec![0_u32, 2, 1 << 20]);
