@@ -56,6 +56,8 @@ generate: build ## Make the generated files again (a test compares them)
 	printf '%s\n' "$$schema" > docs/reference/experiment.schema.json
 	schema=$$($(BIN)/raddle schema route)
 	printf '%s\n' "$$schema" > docs/reference/route.schema.json
+	cargo run --release --locked --quiet -p raddle-wire --example wire_tables -- docs/reference/wire.md
+	$(BIN)/python scripts/reference.py
 
 bench: ## Measure packet-hops per second of the engine alone, one core: 320 and 8,192 hosts
 	@cargo build --release --locked --quiet -p raddle-engine --example hop_benchmark

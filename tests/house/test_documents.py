@@ -105,3 +105,12 @@ def test_the_published_schema_is_the_one_raddle_prints(kind: str) -> None:
     done = subprocess.run([raddle, "schema", kind], capture_output=True, text=True, check=True)
     published = ROOT / "docs" / "reference" / f"{kind}.schema.json"
     assert published.read_text().strip() == done.stdout.strip(), "run `make generate`, commit"
+
+
+def test_the_generated_pages_say_what_the_programs_say() -> None:
+    programs = ROOT / "target" / "release"
+    if not all((programs / name).exists() for name in ("raddle-switch", "raddle-perf")):
+        pytest.skip("raddle-switch and raddle-perf are not built (make build)")
+    command = [str(ROOT / "scripts" / "reference.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
