@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -45,6 +46,11 @@ def page(title: str, source: str, *parts: list[str]) -> str:
     lines = [f"# {title}", "", NOTE.format(source=source), ""]
     for part in parts:
         lines += part
+    code = False
+    for number, line in enumerate(lines):
+        code ^= line.startswith("```")
+        if not code and not line.startswith(("|", "#")):
+            lines[number] = textwrap.fill(line, 112, break_on_hyphens=False)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -300,7 +306,7 @@ def metrics_page() -> str:
     parts = [
         [
             "`raddle-switch` serves them as OpenMetrics text where its file names an address"
-            " (`metrics`, [raddle-switch](../guide/switch.md#its-file)).",
+            " (`metrics`, [raddle-switch](switch.md#its-file)).",
             "",
         ],
         table(("metric", "type", "labels", "meaning"), shown),

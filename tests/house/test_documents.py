@@ -10,6 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
+PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
 
 def fenced(page: Path, language: str) -> list[str]:
     """Fenced blocks of a page in one language."""
@@ -65,6 +67,18 @@ def test_every_page_that_is_named_exists() -> None:
         if not page.exists() or (anchor and anchor not in anchors(page)):
             dead.append(f"{place}: {named}")
     assert dead == []
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_are_short_outside_tables_and_code(page: Path) -> None:
+    code = False
+    long = []
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        code ^= line.lstrip().startswith("```")
+        table = line.lstrip().startswith(("|", "    "))
+        if len(line) > 120 and not code and not table:
+            long.append(f"{number}: {line[:60]}")
+    assert long == []
 
 
 def test_the_experiment_in_the_readme_runs(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_programs_without_mpi_do_not_notice() -> None:
 
 
 def test_the_page_has_every_reason() -> None:
-    page = (ROOT / "docs" / "guide" / "mpi.md").read_text()
+    page = (ROOT / "docs" / "reference" / "mpi.md").read_text()
     source = (ROOT / "crates" / "real" / "mpi" / "src" / "collectives" / "reason.rs").read_text()
     rows = source[source.index("reasons! {") :].splitlines()[1:]
     keys = [row.split('"')[1] for row in rows if row.count('"') == 4]

@@ -27,7 +27,7 @@ def net(tmp_path: Path) -> Iterator[Net]:
 
 
 def add_hosts(net: Net, switch: Switch, numbers: range, *, poll: bool = False) -> None:
-    """Add hosts; `poll`: their interfaces take frames of native XDP (docs/guide/switch.md)."""
+    """Add hosts; `poll`: their interfaces take frames of native XDP (docs/reference/switch.md)."""
     for number in numbers:
         host = net.add_host(number, switch)
         if poll:

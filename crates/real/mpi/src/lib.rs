@@ -1,4 +1,4 @@
-//! `libraddle_mpi.so`: small collectives of unmodified MPI programs in switches, by `LD_PRELOAD`. `docs/guide/mpi.md` is the
+//! `libraddle_mpi.so`: small collectives of unmodified MPI programs in switches, by `LD_PRELOAD`. `docs/reference/mpi.md` is the
 //! user's page.
 //!
 //! A call goes through three layers:

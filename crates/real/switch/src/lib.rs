@@ -6,7 +6,7 @@
 //! A [`fast`] path in the kernel may take steady rounds away from it. A second thread is the [`service`] (signals, a changed
 //! file, metrics, status), which asks the loop over a channel (`control`), so that the loop takes no lock.
 //!
-//! How to run a switch: `docs/guide/switch.md`.
+//! How to run a switch: `docs/reference/switch.md`.
 
 pub mod bridge;
 pub mod checks;

@@ -60,7 +60,7 @@ A file of a switch:
 SIGTERM drains: groups end or run out, then the switch does; the second one ends it at once.
 SIGHUP reads the file again, SIGUSR1 logs the status.
 Exit status: 0 ended in peace, 1 an error of the system, 2 a wrong command line or file.
-All settings: docs/guide/switch.md.";
+All settings: docs/reference/switch.md.";
 
 /// A software switch that combines messages of in-network Allreduce.
 #[derive(Debug, Parser)]

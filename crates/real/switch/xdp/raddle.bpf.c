@@ -3,7 +3,7 @@
  *
  * It runs for each frame that comes in on a port. Contributions and results of the groups in `groups` that it can
  * combine itself end here; every other frame goes on to the sockets, byte for byte as it came. Which is which says
- * docs/guide/switch.md. What it does with a message is what raddle_offload::switch does (docs/concepts/offload.md); a test runs
+ * docs/reference/switch.md. What it does with a message is what raddle_offload::switch does (docs/concepts/offload.md); a test runs
  * both on the same packets.
  *
  * Several processors may run it at once. A slot's name, bits, operands and result change under the slot's lock only.

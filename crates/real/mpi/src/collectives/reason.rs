@@ -1,4 +1,4 @@
-//! Why a call took the plain way. `docs/guide/mpi.md` has the same table, which a test compares.
+//! Why a call took the plain way. `docs/reference/mpi.md` has the same table, which a test compares.
 
 macro_rules! reasons {
     ($($name:ident $key:literal $meaning:literal,)*) => {

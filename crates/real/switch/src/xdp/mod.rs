@@ -1,6 +1,6 @@
 //! The fast path in the kernel: loads the packet program of `crates/real/switch/xdp`, and tells it of groups and neighbours.
 //!
-//! The core installs groups and keeps all control; the program answers steady rounds (`docs/guide/switch.md` says which).
+//! The core installs groups and keeps all control; the program answers steady rounds (`docs/reference/switch.md` says which).
 //! A group is *the core's* until the place of every neighbour is known, and then *the program's* from the first round
 //! on that nobody has seen yet: the program itself chooses that round, so that no round is split between the two.
 //!
@@ -126,7 +126,7 @@ impl XdpPath {
         })
     }
 
-    /// The program is to forward frames between stations that the core knows (`docs/guide/switch.md` says which). With
+    /// The program is to forward frames between stations that the core knows (`docs/reference/switch.md` says which). With
     /// [`Hook::Native`] every host must take frames that a program redirects to it.
     #[must_use]
     pub const fn forwarding(mut self) -> Self {

@@ -294,7 +294,7 @@ impl<'a> Run<'a> {
         (header, body)
     }
 
-    /// Whether the program takes messages of this shape, by the table in docs/guide/switch.md.
+    /// Whether the program takes messages of this shape, by the table in docs/reference/switch.md.
     fn takes(&self, shape: Shape) -> bool {
         let known = match (shape.collective, shape.operation, shape.data_type) {
             (Collective::Barrier, ..) => true,
