@@ -252,7 +252,7 @@ def command_section(path: str, command: Any) -> Iterator[str]:  # noqa: ANN401 -
     if rows:
         yield from table(("argument", "default", "meaning"), rows)
     examples = [line for line in plain(command.epilog or "").splitlines() if line.strip()]
-    commands = [line for line in examples if line.startswith("raddle")]
+    commands = [line for line in examples[1:] if not line.endswith(".")]
     if commands:
         yield from ("```", *commands, "```", "")
     for line in examples:

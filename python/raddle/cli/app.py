@@ -41,7 +41,7 @@ Replace = Annotated[
 app = typer.Typer(
     name="raddle",
     cls=Commands,
-    help="Simulate HPC fabrics under congestion control, and see which scheme serves them best.",
+    help="Simulate HPC fabrics, route multicast, replay MPI programs, run a virtual cluster.",
     epilog=examples(
         "raddle init my.toml            write a commented experiment that runs as it is",
         "raddle run my.toml             simulate it, write results and report.html",
@@ -136,7 +136,7 @@ def root(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Simulate HPC fabrics under congestion control, and see which scheme serves them best."""
+    """Simulate HPC fabrics, route multicast, replay MPI programs, run a virtual cluster."""
 
 
 @app.command(
@@ -155,7 +155,7 @@ def run(
         typer.Option("--out", "-o", help="Results folder.", show_default="out/NAME-OF-FILE"),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check it and estimate time and memory only.")
+        bool, typer.Option("--dry-run", help="Only check it, and estimate time and memory.")
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
     replace: Replace = False,
@@ -241,7 +241,7 @@ def sweep(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check all points and estimate time and memory only.")
+        bool, typer.Option("--dry-run", help="Only check all points, and estimate time and memory.")
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out sweep.html.")] = False,
     reports: Annotated[
@@ -312,7 +312,7 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A results folder.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Make the page of a folder of `raddle run`, `sweep` or `route` again."""
+    """Make the page of a results folder of `raddle run`, `sweep` or `route` anew."""
     from raddle.faults import faults_of
     from raddle.report import write_page
     from raddle.results import load
@@ -340,11 +340,11 @@ def compare(
     b: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
     tolerance: Annotated[
         float | None,
-        real(help="Largest difference in %; more is exit 1.", show_default="none"),
+        real(help="Largest difference in %; exit 1 if one is larger.", show_default="none"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two results folders: what their experiments differ in, then each figure that does."""
+    """Compare two results folders: differences of the experiments, then of the figures."""
     from raddle.cli.show_compare import comparison_json, show_comparison
     from raddle.cli.talk import answer_no
     from raddle.compare import compare_folders

@@ -49,7 +49,7 @@ def capacity(
             "-n",
             least=0,
             most=10**15,
-            help="This many groups, a terminal in at most one (with --m).",
+            help="Number of groups; a terminal is in at most one (with --m).",
             show_default=False,
         ),
     ] = None,
@@ -60,7 +60,7 @@ def capacity(
     fault_tolerant: FaultTolerant = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how many groups the table entries carry, each with a tree; exit 1 if groups do not fit.
+    """Say how many groups fit the tables with a tree each; exit 1 if the given ones do not.
 
     Worst case, whoever the members are (Corollary 2): m groups for each entry of each layer.
     """

@@ -115,7 +115,7 @@ def up(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a lab; returns when all hosts reach each other and all switches answer."""
+    """Build a lab; return when all hosts reach each other and all switches answer."""
     import time
 
     from raddle.lab import Backend, Lab, LabSpec
@@ -172,7 +172,7 @@ def exec(
     ] = None,
     name: Name = "lab",
 ) -> None:
-    """Run a command on a host; its exit status is ours."""
+    """Run a command on a host or switch; exit with its status."""
     from raddle.lab import Lab
 
     words = list(command or ())
@@ -195,12 +195,12 @@ def exec(
 @guarded_launcher
 def mpirun(
     program: Annotated[
-        list[str], typer.Argument(help="The program and its words.", show_default=False)
+        list[str], typer.Argument(help="The program and its arguments.", show_default=False)
     ],
     hosts: Annotated[
         str | None,
         typer.Option(
-            "--hosts", "-n", metavar="N|H,...", help="So many, or these.", show_default="all"
+            "--hosts", "-n", metavar="N|H,...", help="How many hosts, or which.", show_default="all"
         ),
     ] = None,
     ppn: Annotated[
@@ -226,7 +226,9 @@ def mpirun(
     mpi: Annotated[MpiLibrary, typer.Option("--mpi", help="Whose mpirun.")] = MpiLibrary.OPENMPI,
     mpi_args: Annotated[
         str,
-        typer.Option("--mpi-args", metavar="WORDS", help="More words for mpirun, as one string."),
+        typer.Option(
+            "--mpi-args", metavar="WORDS", help="More arguments for mpirun, as one string."
+        ),
     ] = "",
     record: Annotated[
         Path | None,
@@ -239,7 +241,7 @@ def mpirun(
     ] = None,
     name: Name = "lab",
 ) -> None:
-    """Run an MPI program on hosts of a lab; its exit status is ours."""
+    """Run an MPI program on hosts of a lab; exit with its status."""
     from raddle.lab import Backend, Lab, Mode
     from raddle.lab.mpi import Mpi, MpiRun, execute, parse_hosts, parse_ppn
 
@@ -356,7 +358,7 @@ def list_labs(as_json: AsJson = False) -> None:
 @guarded
 def switch(
     switch: Annotated[str, typer.Argument(help="A switch, as in status.", show_default=False)],
-    action: Annotated[SwitchAction, typer.Argument(help="stop asks it to end.")],
+    action: Annotated[SwitchAction, typer.Argument(help="stop asks it to end, kill does not.")],
     name: Name = "lab",
     as_json: AsJson = False,
 ) -> None:

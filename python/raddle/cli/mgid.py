@@ -56,7 +56,7 @@ def mgid(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give multicast groups MGIDs such that no terminal meets a colour in two trees."""
+    """Number multicast groups (MGIDs) so that no terminal is in two trees of one colour."""
     from raddle import _core
     from raddle.files import read_text, source_name, write_text
 

@@ -62,7 +62,7 @@ def quantity(kind: Literal["time", "size", "rate"], *names: str, help: str, **mo
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no notes and no progress.")]
 Jobs = Annotated[
     int | None,
     whole(
@@ -74,9 +74,7 @@ Jobs = Annotated[
         show_default="cores",
     ),
 ]
-Seed = Annotated[
-    int, whole("--seed", "-s", least=0, most=2**63 - 1, help="Seed of what is random.")
-]
+Seed = Annotated[int, whole("--seed", "-s", least=0, most=2**63 - 1, help="Random seed.")]
 GroupFile = Annotated[
     Path | None,
     typer.Option("--groups", help="Communicators: .toml or .csv.", show_default=False),

@@ -16,7 +16,8 @@ __all__ = ["record", "say_recorded"]
 @guarded_launcher
 def record(
     command: Annotated[
-        list[str], typer.Argument(help="mpirun and its words, or a script.", show_default=False)
+        list[str],
+        typer.Argument(help="mpirun with its arguments, or a script.", show_default=False),
     ],
     out: Annotated[
         Path,

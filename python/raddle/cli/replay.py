@@ -58,7 +58,7 @@ def replay(
     processors: Annotated[
         int | None,
         whole(
-            help="Processors that all hosts share, as in a lab; rank r runs on r mod so many.",
+            help="Processors that all hosts share, as in a lab; rank r runs on processor r mod N.",
             show_default="one for each rank",
         ),
     ] = None,
@@ -75,14 +75,14 @@ def replay(
         typer.Option("--traces", help="Also write NAME.trace.parquet: the calls as replayed."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check it and say what would run only.")
+        bool, typer.Option("--dry-run", help="Only check it, and say what would run.")
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
     jobs: Jobs = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a recorded program, and say what scheduling its messages gains."""
+    """Replay a recorded program on a simulated fabric; say what scheduling its messages gains."""
     from raddle.files import claim_folder, write_json
     from raddle.plots import save
     from raddle.replay import SCHEDULES, Settings, draw_gains, preview, replay_schemes

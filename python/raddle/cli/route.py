@@ -29,7 +29,7 @@ def route(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check the file and describe fabric and groups only.")
+        bool, typer.Option("--dry-run", help="Only check the file, and describe fabric and groups.")
     ] = False,
     check_loops: Annotated[
         bool,
@@ -38,7 +38,9 @@ def route(
         ),
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No talk, no progress.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no notes and no progress.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Route multicast groups: trees, switch tables and measures of each engine into a folder."""
