@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
 import raddle
-from raddle.plots import save
+from raddle.report.plots import save
 from raddle.results import Results, load
 
 HERE = Path(__file__).resolve().parent

@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 from raddle.files import write_json
-from raddle.plots import save
-from raddle.stats import jain
+from raddle.report.plots import save
+from raddle.statistics.samples import jain
 
 HERE = Path(__file__).resolve().parent
 MYRINET = HERE / "multirail-myrinet.toml"

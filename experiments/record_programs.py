@@ -26,8 +26,8 @@ from typing import Any
 import interpreter  # noqa: F401 (first: goes on where the packages are)
 
 from raddle.files import write_json
-from raddle.trace import SUFFIX
-from raddle.waits import split_time
+from raddle.results.trace import SUFFIX
+from raddle.statistics.waits import split_time
 
 HERE = Path(__file__).resolve().parent
 MELT = HERE / "lammps-melt.in"

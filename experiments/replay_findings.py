@@ -29,10 +29,10 @@ from record_programs import pinned, raddle, record
 
 from raddle import _core
 from raddle.files import write_json
-from raddle.lab.topology import LabSpec
-from raddle.replay import Settings, replay
-from raddle.trace import SUFFIX
-from raddle.waits import PARTS, split_time
+from raddle.results.trace import SUFFIX
+from raddle.services.lab.topology import LabSpec
+from raddle.services.replay import Settings, replay
+from raddle.statistics.waits import PARTS, split_time
 
 SOURCE = Path(__file__).resolve().parent / "host_costs.c"
 LAB = "replay"

@@ -21,8 +21,9 @@ import interpreter  # noqa: F401 (first: goes on where the packages are)
 
 from raddle import _core
 from raddle.files import write_json
-from raddle.replay import SCHEDULES, Settings, replay
-from raddle.trace import APPLICATIONS, SUFFIX
+from raddle.results.trace import SUFFIX
+from raddle.services.replay import SCHEDULES, Settings, replay
+from raddle.services.trace import APPLICATIONS
 
 HERE = Path(__file__).resolve().parent
 FABRIC = HERE / "scheduling-tianhe2.toml"

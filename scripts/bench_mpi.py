@@ -31,8 +31,8 @@ from legs import MOST_TIMES, OUT, Judge, Leg, Sleeper, Times, alternate, say
 from pairs import FEWEST_PAIRS, Comparison, compare
 
 from raddle.files import write_json
-from raddle.lab import Backend, Lab, LabSpec
-from raddle.lab.tools import mpi_library, switch_program
+from raddle.services.lab import Backend, Lab, LabSpec
+from raddle.services.lab.tools import mpi_library, switch_program
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "benches" / "mpi" / "allreduce.c"

@@ -29,8 +29,8 @@ from bench_mpi import FOAM_ENVIRONMENT, prepare
 from pairs import FEWEST_PAIRS, Comparison, compare
 
 from raddle.files import write_json
-from raddle.lab.tools import mpi_library
-from raddle.record import Launcher, with_recorder
+from raddle.services.lab.tools import mpi_library
+from raddle.services.record import Launcher, with_recorder
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out"

@@ -27,8 +27,8 @@ from legs import OUT, Leg, Sleeper, Times, alternate, say
 from pairs import FEWEST_PAIRS, Comparison, compare
 
 from raddle.files import write_json
-from raddle.lab import Lab, LabSpec
-from raddle.lab.tools import mpi_library
+from raddle.services.lab import Lab, LabSpec
+from raddle.services.lab.tools import mpi_library
 
 SOURCE = Path(__file__).resolve().parent.parent / "benches" / "mpi" / "superstep.c"
 GAINS = {64: 8.0, 256: 8.0, 1024: 4.0, 4096: 1.5, 16_384: 0.98, 65_536: 0.98}

@@ -18,8 +18,8 @@ from typing import Self
 from pairs import Comparison, Verdict
 
 from raddle.errors import LabError
-from raddle.lab import Lab, Mode
-from raddle.lab.mpi import MpiRun, prepared
+from raddle.services.lab import Lab, Mode
+from raddle.services.lab.mpi import MpiRun, prepared
 
 OUT = Path(__file__).resolve().parent.parent / "out"
 PATIENCE_S = 600

@@ -12,7 +12,7 @@ from typing import Any
 from legs import OUT, Leg, Times
 
 from raddle.errors import LabError
-from raddle.lab import Lab, LabSpec
+from raddle.services.lab import Lab, LabSpec
 
 NAME = "bench-rails"
 PLAIN = str(Path(__file__).resolve().parent / "plain_flows.py")

@@ -11,7 +11,7 @@ from legs import Times
 from pairs import Comparison, compare
 from rails_lab import GOODPUT, RailsLab, names
 
-from raddle.lab.tools import mpi_library
+from raddle.services.lab.tools import mpi_library
 
 WARM_UP = 12
 """Windows until the library has measured both ways five times each, and opened its rails before."""

@@ -7,7 +7,7 @@ from pairs import Comparison, compare
 from rails_diary import INTERVAL, Diary
 from rails_lab import GOODPUT, JAIN, WINDOW, RailsLab, key, names
 
-from raddle.stats import jain
+from raddle.statistics.samples import jain
 
 STEPS = tuple(range(1, 9))
 """How many processes are together, one step after the other."""

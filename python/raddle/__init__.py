@@ -4,10 +4,12 @@
 >>> results = raddle.run("experiment.toml", "out")  # doctest: +SKIP
 >>> results.flows.to_pandas()  # doctest: +SKIP
 
-Names are loaded on first use, so that the command line starts fast.
+The package has layers, and imports point down: `cli` parses and prints, `services` do what a
+command asks for, `report` makes pages, `statistics` make figures of results, `results` are folders
+of tables. Errors, texts, files and the compiled core (`_core`) are below all of them.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raddle.errors import (
     ExperimentError,
@@ -16,10 +18,8 @@ from raddle.errors import (
     RunCancelled,
     RunFailed,
 )
-
-if TYPE_CHECKING:
-    from raddle.api import Scheme, run, schemes
-    from raddle.results import Results, load
+from raddle.lazy import attach
+from raddle.version import __version__
 
 __all__ = [
     "ExperimentError",
@@ -35,25 +35,17 @@ __all__ = [
     "schemes",
 ]
 
-__version__ = "0.1.0"
-
-_LAZY = {
-    "Results": "raddle.results",
-    "Scheme": "raddle.api",
-    "load": "raddle.results",
-    "run": "raddle.api",
-    "schemes": "raddle.api",
-}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    if name in _LAZY:
-        import importlib
-
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    msg = f"module 'raddle' has no attribute {name!r}"
-    raise AttributeError(msg)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if TYPE_CHECKING:
+    from raddle.api import Scheme, run, schemes
+    from raddle.results import Results, load
+else:
+    __getattr__, __dir__ = attach(
+        __name__,
+        names={
+            "Results": "raddle.results.folder",
+            "Scheme": "raddle.api",
+            "load": "raddle.results.folder",
+            "run": "raddle.api",
+            "schemes": "raddle.api",
+        },
+    )

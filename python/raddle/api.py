@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
+from raddle import _core
 from raddle.errors import RunCancelled
-from raddle.results import Results, load
-from raddle.runner import execute, plan_file, plan_text
+from raddle.report import write_report
+from raddle.results.folder import Results, load
+from raddle.services.run import execute, plan_file, plan_text
 
 __all__ = ["Scheme", "run", "schemes"]
 
@@ -28,8 +32,6 @@ def schemes() -> list[Scheme]:
     >>> [scheme.name for scheme in schemes()][:3]
     ['none', 'dctcp', 'dcqcn']
     """
-    from raddle import _core
-
     return [Scheme(name, about) for name, about in _core.schemes()]
 
 
@@ -73,8 +75,6 @@ def run(
     """
     folder = Path(out)
     if isinstance(experiment, Mapping):
-        import tomli_w
-
         plan = plan_text(tomli_w.dumps(dict(experiment)), Path("experiment.toml"))
     else:
         plan = plan_file(Path(experiment))
@@ -85,7 +85,5 @@ def run(
     if outcome.interrupted:
         raise KeyboardInterrupt
     if report:
-        from raddle.report import write_report
-
         write_report(folder)
     return load(folder)

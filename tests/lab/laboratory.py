@@ -17,7 +17,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from raddle.cli.app import app
-from raddle.lab import Lab
+from raddle.services.lab import Lab
 
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("RADDLE_")},

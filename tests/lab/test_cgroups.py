@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from raddle.errors import LabError
-from raddle.lab.cgroups import find_mounts
+from raddle.services.lab.cgroups import find_mounts
 
 TOP = "/sys/fs/cgroup"
 V2 = f"35 24 0:30 / {TOP} rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate"

@@ -12,8 +12,8 @@ import pytest
 
 from laboratory import ENVIRONMENT, SWITCH, inside, lab, lab_json, missing, process, until, up
 from raddle.errors import LabError
-from raddle.lab import Backend, Lab
-from raddle.lab.processes import started_at
+from raddle.services.lab import Backend, Lab
+from raddle.services.lab.processes import started_at
 
 needs_lab = pytest.mark.skipif(
     bool(missing()) or SWITCH is None, reason=missing() or "raddle-switch is not built"
@@ -131,7 +131,7 @@ def test_a_change_that_fails_is_undone(
 ) -> None:
     three.use(before)
     program = stand_in(tmp_path, does)
-    monkeypatch.setattr("raddle.lab.switches.switch_program", lambda: program)
+    monkeypatch.setattr("raddle.services.lab.switches.switch_program", lambda: program)
     with pytest.raises(LabError) as failure:
         three.use(XDP)
     words = str(failure.value)
@@ -147,9 +147,9 @@ def test_a_switch_that_never_answers_is_not_waited_for_for_ever(
 ) -> None:
     three.use(SOCKETS)
     program = stand_in(tmp_path, "sleep 1000")
-    monkeypatch.setattr("raddle.lab.switches.switch_program", lambda: program)
-    monkeypatch.setattr("raddle.lab.virtual.READY_S", 2.0)
-    monkeypatch.setattr("raddle.lab.virtual.READY_PER_SWITCH_S", 0.0)
+    monkeypatch.setattr("raddle.services.lab.switches.switch_program", lambda: program)
+    monkeypatch.setattr("raddle.services.lab.virtual.READY_S", 2.0)
+    monkeypatch.setattr("raddle.services.lab.virtual.READY_PER_SWITCH_S", 0.0)
     with pytest.raises(LabError, match=r"do not work after 2 s: (.|\n)* runs sockets again"):
         three.use(XDP)
     check_works(three, SOCKETS)
@@ -166,7 +166,7 @@ def test_bridges_that_cannot_be_made_are_undone(
         msg = "the bridges of the lab cannot be set: no"
         raise LabError(msg)
 
-    monkeypatch.setattr("raddle.lab.network.build_bridges", refuse)
+    monkeypatch.setattr("raddle.services.lab.network.build_bridges", refuse)
     with pytest.raises(LabError, match=f"runs {before} again"):
         three.use(OFF)
     check_works(three, before)
@@ -181,7 +181,7 @@ def test_what_cannot_be_put_back_is_said(
     broken.write_text("#!/bin/sh\necho 'out of order' >&2\nexit 1\n")
     broken.chmod(0o755)
     with monkeypatch.context() as patched:
-        patched.setattr("raddle.lab.switches.switch_program", lambda: broken)
+        patched.setattr("raddle.services.lab.switches.switch_program", lambda: broken)
         with pytest.raises(LabError, match=r"sockets cannot be put back(.|\n)*--replace"):
             three.use(XDP)
     said: list[str] = []
@@ -195,7 +195,7 @@ def start_stuck_change(opened: Lab, folder: Path) -> subprocess.Popen[str]:
     stuck = folder / "stuck"
     program = stand_in(folder, f"touch {stuck}; sleep 1000")
     script = (
-        "import sys, pathlib, raddle.lab.switches as switches\n"
+        "import sys, pathlib, raddle.services.lab.switches as switches\n"
         f"switches.switch_program = lambda: pathlib.Path({str(program)!r})\n"
         "from raddle.cli.app import app\n"
         "app(prog_name='raddle')\n"

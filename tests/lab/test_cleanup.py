@@ -23,9 +23,9 @@ from laboratory import (
     traces,
     until,
 )
-from raddle.lab import Lab
-from raddle.lab.cgroups import Groups
-from raddle.lab.state import State
+from raddle.services.lab import Lab
+from raddle.services.lab.cgroups import Groups
+from raddle.services.lab.state import State
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 

@@ -28,7 +28,7 @@ def no_library() -> str:
     """Why no program can be offloaded here."""
     try:
         from raddle import _core
-        from raddle.lab.tools import mpi_library
+        from raddle.services.lab.tools import mpi_library
 
         mpi_library()
     except (ImportError, LabError) as error:
@@ -261,7 +261,7 @@ def test_a_name_is_taken_until_it_is_replaced() -> None:
 @needs_lab
 @needs_switch
 def test_switches_change_in_place(eight: str) -> None:
-    from raddle.lab import Backend, Lab
+    from raddle.services.lab import Backend, Lab
 
     opened = Lab.find(eight)
     for backend in (Backend.SOCKETS, Backend.OFF, Backend.SOCKETS):
@@ -284,8 +284,8 @@ def test_a_switch_that_ends_at_once_is_quoted(
     broken = tmp_path / "raddle-switch"
     broken.write_text("#!/bin/sh\necho 'out of order' >&2\nexit 1\n")
     broken.chmod(0o755)
-    monkeypatch.setattr("raddle.lab.switches.switch_program", lambda: broken)
-    monkeypatch.setattr("raddle.lab.virtual.switch_program", lambda: broken)
+    monkeypatch.setattr("raddle.services.lab.switches.switch_program", lambda: broken)
+    monkeypatch.setattr("raddle.services.lab.virtual.switch_program", lambda: broken)
     name = f"test-broken-{os.getpid()}"
     done = lab("up", "--name", name, "--hosts", "2", "--offload", "sockets", status=2)
     assert "out of order" in done.stderr

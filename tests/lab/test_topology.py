@@ -3,8 +3,8 @@
 import pytest
 
 from raddle.errors import LabError
-from raddle.lab.mpi import parse_ppn
-from raddle.lab.topology import SPINE, TOR, LabSpec, Topology, parse_rate
+from raddle.services.lab.mpi import parse_ppn
+from raddle.services.lab.topology import SPINE, TOR, LabSpec, Topology, parse_rate
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mpi_lab import TestLab, build, lab_up, needs, run_alone
-from raddle.lab import Lab
+from raddle.services.lab import Lab
 
 pytestmark = needs("openmpi")
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from laboratory import missing, until, up
-from raddle.lab import Lab
+from raddle.services.lab import Lab
 
 PERF = shutil.which("raddle-perf", path=str(Path(sys.executable).parent))
 REASON = missing() or ("" if PERF else "raddle-perf is not built: make build")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from raddle.results import TABLES, load
-from raddle.summary import summarise
-from raddle.verdict import Verdict, verdict_of
+from raddle.statistics.summary import summarise
+from raddle.statistics.verdict import Verdict, verdict_of
 
 IDEAL_PS = 10_000
 Times = Sequence[int | None]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from raddle.results import TABLES, load
-from raddle.summary import summarise
+from raddle.statistics.summary import summarise
 
 __all__ = ["Scheme", "write"]
 

@@ -5,8 +5,10 @@ simulating. Figures here mean nothing; only their shape does.
 """
 
 import hashlib
+import importlib
 import json
 import shutil
+import sys
 import threading
 import tomllib
 from collections.abc import Callable, Mapping
@@ -485,7 +487,7 @@ def write_results(
     import tomli_w
 
     from raddle.plan import Plan
-    from raddle.runner import _finish, _state
+    from raddle.services.run import _finish, _state
 
     core = SyntheticCore(shape, flows)
     text = tomli_w.dumps(
@@ -504,32 +506,23 @@ def write_results(
 
 
 class installed:
-    """`raddle._core` is `core` while the block runs."""
+    """`raddle._core` is `core` while the block runs, for every module of the package."""
 
     def __init__(self, core: SyntheticCore) -> None:
         self.core = core
 
     def __enter__(self) -> SyntheticCore:
-        import sys
-
-        import raddle
-
-        self.before = sys.modules.get("raddle._core"), vars(raddle).get("_core")
-        sys.modules["raddle._core"] = self.core
-        vars(raddle)["_core"] = self.core
+        self.before = importlib.import_module("raddle._core")
+        _exchange(self.before, self.core)
         return self.core
 
     def __exit__(self, *_: object) -> None:
-        import sys
+        _exchange(self.core, self.before)
 
-        import raddle
 
-        module, attribute = self.before
-        if module is None:
-            del sys.modules["raddle._core"]
-        else:
-            sys.modules["raddle._core"] = module
-        if attribute is None:
-            del vars(raddle)["_core"]
-        else:
-            vars(raddle)["_core"] = attribute
+def _exchange(old: ModuleType, new: ModuleType) -> None:
+    """Put `new` wherever a module of the package has `old`."""
+    sys.modules["raddle._core"] = new
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "raddle" and vars(module).get("_core") is old:
+            vars(module)["_core"] = new

@@ -16,8 +16,8 @@ import tomli_w
 from typer.testing import CliRunner, Result
 
 from raddle.cli.app import app
-from raddle.cli.template import EXPERIMENT
-from raddle.plots import draw_traffic
+from raddle.report.plots import draw_traffic
+from raddle.services.template import EXPERIMENT
 from synthetic import SyntheticCore
 
 
@@ -158,12 +158,12 @@ def test_a_bug_of_ours_is_exit_70_and_asks_for_a_report(
 def test_an_interrupt_is_exit_130(
     core: SyntheticCore, experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import raddle.runner
+    import raddle.services.run
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(raddle.runner, "execute", interrupted)
+    monkeypatch.setattr(raddle.services.run, "execute", interrupted)
     assert invoke("run", experiment, "--out", tmp_path / "out").exit_code == 130
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from judging import write
 from raddle.cli.app import app
-from raddle.compare import compare_folders
+from raddle.services.compare import compare_folders
 from test_verdict import cut, times
 
 EXPERIMENT = """\

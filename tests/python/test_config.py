@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from raddle.cli.app import app
-from raddle.cli.config import problem
+from raddle.services.settings import problem
 from synthetic import SyntheticCore
 
 ROOT = Path(__file__).resolve().parents[2]

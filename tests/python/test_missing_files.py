@@ -12,10 +12,11 @@ from typer.testing import CliRunner, Result
 
 from raddle.cli.app import app
 from raddle.errors import ResultsError
-from raddle.faults import digests, faults_of
 from raddle.report import write_report
 from raddle.results import TABLES, load
-from raddle.runner import execute, plan_file
+from raddle.results.digests import digests
+from raddle.results.faults import faults_of
+from raddle.services.run import execute, plan_file
 from synthetic import SyntheticCore
 
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from browsing import needs_browser, show_in_browser
-from raddle.columns import floats, integers, select, take
 from raddle.report.page import charts_of
 from raddle.results import Results, load
+from raddle.results.columns import floats, integers, select, take
+from raddle.statistics.verdict import label_of
 from raddle.text import size, span_us
-from raddle.verdict import label_of
 from real import QUICK, raddle
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import raddle as package
 from raddle.results import TABLES
-from raddle.runner import execute, plan_text
+from raddle.services.run import execute, plan_text
 from real import ENVIRONMENT, QUICK, interrupt, parquet_of, raddle, raddle_json
 
 LONGER = QUICK.replace(

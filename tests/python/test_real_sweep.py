@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from raddle.report.page import charts_of
-from raddle.sweep import parse_setting, plan_points
-from raddle.verdict import sweep_headline
+from raddle.services.overlay import parse_setting
+from raddle.services.sweep import plan_points
+from raddle.statistics.verdict import sweep_headline
 from real import QUICK, interrupt, parquet_of, raddle, raddle_json
 
 

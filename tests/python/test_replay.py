@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 from raddle import _core
 from raddle.cli.app import app
 from raddle.errors import ResultsError, TraceError
-from raddle.replay import Settings, preview, replay, replay_schemes
 from raddle.report.replay import headline, render_replay
+from raddle.results.trace import describe
+from raddle.services.replay import Settings, preview, replay, replay_schemes
+from raddle.statistics.waits import split_time
 from raddle.text import span_us
-from raddle.trace import describe
-from raddle.waits import split_time
 
 DATA = Path(__file__).parent.parent / "data" / "traces"
 FABRIC = """kind = "leaf-spine"

@@ -19,7 +19,7 @@ from raddle.report.axes import BEGINS, split_axis, value_axis
 from raddle.report.chart import COLOURS, SCALE, figure
 from raddle.report.page import charts_of
 from raddle.results import load
-from raddle.summary import summarise
+from raddle.statistics.summary import summarise
 from synthetic import PAPER, write_results
 
 SECTIONS = [

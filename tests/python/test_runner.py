@@ -12,8 +12,8 @@ import pytest
 
 import raddle
 from raddle.errors import ResultsError
-from raddle.files import claim_folder
-from raddle.runner import execute, plan_file
+from raddle.results.claim import claim_folder
+from raddle.services.run import execute, plan_file
 from synthetic import Progress, SyntheticCore
 
 

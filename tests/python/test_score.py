@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raddle.results import TABLES
-from raddle.score import (
+from raddle.statistics.score import (
     CONFIGURATIONS,
     Role,
     Weights,

@@ -9,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from raddle.pauses import merge_spans, overlap_ps, pause_edges, pause_time_by_port_us, pause_tree
 from raddle.results import TABLES
-from raddle.stats import (
+from raddle.statistics.pauses import (
+    merge_spans,
+    overlap_ps,
+    pause_edges,
+    pause_time_by_port_us,
+    pause_tree,
+)
+from raddle.statistics.samples import (
     goodput_gbps,
     jain,
     mean_interval,

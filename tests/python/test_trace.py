@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 from raddle import _core
 from raddle.cli.app import app
 from raddle.errors import TraceError
-from raddle.trace import APPLICATIONS, describe, draw, why
-from raddle.waits import split_time
+from raddle.report.trace import draw, why
+from raddle.services.trace import APPLICATIONS, describe
+from raddle.statistics.waits import split_time
 
 GOAL = """num_ranks 3
 rank 0 {

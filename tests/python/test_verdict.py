@@ -14,9 +14,9 @@ from judging import IDEAL_PS, judged, table, write
 from raddle.cli.show import show_summary
 from raddle.report import write_report
 from raddle.results import load
-from raddle.rule import TIE_PERCENT, common_flows, difference, leaders
-from raddle.sweep import sweep_json
-from raddle.verdict import sweep_headline
+from raddle.services.sweep import sweep_json
+from raddle.statistics.rule import TIE_PERCENT, common_flows, difference, leaders
+from raddle.statistics.verdict import sweep_headline
 
 ROLES = ("T_long", "T_short", "T_allreduce")
 

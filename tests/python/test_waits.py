@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from raddle import _core
 from raddle.cli.app import app
 from raddle.errors import TraceError
-from raddle.replay import Settings, replay
-from raddle.trace import describe
-from raddle.waits import PARTS, split_time
+from raddle.results.trace import describe
+from raddle.services.replay import Settings, replay
+from raddle.statistics.waits import PARTS, split_time
 
 DATA = Path(__file__).parent.parent / "data" / "traces"
 MS = 1_000_000

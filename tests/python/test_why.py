@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from made_by_hand import Scheme, write
-from raddle.contrast import widest_contrast
 from raddle.report import write_report
 from raddle.report.why_run import why_of
 from raddle.report.why_sweep import why_of_sweep
 from raddle.results import load
-from raddle.ways import Ways
+from raddle.statistics.contrast import widest_contrast
+from raddle.statistics.ways import Ways
 
 SLOW = Scheme(
     (20, 30, 40),

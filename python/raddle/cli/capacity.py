@@ -1,11 +1,11 @@
 """`raddle capacity`: groups that table entries carry, and entries that groups need."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from raddle import services
 from raddle.cli.mgid import Layers, compose, lengths_of
 from raddle.cli.options import (
     AsJson,
@@ -64,9 +64,6 @@ def capacity(
 
     Worst case, whoever the members are (Corollary 2): m groups for each entry of each layer.
     """
-    from raddle import _core
-    from raddle.files import read_text, source_name
-
     if sum(source is not None for source in (file, fabric, m)) != 1:
         msg = "name one of: a route file, a map with --fabric, --m"
         raise typer.BadParameter(msg)
@@ -75,14 +72,14 @@ def capacity(
         if any(word is not None for word in given) or fault_tolerant or processes != 1:
             msg = "a route file names groups and colours itself: give the file alone"
             raise typer.BadParameter(msg)
-        answer = _core.capacity_file(read_text(file, stream=True), str(source_name(file)))
+        found = services.groups.capacity_of_file(file)
     elif fabric is not None:
         if count is not None:
             msg = "--count goes with --m: with --fabric give --groups or --grid"
             raise typer.BadParameter(msg, param_hint="--count")
         entries = 32 if colours is None else colours
         text = compose(fabric, groups, grid, processes, Layers.TIGHT, entries, two=fault_tolerant)
-        answer = _core.capacity_file(text, "capacity.toml")
+        found = services.groups.capacity_of_text(text, "capacity.toml")
     else:
         if groups is not None or (grid is not None and count is not None):
             msg = "with --m give one of --count and --grid, or neither; --groups needs --fabric"
@@ -95,8 +92,7 @@ def capacity(
             "dims": lengths_of(grid) if grid is not None else [],
             "processes_per_terminal": processes,
         }
-        answer = _core.capacity(json.dumps(request))
-    found: dict[str, Any] = json.loads(answer)
+        found = services.groups.capacity(request)
     for warning in found["warnings"]:
         say(f"warning: {warning}")
     if as_json:

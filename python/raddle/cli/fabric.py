@@ -1,15 +1,16 @@
 """`raddle fabric`: build, check and show maps."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from raddle import report, services
 from raddle.cli.options import AsJson, quantity
 from raddle.cli.talk import EXIT_NO, examples, guarded, print_json, print_table, say
 from raddle.errors import ExperimentError
+from raddle.files import write_text
 from raddle.text import many, map_words
 
 __all__ = ["app"]
@@ -80,10 +81,7 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Write the whole map, node by node, that a few numbers describe."""
-    from raddle import _core
-    from raddle.files import read_text, source_name
-
-    text = _core.fabric_build(read_text(file, stream=True), str(source_name(file)), format.value)
+    text = services.fabric.build(services.fabric.Source.of(file), format.value)
     _deliver(text, format, out, as_json=as_json)
 
 
@@ -95,12 +93,10 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Say whether a map is sound; exit 1 and the place if it is not."""
-    from raddle import _core
-    from raddle.files import read_text, source_name
-
-    text = read_text(file, stream=True)  # one that cannot be read is bad usage, not a bad map
+    # A file that cannot be read is bad usage, not a bad map.
+    source = services.fabric.Source.of(file)
     try:
-        found = json.loads(_core.fabric_check(text, str(source_name(file)), format.value, False))
+        found = services.fabric.check(source, format.value)
     except ExperimentError as error:
         if as_json:
             print_json({"sound": False, "message": str(error)})
@@ -127,22 +123,15 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Describe a map level by level, and draw it."""
-    from raddle import _core
-    from raddle.files import read_text, source_name
-
     if out is not None:
-        from raddle.plots import check_ending
-
-        check_ending(out)
-    text = read_text(file, stream=True)
-    found: dict[str, Any] = json.loads(
-        _core.fabric_check(text, str(source_name(file)), format.value, out is not None)
-    )
+        report.plots.check_ending(out)
+    source = services.fabric.Source.of(file)
+    found = services.fabric.check(source, format.value, graph=out is not None)
     graph = found.pop("graph", None)
     if out is not None and graph is not None:
-        from raddle.plots import draw_fabric, save
-
-        save(draw_fabric(graph["nodes"], graph["links"], title=str(found.get("name", ""))), out)
+        title = str(found.get("name", ""))
+        picture = report.plots.draw_fabric(graph["nodes"], graph["links"], title=title)
+        report.plots.save(picture, out)
     if as_json:
         print_json({**found, "picture": None if out is None else str(out)})
     else:
@@ -188,14 +177,13 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Read the map of an InfiniBand fabric; say what it is, what is missing and what is odd."""
-    from raddle import _core
-    from raddle.files import read_text, source_name, write_text
-
-    text = read_text(file, stream=True)
-    told, toml = _core.fabric_import(
-        text, str(source_name(file)), format.value, rate, delay, not whole_adapters
+    found, toml = services.fabric.import_map(
+        services.fabric.Source.of(file),
+        format.value,
+        rate=rate,
+        delay=delay,
+        split_ports=not whole_adapters,
     )
-    found: dict[str, Any] = json.loads(told)
     if out is not None:
         write_text(out, toml)
     if as_json:
@@ -226,19 +214,13 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write a map for another program: as a net file of ibsim, on which OpenSM can run."""
-    from raddle import _core
-    from raddle.files import read_text, source_name
-
-    text = read_text(file, stream=True)
-    text = _core.fabric_export(text, str(source_name(file)), source.value, format.value)
+    text = services.fabric.export(services.fabric.Source.of(file), source.value, format.value)
     _deliver(text, format, out, as_json=as_json)
 
 
 def _deliver(text: str, format: StrEnum, out: Path | None, *, as_json: bool) -> None:
     """Write a map to its file, or show it."""
     if out is not None:
-        from raddle.files import write_text
-
         write_text(out, text)
         if as_json:
             print_json({"file": str(out), "format": format.value})

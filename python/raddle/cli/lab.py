@@ -1,7 +1,9 @@
 """`raddle lab`: a virtual cluster on this machine."""
 
+import dataclasses
 import os
 import shlex
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -9,8 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
+from raddle import services
 from raddle.cli.options import AsJson, Quiet
+from raddle.cli.record import say_recorded
 from raddle.cli.talk import (
     answer_no,
     examples,
@@ -22,11 +27,12 @@ from raddle.cli.talk import (
     say,
     terminate_like_interrupt,
 )
-from raddle.text import many
+from raddle.errors import LabError
+from raddle.text import duration_s, many
 
 if TYPE_CHECKING:
-    from raddle.lab import Backend, Lab
-    from raddle.lab.mpi import MpiRun
+    from raddle.services.lab import Backend, Lab
+    from raddle.services.lab.mpi import MpiRun
 
 __all__ = ["app"]
 
@@ -116,11 +122,7 @@ def up(
     as_json: AsJson = False,
 ) -> None:
     """Build a lab; return when all hosts reach each other and all switches answer."""
-    import time
-
-    from raddle.lab import Backend, Lab, LabSpec
-
-    spec = LabSpec(
+    spec = services.lab.LabSpec(
         name=name,
         hosts=hosts,
         hosts_per_tor=hosts_per_tor,
@@ -131,7 +133,9 @@ def up(
     terminate_like_interrupt()
     begun = time.monotonic()
     with _progress(shown=progress_wanted(quiet=quiet or as_json)) as tell:
-        lab = Lab.up(spec, Backend(offload.value), replace=replace, tell=tell)
+        lab = services.lab.Lab.up(
+            spec, services.lab.Backend(offload.value), replace=replace, tell=tell
+        )
     if as_json:
         print_json(lab.status())
     elif not quiet:
@@ -145,11 +149,8 @@ def up(
 
 def _rates(text: str | None) -> tuple[int, ...]:
     """What --rates says, in bit/s."""
-    from raddle.errors import LabError
-    from raddle.lab.topology import parse_rate
-
     try:
-        return tuple(map(parse_rate, text.split(","))) if text else ()
+        return tuple(map(services.lab.topology.parse_rate, text.split(","))) if text else ()
     except LabError as error:
         msg = f"--rates {error}"
         raise LabError(msg) from None
@@ -173,12 +174,10 @@ def exec(
     name: Name = "lab",
 ) -> None:
     """Run a command on a host or switch; exit with its status."""
-    from raddle.lab import Lab
-
     words = list(command or ())
     if words and words[0] == "--":
         del words[0]
-    lab = Lab.find(name, say=say)
+    lab = services.lab.Lab.find(name, say=say)
     inside = lab.command(host, words or [os.environ.get("SHELL", "/bin/sh")])
     os.execvpe(inside[0], inside, lab.environment())
 
@@ -242,28 +241,25 @@ def mpirun(
     name: Name = "lab",
 ) -> None:
     """Run an MPI program on hosts of a lab; exit with its status."""
-    from raddle.lab import Backend, Lab, Mode
-    from raddle.lab.mpi import Mpi, MpiRun, execute, parse_hosts, parse_ppn
-
-    lab = Lab.find(name, say=say)
-    chosen = parse_hosts(lab, hosts)
+    lab = services.lab.Lab.find(name, say=say)
+    chosen = services.lab.mpi.parse_hosts(lab, hosts)
     try:
         more = tuple(shlex.split(mpi_args))
     except ValueError as error:
         msg = f"{mpi_args!r}: {error}"
         raise typer.BadParameter(msg, param_hint="--mpi-args") from None
-    run = MpiRun(
+    run = services.lab.mpi.MpiRun(
         hosts=chosen,
-        ppn=parse_ppn(ppn, len(chosen)),
-        backend=lab.backend if offload is None else Backend(offload.value),
-        mode=None if mode is None else Mode(mode.value),
-        mpi=Mpi(mpi.value),
+        ppn=services.lab.mpi.parse_ppn(ppn, len(chosen)),
+        backend=lab.backend if offload is None else services.lab.Backend(offload.value),
+        mode=None if mode is None else services.lab.Mode(mode.value),
+        mpi=services.lab.mpi.Mpi(mpi.value),
         program=tuple(program),
         mpi_args=more,
     )
     terminate_like_interrupt()
     _prepare_switches(lab, run.backend)
-    status = execute(lab, run) if record is None else _record(lab, run, record)
+    status = services.lab.mpi.execute(lab, run) if record is None else _record(lab, run, record)
     if status:
         raise typer.Exit(status)
 
@@ -285,15 +281,9 @@ def _prepare_switches(lab: "Lab", backend: "Backend") -> None:
 
 def _record(lab: "Lab", run: "MpiRun", out: Path) -> int:
     """Run a program of a lab, leave its trace in `out`."""
-    from dataclasses import replace
-
-    from raddle.cli.record import say_recorded
-    from raddle.lab.mpi import execute
-    from raddle.record import assembled
-
-    recorded = assembled(
+    recorded = services.record.assembled(
         out,
-        lambda folder: execute(lab, replace(run, recordings=folder)),
+        lambda folder: services.lab.mpi.execute(lab, dataclasses.replace(run, recordings=folder)),
         fabric=lab.topology.spec.fabric(),
     )
     say_recorded(recorded.trace, out, quiet=False)
@@ -304,9 +294,7 @@ def _record(lab: "Lab", run: "MpiRun", out: Path) -> int:
 @guarded
 def status(name: Name = "lab", as_json: AsJson = False) -> None:
     """Show a lab: hosts, switches, addresses, what runs; exit 1 if a switch does not work."""
-    from raddle.lab import Lab
-
-    found = Lab.find(name, say=say).status()
+    found = services.lab.Lab.find(name, say=say).status()
     if as_json:
         print_json(found)
     else:
@@ -319,13 +307,10 @@ def status(name: Name = "lab", as_json: AsJson = False) -> None:
 @guarded
 def list_labs(as_json: AsJson = False) -> None:
     """Show all labs of this machine, and what is left of broken ones."""
-    from raddle.errors import LabError
-    from raddle.lab import Lab
-
     labs: list[dict[str, Any]] = []
-    for name in Lab.known():
+    for name in services.lab.Lab.known():
         try:
-            found = Lab.find(name, say=say).status()
+            found = services.lab.Lab.find(name, say=say).status()
         except LabError:
             labs.append({"name": name, "complete": False})
             continue
@@ -363,9 +348,7 @@ def switch(
     as_json: AsJson = False,
 ) -> None:
     """Stop, kill or start a raddle-switch of a lab, to see what programs do then."""
-    from raddle.lab import Lab
-
-    lab = Lab.find(name, say=say)
+    lab = services.lab.Lab.find(name, say=say)
     with _progress(shown=progress_wanted(quiet=as_json)) as tell:
         if action is not SwitchAction.START:
             tell(f"{switch} ends")
@@ -387,13 +370,11 @@ def down(
     as_json: AsJson = False,
 ) -> None:
     """End all that runs in a lab and remove it, whatever is left of it."""
-    from raddle.lab import Lab
-
     with _progress(shown=progress_wanted(quiet=quiet or as_json)) as tell:
         gone = []
-        for lab in Lab.known() if every else [name]:
+        for lab in services.lab.Lab.known() if every else [name]:
             tell(f"taking down lab `{lab}`")
-            gone += [lab] if Lab.down(lab) else []
+            gone += [lab] if services.lab.Lab.down(lab) else []
     if as_json:
         print_json({"down": gone})
     elif not quiet:
@@ -406,15 +387,11 @@ def _progress(*, shown: bool) -> Iterator[Callable[[str], None]]:
     if not shown:
         yield lambda step: None
         return
-    from rich.console import Console
-
     with Console(stderr=True).status("looking at the lab") as line:
         yield line.update
 
 
 def _show(found: dict[str, Any]) -> None:
-    from raddle.text import duration_s
-
     rates = found["rates_bps"]
     shaped = "not shaped" if rates is None else ", ".join(f"{r / 1e6:g} Mbit/s" for r in rates)
     to = found["changing_to"]

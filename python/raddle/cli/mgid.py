@@ -2,13 +2,13 @@
 
 import csv
 import io
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from raddle import services
 from raddle.cli.options import (
     AsJson,
     Colours,
@@ -18,6 +18,7 @@ from raddle.cli.options import (
     Processes,
 )
 from raddle.cli.talk import guarded, print_json, print_table, say
+from raddle.files import write_text
 from raddle.text import many, verb
 
 __all__ = ["Layers", "compose", "lengths_of", "mgid"]
@@ -57,20 +58,16 @@ def mgid(
     as_json: AsJson = False,
 ) -> None:
     """Number multicast groups (MGIDs) so that no terminal is in two trees of one colour."""
-    from raddle import _core
-    from raddle.files import read_text, source_name, write_text
-
     if file is not None:
         given = (fabric, groups, grid, colours)
         if any(word is not None for word in given) or fault_tolerant or processes != 1:
             msg = "a route file names fabric, groups and colours itself: give the file alone"
             raise typer.BadParameter(msg)
-        text, path = read_text(file, stream=True), str(source_name(file))
+        found = services.groups.number_file(file)
     else:
         entries = 32 if colours is None else colours
         text = compose(fabric, groups, grid, processes, layers, entries, two=fault_tolerant)
-        path = "mgid.toml"
-    found: dict[str, Any] = json.loads(_core.mgid(text, path))
+        found = services.groups.number(text, "mgid.toml")
     rows = found["rows"]
     if out is not None:
         write_text(out, _csv(rows))
@@ -95,8 +92,6 @@ def compose(
     two: bool,
 ) -> str:
     """The text of a route file without engines; words that do not fit together are refused."""
-    import tomli_w
-
     if fabric is None:
         msg = "name a route file, or a map with --fabric and groups with --groups or --grid"
         raise typer.BadParameter(msg)
@@ -113,14 +108,7 @@ def compose(
             "processes_per_terminal": processes,
             "layers": layers.value,
         }
-    return tomli_w.dumps(
-        {
-            "schema": 1,
-            "fabric": {"file": str(fabric)},
-            "groups": table,
-            "multicast": {"colours": colours, "fault_tolerant": two},
-        }
-    )
+    return services.groups.route_text(fabric, table, colours=colours, fault_tolerant=two)
 
 
 def lengths_of(grid: str) -> list[int]:

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from raddle import services
+
 __all__ = [
     "AsJson",
     "Colours",
@@ -15,6 +17,7 @@ __all__ = [
     "Jobs",
     "Processes",
     "Quiet",
+    "Replace",
     "Seed",
     "quantity",
     "real",
@@ -47,11 +50,9 @@ def quantity(kind: Literal["time", "size", "rate"], *names: str, help: str, **mo
     """An option that is a number with its unit, as in a file; the text is handed on."""
 
     def check(value: str | None) -> str | None:
-        from raddle import _core
-
         if value is not None:
             try:
-                _core.parse_quantity(kind, value)
+                services.settings.parse_quantity(kind, value)
             except ValueError as error:
                 raise typer.BadParameter(str(error)) from None
         return value
@@ -73,6 +74,10 @@ Jobs = Annotated[
         help="Runs at the same time.",
         show_default="cores",
     ),
+]
+Replace = Annotated[
+    bool,
+    typer.Option("--replace", help="Delete results of another experiment that the folder holds."),
 ]
 Seed = Annotated[int, whole("--seed", "-s", least=0, most=2**63 - 1, help="Random seed.")]
 GroupFile = Annotated[

@@ -1,11 +1,11 @@
 """`raddle place`: a queue of jobs onto a machine, so that no two jobs share a link."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from raddle import services
 from raddle.cli.options import AsJson
 from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
 from raddle.text import many
@@ -28,12 +28,7 @@ def place(
     as_json: AsJson = False,
 ) -> None:
     """Place jobs by the seven rules, first come first; exit 1 if a job has to wait."""
-    from raddle import _core
-    from raddle.files import read_text, source_name
-
-    found: dict[str, Any] = json.loads(
-        _core.place(read_text(file, stream=True), str(source_name(file)), backfill, widen)
-    )
+    found = services.groups.place(file, backfill=backfill, widen=widen)
     for warning in found["warnings"]:
         say(f"warning: {warning}")
     if as_json:

@@ -3,13 +3,15 @@
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from raddle.runner import RunState
 from raddle.text import count, duration_s, many, span_us
+
+if TYPE_CHECKING:
+    from raddle.services.run import RunState
 
 __all__ = ["CountBar", "RouteBar", "RunProgress"]
 
@@ -51,7 +53,7 @@ class RunProgress(_Shown):
         self._all: TaskID | None = None
         self._started = time.monotonic()
 
-    def show(self, states: Sequence[RunState]) -> None:
+    def show(self, states: Sequence["RunState"]) -> None:
         """Bring the display up to date."""
         hops = 0
         fractions: list[float] = []
@@ -74,7 +76,7 @@ class RunProgress(_Shown):
             talk="  ".join(t for t in (rate, left) if t),
         )
 
-    def _one(self, state: RunState) -> tuple[float, int]:
+    def _one(self, state: "RunState") -> tuple[float, int]:
         name = state.run.name
         if state.stats is not None:
             task = self._tasks.pop(name, None)

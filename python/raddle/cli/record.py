@@ -7,8 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from raddle import services
 from raddle.cli.options import AsJson, Quiet
 from raddle.cli.talk import guarded_launcher, print_json, say
+from raddle.errors import TraceError
+from raddle.text import elapsed_s, many, size
 
 __all__ = ["record", "say_recorded"]
 
@@ -32,9 +35,7 @@ def record(
 
     The exit status is the command's. All hosts must see the folder of the trace.
     """
-    from raddle.record import record as run_recorded
-
-    recorded = run_recorded(command, out, _run)
+    recorded = services.record.record(command, out, _run)
     say_recorded(recorded.trace, out, quiet=quiet, as_json=as_json)
     if recorded.status:
         raise typer.Exit(recorded.status)
@@ -49,8 +50,6 @@ def say_recorded(
     elif trace is None:
         say("the command failed and left no trace")
     elif not quiet:
-        from raddle.text import elapsed_s, many, size
-
         calls = sum(kind["calls"] for kind in trace["collectives"])
         say(
             f"wrote {out}: {elapsed_s(trace['duration_s'])} of {many(trace['ranks'], 'rank')} on "
@@ -60,8 +59,6 @@ def say_recorded(
 
 
 def _run(words: Sequence[str], environment: Mapping[str, str]) -> int:
-    from raddle.errors import TraceError
-
     try:
         status = subprocess.run(list(words), env=dict(environment), check=False).returncode
     except OSError as error:

@@ -1,14 +1,16 @@
 """`raddle replay`: a trace on another fabric or placement, and with scheduled messages."""
 
-import tomllib
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from raddle import report, results, services
 from raddle.cli.options import AsJson, Jobs, Quiet, quantity, real, whole
+from raddle.cli.progress import CountBar
 from raddle.cli.talk import guarded, print_json, print_table, progress_wanted, say
+from raddle.files import read_text, source_name, write_json
 from raddle.text import count, elapsed_s, many, span_us
 
 __all__ = ["replay"]
@@ -83,13 +85,7 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Replay a recorded program on a simulated fabric; say what scheduling its messages gains."""
-    from raddle.files import claim_folder, write_json
-    from raddle.plots import save
-    from raddle.replay import SCHEDULES, Settings, draw_gains, preview, replay_schemes
-    from raddle.report import write_replay_report
-    from raddle.trace import SUFFIX
-
-    settings = Settings(
+    settings = services.replay.Settings(
         fabric=fabric,
         placement=placement,
         scope=scope,
@@ -100,28 +96,28 @@ def replay(
         start_skew=start_skew,
         processors=processors,
     )
-    asked = trace, scheme or ["none"], schedule or SCHEDULES, settings
-    planned = preview(*asked)  # what is wrong is said before anything is written
+    asked = trace, scheme or ["none"], schedule or services.replay.SCHEDULES, settings
+    planned = services.replay.preview(*asked)  # what is wrong is said before anything is written
     if dry_run:
         if as_json:
             print_json(planned)
         else:
             _show_plan(planned)
         return
-    folder = out or Path("out") / f"{trace.name.removesuffix(SUFFIX)}-replay"
-    run = partial(replay_schemes, *asked, jobs=jobs, traces=folder if traces else None)
-    with claim_folder(folder, "replay"):
+    folder = out or Path("out") / f"{trace.name.removesuffix(results.trace.SUFFIX)}-replay"
+    run = partial(
+        services.replay.replay_schemes, *asked, jobs=jobs, traces=folder if traces else None
+    )
+    with results.claim.claim_folder(folder, "replay"):
         if progress_wanted(quiet=quiet):
-            from raddle.cli.progress import CountBar
-
             with CountBar("runs") as bar:
                 summary = run(watch=bar.show)
         else:
             summary = run()
         write_json(folder / "summary.json", {"schema": 1, **summary})
-        save(draw_gains(summary), folder / "gains.svg")
+        report.plots.save(report.gains.draw_gains(summary), folder / "gains.svg")
         if not no_report:
-            write_replay_report(folder)
+            report.write_replay_report(folder)
     if as_json:
         print_json(summary)
     elif not quiet:
@@ -134,12 +130,8 @@ def replay(
 def _costs(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
-    from raddle import _core
-    from raddle.files import read_text, source_name
-
     text = read_text(file, stream=True)
-    _core.replay_costs(text, str(source_name(file)))  # says what is wrong, and where
-    return tomllib.loads(text)
+    return services.replay.read_costs(text, source_name(file))
 
 
 def _show_plan(planned: dict[str, Any]) -> None:

@@ -5,8 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
+from raddle import report, services
 from raddle.cli.options import AsJson
+from raddle.cli.progress import RouteBar
+from raddle.cli.show_route import say_results, show_check, show_summary
 from raddle.cli.talk import answer_no, guarded, print_json, progress_wanted, say
+from raddle.files import source_name
 
 __all__ = ["route"]
 
@@ -44,12 +48,8 @@ def route(
     as_json: AsJson = False,
 ) -> None:
     """Route multicast groups: trees, switch tables and measures of each engine into a folder."""
-    from raddle.cli.show_route import show_check
-    from raddle.files import source_name
-    from raddle.route import check_file, points_of
-
-    points = points_of(file, settings or (), check_loops=check_loops)
-    checks = [check_file(text, path) for _, path, text in points]
+    points = services.route.points_of(file, settings or (), check_loops=check_loops)
+    checks = [services.route.check_file(text, path) for _, path, text in points]
     if not quiet:
         for warning in dict.fromkeys(w for checked in checks for w in checked["warnings"]):
             say(f"warning: {warning}")
@@ -66,9 +66,7 @@ def route(
             continue
         summary = _route(text, path, folder, checked, bar=progress_wanted(quiet=quiet or as_json))
         if not no_report:
-            from raddle.report import write_route_report
-
-            write_route_report(folder)
+            report.write_route_report(folder)
         answers.append({"set": dict(chosen), "folder": str(folder), **summary})
         if not as_json:
             _show(summary, folder, report=not no_report, quiet=quiet)
@@ -86,19 +84,13 @@ def route(
 def _route(
     text: str, path: Path, folder: Path, checked: dict[str, Any], *, bar: bool
 ) -> dict[str, Any]:
-    from raddle.route import execute
-
     if not bar:
-        return execute(text, path, folder)
-    from raddle.cli.progress import RouteBar
-
+        return services.route.execute(text, path, folder)
     with RouteBar(checked["engines"]) as shown:
-        return execute(text, path, folder, watch=shown.show)
+        return services.route.execute(text, path, folder, watch=shown.show)
 
 
 def _show(summary: dict[str, Any], folder: Path, *, report: bool, quiet: bool) -> None:
-    from raddle.cli.show_route import say_results, show_summary
-
     show_summary(summary)
     if not quiet:
         say_results(folder, report=report)

@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from raddle import services, statistics
 from raddle.cli.talk import print_table, say
-from raddle.estimate import estimate_total, runs_s
-from raddle.figures import SCORE_WORDS
 from raddle.plan import Plan
-from raddle.runner import Outcome
-from raddle.sweep import Point
 from raddle.text import (
     count,
     duration_s,
@@ -22,6 +19,10 @@ from raddle.text import (
     span_us,
     verb,
 )
+
+if TYPE_CHECKING:
+    from raddle.services.run import Outcome
+    from raddle.services.sweep import Point
 
 __all__ = [
     "say_outcome",
@@ -54,7 +55,7 @@ def show_plan(plan: Plan, jobs: int | None) -> None:
         for run in plan.runs
     ]
     print_table(("run", "packet-hops", "time", "memory"), rows)
-    _print_total(estimate_total([plan], jobs))
+    _print_total(services.estimate.estimate_total([plan], jobs))
     parameters = [
         (scheme, row.key, row.value, row.source)
         for scheme, listed in plan.parameters.items()
@@ -68,9 +69,7 @@ def show_plan(plan: Plan, jobs: int | None) -> None:
 
 def show_summary(summary: Mapping[str, Any]) -> None:
     """A row per scheme, then the verdict."""
-    from raddle.verdict import verdict_of
-
-    verdict = verdict_of(summary)
+    verdict = statistics.verdict.verdict_of(summary)
     rows = []
     for name, row in summary.get("schemes", {}).items():
         cells = [name, f"{row['finished']:,}/{row['flows']:,}"]
@@ -101,7 +100,7 @@ def show_summary(summary: Mapping[str, Any]) -> None:
 def _show_words(summary: Mapping[str, Any], *, scored: bool) -> None:
     """What the columns are, below the table."""
     rows = summary["schemes"].values()
-    words = list(SCORE_WORDS) if scored else []
+    words = list(statistics.figures.SCORE_WORDS) if scored else []
     if any((row.get("score") or {}).get("lower_bound") for row in rows):
         words.append(("≥", "tested flows did not finish; they count to the end of the run"))
     lost = any(row["finished"] < row["flows"] for row in rows)
@@ -126,7 +125,7 @@ def _show_missed(scheme: str, multicast: Mapping[str, Any]) -> None:
     )
 
 
-def say_outcome(outcome: Outcome, *, report: bool) -> None:
+def say_outcome(outcome: "Outcome", *, report: bool) -> None:
     """Where things are and how long it took."""
     fresh = [s for s in outcome.states if s.stats is not None and not s.reused]
     reused = sum(s.reused for s in outcome.states)
@@ -146,27 +145,25 @@ def say_outcome(outcome: Outcome, *, report: bool) -> None:
         say(f"report    {outcome.out / 'report.html'}")
 
 
-def show_sweep_plan(points: Sequence[Point], jobs: int | None) -> None:
+def show_sweep_plan(points: Sequence["Point"], jobs: int | None) -> None:
     """The points and what they would cost."""
     rows = []
     for point in points:
-        cost = estimate_total([point.plan], jobs)
+        cost = services.estimate.estimate_total([point.plan], jobs)
         rows.append(
             (
                 point.name,
                 str(cost["runs"]),
                 _or_dash(cost["packet_hops"], count),
-                _or_dash(runs_s([point.plan]), duration_s),
+                _or_dash(services.estimate.runs_s([point.plan]), duration_s),
             )
         )
     print_table(("point", "runs", "packet-hops", "CPU time"), rows)
-    _print_total(estimate_total([point.plan for point in points], jobs))
+    _print_total(services.estimate.estimate_total([point.plan for point in points], jobs))
 
 
 def show_sweep(table: Mapping[str, Any]) -> None:
     """A row per point and scheme, then what is compared and who leads where."""
-    from raddle.verdict import sweep_headline
-
     keys = list(table["keys"])
     scored = any("s" in row for p in table["points"] for row in p["schemes"].values())
     rows = []
@@ -191,9 +188,9 @@ def show_sweep(table: Mapping[str, Any]) -> None:
     if not rows:
         return
     if scored:
-        symbol, meaning = SCORE_WORDS[-1]
+        symbol, meaning = statistics.figures.SCORE_WORDS[-1]
         print(f"\n{symbol}  {meaning} (docs/reference/results.md)")
-    print(f"\n{sweep_headline(table)}")
+    print(f"\n{statistics.verdict.sweep_headline(table)}")
     compared = {p["verdict"]["compared"] for p in table["points"]} - {"", None}
     if len(compared) == 1:
         print(compared.pop())
@@ -201,7 +198,7 @@ def show_sweep(table: Mapping[str, Any]) -> None:
         print("sweep.json says of each point which flows were compared")
 
 
-def say_sweep(outcomes: Sequence[Outcome], folder: Path, *, report: bool) -> None:
+def say_sweep(outcomes: Sequence["Outcome"], folder: Path, *, report: bool) -> None:
     """Where things are and how long it took."""
     states = [s for outcome in outcomes for s in outcome.states]
     done = sum(s.stats is not None and not s.reused for s in states)

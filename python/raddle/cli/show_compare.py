@@ -1,26 +1,25 @@
 """What `raddle compare` prints."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from raddle import results, statistics
 from raddle.cli.talk import print_table, say
-from raddle.compare import Comparison, Row, Unfinished
-from raddle.faults import faults_of
-from raddle.figures import label_of_figure
-from raddle.rule import tie_words
+from raddle.results.unlike import list_unlike
 from raddle.text import first_few, join_words, many, significant
-from raddle.unlike import list_unlike
-from raddle.verdict import label_of
+
+if TYPE_CHECKING:
+    from raddle.services.compare import Comparison, Row, Unfinished
 
 __all__ = ["comparison_json", "show_comparison"]
 
 
-def show_comparison(found: Comparison, tolerance: float | None) -> None:
+def show_comparison(found: "Comparison", tolerance: float | None) -> None:
     """What the experiments differ in, then the figures that differ, then how many do not."""
-    for side, results in (("A", found.a), ("B", found.b)):
-        for fault in faults_of(results):
-            kept = "its figures are those of summary.json" if results.summary else fault.cost
+    for side, folder in (("A", found.a), ("B", found.b)):
+        for fault in results.faults.faults_of(folder):
+            kept = "its figures are those of summary.json" if folder.summary else fault.cost
             state = fault.words.partition(":")[0]
-            say(f"warning: {side}, {results.path}/{state}: {kept}")
+            say(f"warning: {side}, {folder.path}/{state}: {kept}")
     if found.unlike:
         print("The experiments differ:")
         print(list_unlike(found.unlike, "in A", "in B"))
@@ -42,13 +41,16 @@ def show_comparison(found: Comparison, tolerance: float | None) -> None:
         print()
     for side in ("A", "B"):
         for figures, schemes in found.only_in(side).items():
-            labels = [label_of_figure(figure).partition(", µs")[0] for figure in figures]
+            labels = [
+                statistics.figures.label_of_figure(figure).partition(", µs")[0]
+                for figure in figures
+            ]
             more = f"; {len(labels) - 5:,} more" if len(labels) > 5 else ""
             print(f"only in {side}, of {join_words(schemes)}: {'; '.join(labels[:5])}{more}")
     _show_end(found)
 
 
-def _show_end(found: Comparison) -> None:
+def _show_end(found: "Comparison") -> None:
     rows = many(len(found.rows), "row")
     if found.same == len(found.rows):
         print(f"the same figures in all {rows}")
@@ -57,13 +59,19 @@ def _show_end(found: Comparison) -> None:
         print(f"the same figures in {found.same:,} of {rows}")
     ties = sum(bool(row.tie) for row in found.differing)
     if ties:
-        print(f"{many(ties, 'tie')} among those that differ; {tie_words(max(1, len(found.seeds)))}")
-    leads = [join_words(label_of(s) for s in one) or "none is named" for one in found.leaders]
+        print(
+            f"{many(ties, 'tie')} among those that differ; "
+            f"{statistics.rule.tie_words(max(1, len(found.seeds)))}"
+        )
+    leads = [
+        join_words(statistics.verdict.label_of(s) for s in one) or "none is named"
+        for one in found.leaders
+    ]
     if leads[0] != leads[1]:
         print(f"leads in A: {leads[0]}; in B: {leads[1]}")
 
 
-def _cells(row: Row, tolerance: float | None) -> tuple[str, ...]:
+def _cells(row: "Row", tolerance: float | None) -> tuple[str, ...]:
     marks = [
         "tie" if row.tie else "",
         "" if row.comparable else "unfinished",
@@ -72,7 +80,7 @@ def _cells(row: Row, tolerance: float | None) -> tuple[str, ...]:
     change = row.change_percent
     return (
         row.scheme,
-        label_of_figure(row.figure),
+        statistics.figures.label_of_figure(row.figure),
         "–" if row.a is None else significant(row.a, 4),
         "–" if row.b is None else significant(row.b, 4),
         "–" if change is None else f"{change:+.1f} %",
@@ -80,14 +88,14 @@ def _cells(row: Row, tolerance: float | None) -> tuple[str, ...]:
     )
 
 
-def _lost(one: Unfinished) -> str:
+def _lost(one: "Unfinished") -> str:
     return (
-        f"under {label_of(one.scheme)} {one.a:,} of {one.of_a:,} in A and {one.b:,} of "
-        f"{one.of_b:,} in B"
+        f"under {statistics.verdict.label_of(one.scheme)} {one.a:,} of {one.of_a:,} in A and "
+        f"{one.b:,} of {one.of_b:,} in B"
     )
 
 
-def comparison_json(found: Comparison, tolerance: float | None) -> dict[str, Any]:
+def comparison_json(found: "Comparison", tolerance: float | None) -> dict[str, Any]:
     """All of it for `--json`."""
     over = [r for r in found.rows if tolerance is not None and r.exceeds(tolerance)]
     return {
@@ -97,8 +105,8 @@ def comparison_json(found: Comparison, tolerance: float | None) -> dict[str, Any
         "unlike": [one.as_json() for one in found.unlike],
         "seeds": list(found.seeds),
         "faults": {
-            "a": [one.as_json() for one in faults_of(found.a)],
-            "b": [one.as_json() for one in faults_of(found.b)],
+            "a": [one.as_json() for one in results.faults.faults_of(found.a)],
+            "b": [one.as_json() for one in results.faults.faults_of(found.b)],
         },
         "unfinished": [one.as_json() for one in found.unfinished],
         "tolerance_percent": tolerance,

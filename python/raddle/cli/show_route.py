@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from raddle import statistics
 from raddle.cli.talk import print_table, say
-from raddle.route import headline
 from raddle.text import elapsed_s, fixed, many, map_words, memory
 
 __all__ = ["say_results", "show_check", "show_summary"]
@@ -25,7 +25,7 @@ def show_check(checked: Json) -> None:
 
 def show_summary(summary: Json) -> None:
     """A table of the engines side by side."""
-    print(headline(summary))
+    print(statistics.routes.headline(summary))
     _describe(summary)
     print()
     rows = []

@@ -11,12 +11,14 @@ import re
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
 import typer.core
 
+from raddle import services
 from raddle.errors import RaddleError, RunFailed
 from raddle.text import suggest
 
@@ -178,8 +180,6 @@ def guarded_launcher(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as error:
             if type(error).__module__.startswith("typer"):
                 raise  # usage errors and exits are typer's to show
-            import traceback
-
             say(traceback.format_exc().rstrip())
             _fail(
                 f"internal error: {error}\n  hint: this is a bug in raddle; please report it with "
@@ -229,9 +229,7 @@ def _warn_of_unknown_variables() -> None:
     if not mine:
         return
     try:
-        from raddle.cli.config import settings
-
-        known = {row["name"] for row in settings()}
+        known = {row["name"] for row in services.settings.variables()}
     except ImportError:
         return  # said by the command itself, if it needs the compiled part
     for name in mine:

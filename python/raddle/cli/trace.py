@@ -1,6 +1,5 @@
 """`raddle trace`: what a trace consists of, and other formats of it."""
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -8,8 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from raddle import report, services, statistics
 from raddle.cli.options import AsJson, Quiet, Seed, quantity, whole
 from raddle.cli.talk import Commands, examples, guarded, print_json, print_table, say
+from raddle.files import write_text
 from raddle.text import count, duration_s, many, size, span_us
 
 __all__ = ["app"]
@@ -63,19 +64,14 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Ranks, messages by size, supersteps, collectives and times of a trace."""
-    from raddle.trace import describe
-
     if plot is not None:
-        from raddle.plots import check_ending, save
-        from raddle.trace import draw
-        from raddle.waits import split_time
-
-        check_ending(plot)
-        found = describe(trace, matrix=True)
-        times = split_time(trace) if found["calls"] <= MOST_CALLS_SPLIT else None
-        save(draw(found, title=trace.name, times=times), plot)
+        report.plots.check_ending(plot)
+        found = services.trace.describe(trace, matrix=True)
+        small = found["calls"] <= MOST_CALLS_SPLIT
+        times = statistics.waits.split_time(trace) if small else None
+        report.plots.save(report.trace.draw(found, title=trace.name, times=times), plot)
     else:
-        found = describe(trace, matrix=as_json)
+        found = services.trace.describe(trace, matrix=as_json)
     if as_json:
         print_json(found)
         return
@@ -100,15 +96,13 @@ def times(
 
     A wait is late until what it waits for has been sent, the rest of it is wire.
     """
-    from raddle.waits import PARTS, split_time
-
-    found = [split_time(trace) for trace in traces]
+    found = [statistics.waits.split_time(trace) for trace in traces]
     if as_json:
         named = zip(traces, found, strict=True)
         print_json({"traces": [{"file": str(trace), **split} for trace, split in named]})
         return
     parts = [split["parts"] for split in found]
-    rows = [(part, *(_milliseconds(of[part]) for of in parts)) for part in PARTS]
+    rows = [(part, *(_milliseconds(of[part]) for of in parts)) for part in statistics.waits.PARTS]
     totals = [sum(of.values()) for of in parts]
     in_mpi = (_milliseconds(all_ - of["compute"]) for all_, of in zip(totals, parts, strict=True))
     rows += [("in MPI", *in_mpi), ("all", *map(_milliseconds, totals))]
@@ -131,11 +125,7 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Read a GOAL schedule of LogGOPSim or Schedgen as a trace."""
-    from raddle import _core
-    from raddle.trace import check_name
-
-    check_name(out)
-    _made(json.loads(_core.trace_import(str(goal), out, _text(fabric))), out, quiet, as_json)
+    _made(services.trace.import_goal(goal, out, fabric=fabric), out, quiet, as_json)
 
 
 @app.command(
@@ -150,10 +140,7 @@ def export(
     ] = None,
 ) -> None:
     """Write a trace as a GOAL schedule, its collectives as messages."""
-    from raddle import _core
-    from raddle.files import write_text
-
-    text = _core.trace_export(trace)
+    text = services.trace.export_goal(trace)
     if out is None:
         sys.stdout.write(text)
     else:
@@ -188,24 +175,22 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Make a trace of a known kind of program."""
-    from raddle import _core
-    from raddle.trace import check_name
-
-    check_name(out)
-    text = _core.trace_generate(
-        application, sizes.value, ranks, per_host, exchanges, gap, seed, _text(fabric), out
+    found = services.trace.generate(
+        application,
+        out,
+        sizes=sizes.value,
+        ranks=ranks,
+        per_host=per_host,
+        exchanges=exchanges,
+        gap=gap,
+        seed=seed,
+        fabric=fabric,
     )
-    _made(json.loads(text), out, quiet, as_json)
+    _made(found, out, quiet, as_json)
 
 
 def _milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:,.3f}"
-
-
-def _text(fabric: Path | None) -> str:
-    from raddle.files import read_text
-
-    return "" if fabric is None else read_text(fabric, stream=True)
 
 
 def _made(found: dict[str, Any], out: Path, quiet: bool, as_json: bool) -> None:

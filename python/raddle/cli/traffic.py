@@ -1,13 +1,12 @@
 """`raddle traffic`: write, describe and plot flows."""
 
-import json
-import tempfile
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from raddle import report, services
 from raddle.cli.options import AsJson, Seed
 from raddle.cli.talk import examples, guarded, print_json, print_table, say
 from raddle.text import many, size, span_us
@@ -69,13 +68,13 @@ def write(
     as_json: AsJson = False,
 ) -> None:
     """Write the flows of an experiment, or convert a flow file."""
-    from raddle import _core
-
     chosen = to if to is not None else ENDINGS.get(out.suffix.lower())
     if chosen is None:
         msg = f"cannot tell the format from {out.name!r}: use .csv, .parquet or .txt, or --to"
         raise typer.BadParameter(msg, param_hint="--out")
-    count = _core.traffic_write(str(file), format.value, seed, isolated, str(out), chosen.value)
+    count = services.traffic.write(
+        file, out, format=format.value, out_format=chosen.value, seed=seed, isolated=isolated
+    )
     if as_json:
         print_json({"file": str(out), "format": chosen.value, "flows": count})
     else:
@@ -88,9 +87,7 @@ def describe(
     file: FlowSource, seed: Seed = 1, format: Format = SourceFormat.AUTO, as_json: AsJson = False
 ) -> None:
     """Count flows and bytes, in all and per class."""
-    from raddle import _core
-
-    found: dict[str, Any] = json.loads(_core.traffic_describe(str(file), format.value, seed))
+    found = services.traffic.describe(file, format=format.value, seed=seed)
     if as_json:
         print_json(found)
         return
@@ -138,30 +135,9 @@ def plot(
     as_json: AsJson = False,
 ) -> None:
     """Plot source against destination: dots are tested flows, triangles background."""
-    import pyarrow.parquet as pq
-
-    from raddle import _core
-    from raddle.plots import check_ending, draw_traffic, save
-    from raddle.sweep import overlays, parse_setting
-
-    check_ending(out)
-    chosen = [parse_setting(text) for text in settings or ()]
-    panels = []
-    with tempfile.TemporaryDirectory(prefix="raddle-") as folder:
-        flows = Path(folder) / "flows.parquet"
-        for file in files:
-            sources = [(file.stem, file)]
-            if chosen:
-                sources = []
-                for values, text in overlays(file, chosen, beside=False):
-                    words = ", ".join(f"{k.rpartition('.')[2]} {v}" for k, v in values.items())
-                    point = Path(folder) / f"--set {words}.toml".replace("/", "_")
-                    point.write_text(text, encoding="utf-8")
-                    sources.append((words if len(files) == 1 else f"{file.stem}, {words}", point))
-            for title, source in sources:
-                _core.traffic_write(str(source), format.value, seed, False, str(flows), "parquet")
-                panels.append((title, pq.read_table(flows)))
-        save(draw_traffic(panels, seed=seed), out)
+    report.plots.check_ending(out)
+    panels = services.traffic.panels(files, settings or (), format=format.value, seed=seed)
+    report.plots.save(report.plots.draw_traffic(panels, seed=seed), out)
     if as_json:
         print_json({"file": str(out), "flows": [table.num_rows for _, table in panels]})
     else:

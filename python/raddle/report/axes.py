@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raddle.columns import Floats
+from raddle.results.columns import Floats
 
 __all__ = [
     "BEGINS",

@@ -14,11 +14,11 @@ import plotly.graph_objects as go
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from raddle.columns import Floats, Integers, floats, integers, select
 from raddle.report.chart import QUIET, SCALE, TEXT, Chart, View, figure
-from raddle.results import Results
+from raddle.results.columns import Floats, Integers, floats, integers, select
+from raddle.results.folder import Results
+from raddle.statistics.verdict import label_of
 from raddle.text import percent, span_us
-from raddle.verdict import label_of
 
 __all__ = [
     "BusyLink",

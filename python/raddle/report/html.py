@@ -5,8 +5,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from raddle.statistics.verdict import label_of
 from raddle.text import count, duration_s, fixed, many, memory, significant, size, span_us
-from raddle.verdict import label_of
 
 __all__ = ["render_page"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from raddle.columns import integers
+from raddle.results.columns import integers
 from raddle.text import join_words
 
 __all__ = ["Example", "Merged", "read_merges"]

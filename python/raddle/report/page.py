@@ -1,15 +1,13 @@
 """The page: what stands where, and the tables around the charts."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from raddle.columns import integers, select
-from raddle.faults import faults_of
-from raddle.pauses import PauseEdge, PauseNode, pause_edges, pause_tree
 from raddle.report.chart import colour_of
 from raddle.report.fabric_map import BusyLink, busiest_links, fabric_chart
 from raddle.report.html import render_page
@@ -22,9 +20,13 @@ from raddle.report.spreads import (
     slowdown_chart,
 )
 from raddle.report.why_run import why_of
-from raddle.results import Results
-from raddle.score import OWN, Weights, class_order
-from raddle.summary import summary_of
+from raddle.results.columns import integers, select
+from raddle.results.faults import faults_of
+from raddle.results.folder import Results
+from raddle.statistics.pauses import PauseEdge, PauseNode, pause_edges, pause_tree
+from raddle.statistics.score import OWN, Weights, class_order
+from raddle.statistics.summary import summary_of
+from raddle.statistics.verdict import Verdict, label_of, verdict_of
 from raddle.text import (
     count,
     first_few,
@@ -36,7 +38,6 @@ from raddle.text import (
     size,
     span_us,
 )
-from raddle.verdict import Verdict, label_of, verdict_of
 
 __all__ = ["render"]
 
@@ -465,7 +466,5 @@ def _pm(value: float | None, half: float | None) -> str:
 
 def charts_of(page: str) -> list[Json]:
     """The charts in a rendered page (for tests)."""
-    import re
-
     found = re.findall(r'<script type="application/json" class="chart">(.*?)</script>', page, re.S)
     return [json.loads(text) for text in found]

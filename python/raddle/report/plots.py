@@ -12,9 +12,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from raddle.columns import codes, integers
 from raddle.errors import ResultsError
 from raddle.files import replacing
+from raddle.results.columns import codes, integers
 from raddle.text import many
 
 __all__ = ["check_ending", "draw_fabric", "draw_traffic", "save"]

@@ -9,15 +9,15 @@ import numpy as np
 import plotly.graph_objects as go
 
 from raddle.errors import ResultsError
-from raddle.replay_notes import MEANING
 from raddle.report.axes import value_axis
 from raddle.report.chart import SPARE, Chart, View, colour_of, figure
 from raddle.report.html import render_page
 from raddle.report.why_replay import why_of_replay
-from raddle.rule import PerSeed, difference, leaders, tie_words
+from raddle.results.trace import SUFFIX
+from raddle.statistics.replay_notes import MEANING
+from raddle.statistics.rule import PerSeed, difference, leaders, tie_words
+from raddle.statistics.verdict import label_of
 from raddle.text import count, elapsed_s, join_words, many, span_us
-from raddle.trace import SUFFIX
-from raddle.verdict import label_of
 
 __all__ = ["render_replay"]
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from raddle.columns import Integers, integers
 from raddle.report.chart import QUIET, TEXT, Chart, View, figure
 from raddle.report.fabric_map import (
     Drawing,
@@ -19,7 +18,8 @@ from raddle.report.fabric_map import (
     draw_groups,
     level_axes,
 )
-from raddle.route import load_drawn
+from raddle.results.columns import Integers, integers
+from raddle.results.routes import load_drawn
 from raddle.text import join_words, many
 
 __all__ = ["tree_chart"]

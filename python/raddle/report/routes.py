@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from raddle.columns import Floats
 from raddle.report.axes import WIDE, log_axis, split_axis, whole_axis
 from raddle.report.chart import Chart, View, figure, split_figure
 from raddle.report.html import render_page
 from raddle.report.merges import read_merges
 from raddle.report.route_map import tree_chart
 from raddle.report.why_route import why_of_routes
-from raddle.route import headline, load_summary
+from raddle.results.columns import Floats
+from raddle.results.routes import load_summary
+from raddle.statistics.routes import headline
 from raddle.text import elapsed_s, fixed, many, map_words, memory
 
 __all__ = ["render_routes"]

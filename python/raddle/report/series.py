@@ -6,11 +6,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from raddle.columns import Floats, codes, floats, integers, select, take
 from raddle.report.chart import FLOWS, Chart, View, colour_of, dash_of, figure
-from raddle.results import Results
-from raddle.score import Role, class_order, role_of
-from raddle.verdict import label_of
+from raddle.results.columns import Floats, codes, floats, integers, select, take
+from raddle.results.folder import Results
+from raddle.statistics.score import Role, class_order, role_of
+from raddle.statistics.verdict import label_of
 
 __all__ = ["queue_chart", "throughput_chart", "watched_chart"]
 

@@ -7,14 +7,14 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from raddle.columns import Floats, floats, groups, integers, select
 from raddle.report.axes import log_axis, time_unit, value_axis
 from raddle.report.chart import SYMBOLS, Chart, View, colour_of, dash_of, figure
-from raddle.results import Results
-from raddle.score import Weights, class_order
-from raddle.stats import SizeBin, slowdown_by_size
+from raddle.results.columns import Floats, floats, groups, integers, select
+from raddle.results.folder import Results
+from raddle.statistics.samples import SizeBin, slowdown_by_size
+from raddle.statistics.score import Weights, class_order
+from raddle.statistics.verdict import label_of
 from raddle.text import size, span_us
-from raddle.verdict import label_of
 
 __all__ = ["CONFIGURATION_NAMES", "fct_chart", "pause_chart", "score_chart", "slowdown_chart"]
 

@@ -7,14 +7,14 @@ from urllib.parse import quote
 import numpy as np
 import plotly.graph_objects as go
 
-from raddle.columns import Floats
 from raddle.report.axes import value_axis
 from raddle.report.chart import SYMBOLS, Chart, View, colour_of, dash_of, figure
 from raddle.report.html import render_page
 from raddle.report.why_sweep import why_of_sweep
-from raddle.score import class_order
+from raddle.results.columns import Floats
+from raddle.statistics.score import class_order
+from raddle.statistics.verdict import label_of, sweep_headline
 from raddle.text import fixed, join_words, many, significant, size, span_us
-from raddle.verdict import label_of, sweep_headline
 
 __all__ = ["render_sweep"]
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raddle.replay_notes import MEANING
 from raddle.report.why import Part, Why
-from raddle.rule import difference
+from raddle.statistics.replay_notes import MEANING
+from raddle.statistics.rule import difference
+from raddle.statistics.verdict import label_of
 from raddle.text import count, many, percent, span_us
-from raddle.verdict import label_of
 
 __all__ = ["why_of_replay"]
 

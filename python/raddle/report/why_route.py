@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from raddle.columns import integers, take
 from raddle.report.merges import Merged
 from raddle.report.why import Part, Why
+from raddle.results.columns import integers, take
 from raddle.text import elapsed_s, fixed, join_words, many, percent
 
 __all__ = ["why_of_routes"]

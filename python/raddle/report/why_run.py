@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from raddle.columns import floats, integers
-from raddle.contrast import Contrast, mean_us, widest_contrast
-from raddle.measured import Measured, Port
 from raddle.report.why import Part, Why
-from raddle.results import Results
-from raddle.rule import TIE_PERCENT
+from raddle.results.columns import floats, integers
+from raddle.results.folder import Results
+from raddle.statistics.contrast import Contrast, mean_us, widest_contrast
+from raddle.statistics.measured import Measured, Port
+from raddle.statistics.rule import TIE_PERCENT
+from raddle.statistics.verdict import label_of
 from raddle.text import join_words, many, percent, size, span_us, verb
-from raddle.verdict import label_of
 
 __all__ = ["why_of"]
 

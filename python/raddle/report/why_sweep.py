@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from raddle.report.why import Part, Why
-from raddle.rule import TIE_PERCENT
+from raddle.statistics.rule import TIE_PERCENT
+from raddle.statistics.verdict import label_of
 from raddle.text import fixed, join_words, many, percent, size, span_us
-from raddle.verdict import label_of
 
 __all__ = ["why_of_sweep"]
 

@@ -1,19 +1,14 @@
 """Files of a results folder that are missing or not as the run wrote them, and what that costs."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from raddle.errors import ResultsError
+from raddle.results.digests import as_written
+from raddle.results.folder import AGAIN, Results
 
-if TYPE_CHECKING:
-    from raddle.results import Results
-
-__all__ = ["AGAIN", "Fault", "digests", "faults_of", "refuse_changed"]
-
-AGAIN = "`raddle run` with the same experiment and --out joins it anew from the parts in .runs"
+__all__ = ["Fault", "faults_of", "refuse_changed"]
 
 USES: Mapping[str, str] = {
     "summary.json": "figures are computed anew; parameters and packet-hops are left out",
@@ -55,16 +50,7 @@ class Fault:
         return {"file": self.file, "state": self.state, "cost": self.cost}
 
 
-def digests(out: Path) -> dict[str, Any]:
-    """Size and SHA-256 of each table of a results folder, for its manifest."""
-    found = sorted([*out.glob("*.parquet"), *out.glob("isolated/*.parquet")])
-    return {
-        file.relative_to(out).as_posix(): {"bytes": file.stat().st_size, "sha256": _sha256(file)}
-        for file in found
-    }
-
-
-def faults_of(results: "Results") -> list[Fault]:
+def faults_of(results: Results) -> list[Fault]:
     """What is wrong with the files of a results folder."""
     found = [
         Fault(name, "missing", USES[name])
@@ -75,7 +61,7 @@ def faults_of(results: "Results") -> list[Fault]:
     return [*found, *(_of_tables(results, listed))]
 
 
-def refuse_changed(results: "Results") -> None:
+def refuse_changed(results: Results) -> None:
     """Refuse tables that the run did not write so.
 
     Raises
@@ -90,7 +76,7 @@ def refuse_changed(results: "Results") -> None:
         raise ResultsError(msg)
 
 
-def _of_tables(results: "Results", listed: Mapping[str, Any]) -> Iterator[Fault]:
+def _of_tables(results: Results, listed: Mapping[str, Any]) -> Iterator[Fault]:
     twin = any(
         run.get("done") and run.get("variant") == "isolated"
         for run in results.manifest.get("runs", [])
@@ -106,15 +92,5 @@ def _of_tables(results: "Results", listed: Mapping[str, Any]) -> Iterator[Fault]
         written = listed.get(name)
         if not file.is_file():
             yield Fault(name, "missing", USES.get(name, ""))
-        elif written and not _as_written(file, written):
+        elif written and not as_written(file, written):
             yield Fault(name, "changed", "")
-
-
-def _as_written(file: Path, written: Mapping[str, Any]) -> bool:
-    same_size = file.stat().st_size == int(written["bytes"])
-    return same_size and _sha256(file) == str(written["sha256"])
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

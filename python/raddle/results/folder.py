@@ -15,12 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from raddle.columns import runs_of
 from raddle.errors import ResultsError
-from raddle.faults import AGAIN
+from raddle.results.columns import runs_of
 
-__all__ = ["TABLES", "Results", "load"]
+__all__ = ["AGAIN", "TABLES", "Results", "load"]
 
+AGAIN = "`raddle run` with the same experiment and --out joins it anew from the parts in .runs"
+"""What makes a folder whole again."""
 _RUN: list[tuple[str, pa.DataType]] = [("scheme", pa.string()), ("seed", pa.uint64())]
 _NODES: list[tuple[str, pa.DataType]] = [
     ("node", pa.uint32()),

@@ -4,13 +4,11 @@ import json
 import shutil
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from raddle.errors import ResultsError
 from raddle.plan import Plan, RunStats
-
-if TYPE_CHECKING:
-    from raddle.unlike import Unlike
+from raddle.results.unlike import Unlike, list_unlike, read_experiment, unlike_experiments
+from raddle.version import __version__
 
 __all__ = ["finished_run", "refuse_others", "remove_others"]
 
@@ -45,8 +43,6 @@ def refuse_others(plan: Plan, out: Path) -> None:
     unlike = _unlike(plan, out)
     if not unlike:
         return
-    from raddle.unlike import list_unlike
-
     msg = (
         f"{out} holds results of another experiment\n{list_unlike(unlike, 'there', 'here')}\n"
         "  hint: name another folder with --out, or delete those results with --replace"
@@ -70,15 +66,12 @@ def remove_others(plan: Plan, out: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def _unlike(plan: Plan, out: Path) -> list["Unlike"]:
+def _unlike(plan: Plan, out: Path) -> list[Unlike]:
     """What the experiment whose runs lie in `out` differs in from `plan`; empty if in nothing."""
     there, here = _stamps(out), {run.name: run.stamp for run in plan.runs}
     shared = set(there) & set(here)
     if not there or (shared and all(there[name] == here[name] for name in shared)):
         return []
-    from raddle import __version__
-    from raddle.unlike import Unlike, read_experiment, unlike_experiments
-
     old = read_experiment(out)
     found = [] if old is None else unlike_experiments(old, tomllib.loads(plan.experiment))
     found = [one for one in found if not one.what.startswith(NEUTRAL)]

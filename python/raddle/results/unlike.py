@@ -4,10 +4,12 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from raddle.results import Results
 from raddle.text import join_words
+
+if TYPE_CHECKING:
+    from raddle.results.folder import Results
 
 __all__ = ["Unlike", "list_unlike", "read_experiment", "unlike_experiments", "unlike_folders"]
 
@@ -65,7 +67,7 @@ def unlike_experiments(a: Json, b: Json) -> list[Unlike]:
     ]
 
 
-def unlike_folders(a: Results, b: Results) -> list[Unlike]:
+def unlike_folders(a: "Results", b: "Results") -> list[Unlike]:
     """All that differs between the experiments of two results folders."""
     left, right = _about(a), _about(b)
     found = [
@@ -84,7 +86,7 @@ def unlike_folders(a: Results, b: Results) -> list[Unlike]:
     return found + unlike_experiments(_described(a.manifest), _described(b.manifest))
 
 
-def _about(results: Results) -> dict[str, Any]:
+def _about(results: "Results") -> dict[str, Any]:
     manifest = results.manifest
     versions = manifest.get("versions") or {}
     return {
@@ -97,7 +99,7 @@ def _about(results: Results) -> dict[str, Any]:
     }
 
 
-def _same_stamps(a: Results, b: Results) -> bool:
+def _same_stamps(a: "Results", b: "Results") -> bool:
     first, second = (
         {run["name"]: run["stamp"] for run in one.manifest.get("runs", [])} for one in (a, b)
     )

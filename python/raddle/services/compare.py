@@ -6,14 +6,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from raddle.faults import refuse_changed
-from raddle.figures import label_of_figure, of_finished, per_seed
-from raddle.results import Results, load
-from raddle.rule import PerSeed, difference
-from raddle.stats import mean_interval
-from raddle.summary import summary_of
-from raddle.unlike import Unlike, unlike_folders
-from raddle.verdict import verdict_of
+from raddle.results.faults import refuse_changed
+from raddle.results.folder import Results, load
+from raddle.results.unlike import Unlike, unlike_folders
+from raddle.statistics.figures import label_of_figure, of_finished, per_seed
+from raddle.statistics.rule import PerSeed, difference
+from raddle.statistics.samples import mean_interval
+from raddle.statistics.summary import summary_of
+from raddle.statistics.verdict import verdict_of
 
 __all__ = ["Comparison", "Row", "Unfinished", "compare_folders"]
 

@@ -10,6 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from raddle.errors import LabError
+from raddle.machine import cores
+from raddle.services.lab.tools import NEEDED, check_machine, mpi_library, switch_program
+from raddle.services.template import EXPERIMENT
+from raddle.text import memory
+
 __all__ = ["Check", "examine"]
 
 
@@ -65,8 +71,7 @@ def _guard(what: str, needed: bool, look: Callable[[], str], cure: str) -> Check
 
 def _core() -> Check:
     def look() -> str:
-        from raddle import _core
-        from raddle.cli.template import EXPERIMENT
+        from raddle import _core  # here: whether that works is the question
 
         _core.validate(EXPERIMENT, "experiment.toml")  # it does not only load, it works
         return _core.version()
@@ -87,9 +92,6 @@ def _browser() -> Check:
 
 
 def _lab() -> Check:
-    from raddle.errors import LabError
-    from raddle.lab.tools import NEEDED, check_machine, mpi_library, switch_program
-
     try:
         check_machine(*NEEDED)
     except LabError as error:
@@ -106,14 +108,10 @@ def _lab() -> Check:
 
 
 def _cores() -> Check:
-    from raddle.runner import default_jobs
-
-    return Check("cores", False, True, str(default_jobs()))
+    return Check("cores", False, True, str(cores()))
 
 
 def _memory() -> Check:
-    from raddle.text import memory
-
     def look() -> str:
         return memory(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
@@ -121,8 +119,6 @@ def _memory() -> Check:
 
 
 def _disk() -> Check:
-    from raddle.text import memory
-
     return _guard(
         "free disk space here",
         False,

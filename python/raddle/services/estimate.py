@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from raddle import _core
+from raddle.machine import cores
 from raddle.plan import Estimate, Plan
-from raddle.runner import default_jobs
 
 __all__ = ["estimate_total", "measured", "plan_as_json", "runs_s"]
 
@@ -51,8 +52,6 @@ def measured(plans: Sequence[Plan]) -> list[Plan]:
 
     Of many plans the last are measured, and the others scaled by what was found.
     """
-    from raddle import _core
-
     others, few = plans[:-KEPT_NETWORKS], plans[-KEPT_NETWORKS:]
     found = [
         _with_estimates(plan, json.loads(_core.measure(plan.text, MEASURE_S / len(few))))
@@ -90,7 +89,7 @@ def estimate_total(plans: Sequence[Plan], jobs: int | None = None) -> dict[str, 
 
     Seconds and memory are those of the whole command, with its page.
     """
-    jobs = jobs or default_jobs()
+    jobs = jobs or cores()
     runs = [run for plan in plans for run in plan.runs]
     rows = sum(run.flows or 0 for run in runs)
     hops = [r.estimate.packet_hops for r in runs]

@@ -14,13 +14,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from raddle import _core
 from raddle.errors import RaddleError, TraceError
-from raddle.lab.tools import mpi_library
+from raddle.results.trace import check_name
+from raddle.services.lab.tools import mpi_library
 from raddle.text import verb
 
-__all__ = ["SUFFIX", "Launcher", "Recorded", "assembled", "record", "with_recorder"]
+__all__ = ["Launcher", "Recorded", "assembled", "record", "with_recorder"]
 
-SUFFIX = ".trace.parquet"
 LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun")
 PATIENCE_S = 20.0
 
@@ -93,9 +94,7 @@ def assembled(
     The folder goes with success. If recordings do not make a trace, it stays, and the error names
     it; a command that failed by itself is only said to have left no trace.
     """
-    if not out.name.endswith(SUFFIX):
-        msg = f"{out}: a trace is called NAME{SUFFIX}"
-        raise TraceError(msg)
+    check_name(out)
     if os.environ.get("RADDLE_DISABLE") == "1":
         msg = "RADDLE_DISABLE=1 is set: nothing can be recorded\n  hint: unset RADDLE_DISABLE"
         raise TraceError(msg)
@@ -132,8 +131,6 @@ def assembled(
 
 
 def _assemble(folder: Path, out: Path, fabric: str) -> dict[str, Any]:
-    from raddle import _core
-
     found: dict[str, Any] = json.loads(_core.assemble_trace(str(folder), str(out), fabric))
     return found
 

@@ -8,29 +8,28 @@ schedule, so that a gain is a mean over pairs of runs with a 95 % interval (Stud
 import json
 import os
 import time
+import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from matplotlib.figure import Figure
+import tomli_w
 
+from raddle import _core
 from raddle.errors import TraceError
-from raddle.stats import Interval, mean_interval
-from raddle.text import many, suggest
-from raddle.trace import SUFFIX, describe
+from raddle.results.trace import SUFFIX, describe
+from raddle.statistics.replay_notes import notes
+from raddle.statistics.samples import Interval, mean_interval
+from raddle.statistics.waits import split_time
+from raddle.text import suggest
 
-if TYPE_CHECKING:
-    from raddle import _core
-
-__all__ = ["SCHEDULES", "Settings", "draw_gains", "preview", "replay", "replay_schemes"]
+__all__ = ["SCHEDULES", "Settings", "preview", "read_costs", "replay", "replay_schemes"]
 
 SCHEDULES = ("none", "reorder", "aggregate", "both")
-
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8a8f98")
 
 MOST_CALLS = 2_000_000
 """A longer trace is not taken apart call by call."""
@@ -119,8 +118,6 @@ def replay(
     TraceError
         The trace is broken, its ranks find no place or wait for each other.
     """
-    from raddle import _core
-
     settings = settings or Settings()
     names = _ordered(schedules)
     session = _session(trace, settings)
@@ -154,17 +151,15 @@ def replay_schemes(
     dict
         As `replay`, but `schemes.NAME.schedules` in place of `schedules`. `recorded.parts` and
         `schemes.NAME.parts` have what the ranks' time consists of in program order
-        (`raddle.waits.split_time`; None for a trace of more than `MOST_CALLS` calls). `notes` says
-        what a reader should know of the placement, and why the times differ from the recorded ones.
+        (`statistics.waits.split_time`; None for a trace of more than `MOST_CALLS` calls). `notes`
+        says what a reader should know of the placement, and why the times differ from the
+        recorded ones.
 
     Raises
     ------
     TraceError
         As `replay`; a scheme that is not known or named twice.
     """
-    from raddle.replay_notes import notes
-    from raddle.waits import split_time
-
     settings = settings or Settings()
     if len(set(schemes)) < len(schemes) or not schemes:
         msg = "--scheme: each scheme once, and at least one"
@@ -210,8 +205,6 @@ def preview(
     TraceError
         As `replay_schemes`.
     """
-    from raddle.replay_notes import notes
-
     settings = settings or Settings()
     names = _ordered(schedules)
     for name in schemes:
@@ -246,9 +239,7 @@ def _ordered(schedules: Sequence[str]) -> list[str]:
     return [name for name in SCHEDULES if name == "none" or name in schedules]
 
 
-def _session(trace: Path, settings: Settings) -> "_core.Replay":
-    from raddle import _core
-
+def _session(trace: Path, settings: Settings) -> _core.Replay:
     return _core.Replay(
         trace,
         None if settings.fabric is None else str(settings.fabric),
@@ -262,7 +253,7 @@ def _session(trace: Path, settings: Settings) -> "_core.Replay":
     )
 
 
-def _what(session: "_core.Replay", trace: Path, settings: Settings) -> dict[str, Any]:
+def _what(session: _core.Replay, trace: Path, settings: Settings) -> dict[str, Any]:
     """What is replayed, where and how."""
     recorded_s, recorded_mpi_s = session.recorded()
     used, of_map, most_ranks = session.occupied()
@@ -288,18 +279,24 @@ def _what(session: "_core.Replay", trace: Path, settings: Settings) -> dict[str,
     }
 
 
+def read_costs(text: str, name: Path) -> dict[str, Any]:
+    """Costs of hosts that differ from the usual ones, from the TOML of the file `name`.
+
+    Raises
+    ------
+    TraceError
+        The text is not valid; the message names the place.
+    """
+    _core.replay_costs(text, str(name))
+    return tomllib.loads(text)
+
+
 def _costs(changed: dict[str, Any]) -> dict[str, Any]:
-    import tomli_w
-
-    from raddle import _core
-
     costs: dict[str, Any] = json.loads(_core.replay_costs(tomli_w.dumps(changed)))
     return costs
 
 
-def _schedule(
-    session: "_core.Replay", name: str, scope: str
-) -> tuple["_core.ReplaySchedule", float]:
+def _schedule(session: _core.Replay, name: str, scope: str) -> tuple[_core.ReplaySchedule, float]:
     """The schedule, and the processor's time that making it took."""
     start = time.thread_time()
     plan = session.plan(name, scope)
@@ -308,14 +305,12 @@ def _schedule(
 
 
 def _run_all(
-    session: "_core.Replay",
-    schedules: dict[str, "_core.ReplaySchedule"],
+    session: _core.Replay,
+    schedules: dict[str, _core.ReplaySchedule],
     settings: Settings,
     jobs: int | None,
     watch: Callable[[int, int], None] | None,
 ) -> dict[str, list[dict[str, Any]]]:
-    from raddle import _core
-
     total = len(schedules) * settings.seeds
     results: dict[str, list[dict[str, Any]]] = {name: [{}] * settings.seeds for name in schedules}
     progress = _core.Progress()
@@ -341,7 +336,7 @@ def _run_all(
 def _summary(
     runs: list[dict[str, Any]],
     base: list[dict[str, Any]],
-    schedule: "_core.ReplaySchedule",
+    schedule: _core.ReplaySchedule,
     schedule_s: float,
 ) -> dict[str, Any]:
     times = mean_interval(run["time_s"] for run in runs)
@@ -367,47 +362,3 @@ def _summary(
 
 def _ends(interval: Interval) -> list[float | None] | None:
     return None if interval.half_width is None else [interval.low, interval.high]
-
-
-def draw_gains(summary: dict[str, Any]) -> Figure:
-    """The gain of every schedule over program order as a labelled bar, with its interval.
-
-    Parameters
-    ----------
-    summary
-        Of `replay_schemes`: a group of bars for each schedule, a bar in it for each scheme.
-    """
-    schemes = summary["schemes"]
-    names = [n for n in next(iter(schemes.values()))["schedules"] if n != "none"]
-    width = 0.8 / len(schemes)
-    figure = Figure(
-        figsize=(1.6 + 1.3 * max(1, len(names) * len(schemes) ** 0.5), 3.6), layout="constrained"
-    )
-    axis = figure.subplots()
-    for index, (scheme, found) in enumerate(schemes.items()):
-        rows = [found["schedules"][name] for name in names]
-        gains = [row["gain_pct"] for row in rows]
-        ends = [row["gain_ci95_pct"] or (row["gain_pct"], row["gain_pct"]) for row in rows]
-        error = [
-            [gain - low for gain, (low, _) in zip(gains, ends, strict=True)],
-            [high - gain for gain, (_, high) in zip(gains, ends, strict=True)],
-        ]
-        places = [place + (index - (len(schemes) - 1) / 2) * width for place in range(len(names))]
-        bar = axis.bar(
-            places, gains, width, color=PALETTE[index % len(PALETTE)], yerr=error, capsize=4,
-            label=scheme,
-        )  # fmt: skip
-        axis.bar_label(bar, fmt="{:.1f} %", padding=3, fontsize=8)
-    # A gain of nothing has a bar without height: the line and the label are what is seen of it.
-    axis.axhline(0, color="black", linewidth=1.2)
-    axis.set_xlim(-0.6, max(1, len(names)) - 0.4)
-    axis.margins(y=0.2)
-    axis.set_xticks(range(len(names)), names)
-    axis.set_ylabel("time saved in %")
-    if len(schemes) > 1:
-        axis.legend(fontsize=8, frameon=False)
-    axis.set_title(
-        f"{Path(summary['trace']).name.removesuffix(SUFFIX)}, {many(summary['seeds'], 'seed')}",
-        fontsize=9,
-    )
-    return figure

@@ -10,11 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from raddle.errors import ExperimentError, ResultsError
-from raddle.files import claim_folder, read_text, source_name, write_json
-from raddle.text import join_words, many, verb
+from raddle import _core
+from raddle.errors import ExperimentError
+from raddle.files import read_text, source_name, write_json
+from raddle.results.claim import claim_folder
+from raddle.services.overlay import overlays, parse_setting
+from raddle.version import __version__
 
-__all__ = ["check_file", "execute", "headline", "load_drawn", "load_summary", "points_of"]
+__all__ = ["check_file", "execute", "points_of"]
 
 Json = dict[str, Any]
 Watch = Callable[[str, int], None]
@@ -33,8 +36,6 @@ def points_of(
     check = [f"{CREDIT_CHECK}=true"] if check_loops else []
     if not settings and not check:
         return [({}, source_name(file), read_text(file, stream=True))]
-    from raddle.sweep import overlays, parse_setting
-
     points: list[tuple[Mapping[str, str], Path, str]] = []
     for chosen, text in overlays(file, [parse_setting(s) for s in (*settings, *check)]):
         named = {k: v for k, v in chosen.items() if not check or k != CREDIT_CHECK}
@@ -51,8 +52,6 @@ def check_file(text: str, path: Path) -> Json:
     ExperimentError
         The file is not valid; the message names the place and the cure.
     """
-    from raddle import _core
-
     checked: Json = json.loads(_core.route_check(text, str(path)))
     return checked
 
@@ -67,8 +66,6 @@ def execute(text: str, path: Path, out: Path, *, watch: Watch | None = None) -> 
     watch
         Called some times a second with the engine at work and how many are done.
     """
-    from raddle import __version__, _core
-
     progress = _core.RouteProgress()
     with claim_folder(out, "route"):
         answer = _in_thread(
@@ -86,60 +83,6 @@ def execute(text: str, path: Path, out: Path, *, watch: Watch | None = None) -> 
         }
         write_json(out / "manifest.json", manifest)
     return summary
-
-
-def headline(summary: Mapping[str, Any]) -> str:
-    """Which engine loads its busiest link least, and who merges."""
-    routed = {n: row for n, row in summary["engines"].items() if row["error"] is None}
-    if not routed:
-        return "No engine could route these groups."
-    least = min(row["max_efi"] for row in routed.values())
-    best = [name for name, row in routed.items() if row["max_efi"] == least]
-    words = (
-        f"{join_words(best)} {verb(len(best), 'puts', 'put')} at most {many(least, 'group')} on a "
-        "link"
-    )
-    apart = [name for name, row in routed.items() if row["merges"] == 0]
-    if len(apart) == len(routed):
-        return f"{words}; no engine merges groups."
-    if apart:
-        return f"{words}; {join_words(apart)} {verb(len(apart), 'merges', 'merge')} nothing."
-    fewest = min(routed, key=lambda name: routed[name]["merges"])
-    return f"{words}; fewest merges: {fewest} ({routed[fewest]['merges']:,})."
-
-
-def load_summary(folder: Path) -> Json:
-    """`summary.json` of a folder that `raddle route` wrote.
-
-    Raises
-    ------
-    ResultsError
-        There is none, or it is of something else.
-    """
-    file = folder / "summary.json"
-    try:
-        summary: Json = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        msg = f"{folder} is no results folder: it has no summary.json"
-        raise ResultsError(msg) from error
-    except ValueError as error:
-        msg = f"{file} is damaged ({error}); delete it and route again"
-        raise ResultsError(msg) from error
-    if summary.get("kind") != "route":
-        msg = f"{folder} holds results of a simulation, not of `raddle route`"
-        raise ResultsError(msg)
-    return summary
-
-
-def load_drawn(folder: Path) -> Json:
-    """One tree of each engine for the map, from `drawn.json`."""
-    file = folder / "drawn.json"
-    try:
-        drawn: Json = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        msg = f"{file} cannot be read ({error}); route again"
-        raise ResultsError(msg) from error
-    return drawn
 
 
 def _in_thread(work: Callable[[], str], progress: Any, watch: Watch | None) -> str:  # noqa: ANN401

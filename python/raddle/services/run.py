@@ -8,7 +8,6 @@ never mixed with or deleted unless the caller says so.
 """
 
 import dataclasses
-import os
 import platform
 import sys
 import threading
@@ -18,8 +17,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from raddle import _core, results, statistics
 from raddle.errors import (
     ExperimentError,
     RaddleError,
@@ -27,18 +27,17 @@ from raddle.errors import (
     RunCancelled,
     RunFailed,
 )
-from raddle.faults import digests
-from raddle.files import claim_folder, read_text, source_name, write_json, write_text
-from raddle.parts import finished_run, refuse_others, remove_others
+from raddle.files import read_text, source_name, write_json, write_text
+from raddle.machine import cores, cpu_name
 from raddle.plan import Plan, PlannedRun, RunStats
-
-if TYPE_CHECKING:
-    from raddle import _core
+from raddle.results.claim import claim_folder
+from raddle.results.digests import digests
+from raddle.results.parts import finished_run, refuse_others, remove_others
+from raddle.version import __version__
 
 __all__ = [
     "Outcome",
     "RunState",
-    "default_jobs",
     "execute",
     "execute_all",
     "plan_file",
@@ -55,7 +54,7 @@ class RunState:
     run: PlannedRun
     plan: Plan
     out: Path
-    progress: "_core.Progress | None" = None
+    progress: _core.Progress | None = None
     stats: RunStats | None = None
     reused: bool = False
     started: float | None = None
@@ -79,13 +78,6 @@ class Outcome:
         return all(state.stats is not None for state in self.states)
 
 
-def default_jobs() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def plan_file(file: Path) -> Plan:
     """Read and judge the experiment `file`.
 
@@ -101,8 +93,6 @@ def plan_file(file: Path) -> Plan:
 
 def plan_text(text: str, path: Path) -> Plan:
     """Judge experiment `text`; files in it are relative to the folder of `path`."""
-    from raddle import _core
-
     before = time.thread_time()
     plan = Plan.from_json(_core.validate(text, str(path)))
     return dataclasses.replace(plan, set_up_s=time.thread_time() - before)
@@ -164,7 +154,7 @@ def execute_all(
         parts = [[_state(plan, out, run) for run in plan.runs] for plan, out in points]
         states = [state for part in parts for state in part]
         waiting = [s for s in states if s.stats is None]
-        failure, interrupted = _simulate(waiting, states, jobs or default_jobs(), watch)
+        failure, interrupted = _simulate(waiting, states, jobs or cores(), watch)
         for (plan, out), part in zip(points, parts, strict=True):
             summary: Mapping[str, Any] = {}
             if any(s.stats is not None for s in part):
@@ -192,8 +182,6 @@ def _simulate(
 ) -> tuple[RaddleError | None, bool]:
     if not waiting:
         return None, False
-    from raddle import _core
-
     stop = threading.Event()
 
     def simulate(state: RunState) -> RunStats:
@@ -274,10 +262,6 @@ def _collect(
 
 
 def _finish(plan: Plan, out: Path, states: Sequence[RunState]) -> Mapping[str, Any]:
-    from raddle import _core
-    from raddle.results import Results
-    from raddle.summary import summarise
-
     complete = all(s.stats is not None for s in states)
     _drop_stale(out, states)
     write_text(out / "experiment.toml", plan.experiment)
@@ -296,8 +280,12 @@ def _finish(plan: Plan, out: Path, states: Sequence[RunState]) -> Mapping[str, A
             "schemes": {},
         }
     else:
-        summary = summarise(
-            Results(out), name=plan.name, complete=complete, parameters=parameters, stats=done
+        summary = statistics.summary.summarise(
+            results.Results(out),
+            name=plan.name,
+            complete=complete,
+            parameters=parameters,
+            stats=done,
         )
     if write_json(out / "summary.json", summary):
         (out / "report.html").unlink(missing_ok=True)  # it shows other figures
@@ -322,8 +310,6 @@ def _manifest(
     *,
     complete: bool,
 ) -> Mapping[str, Any]:
-    from raddle import __version__, _core
-
     return {
         "schema": 1,
         "name": plan.name,
@@ -367,19 +353,9 @@ def _manifest(
         "machine": {
             "system": f"{platform.system()} {platform.release()}",
             "architecture": platform.machine(),
-            "cpu": _cpu_name(),
-            "cores": default_jobs(),
+            "cpu": cpu_name(),
+            "cores": cores(),
         },
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-
-
-def _cpu_name() -> str | None:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or None

@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from raddle import score as scoring
-from raddle.columns import codes, floats, select, take
-from raddle.results import Results
-from raddle.rule import LEAST_SHARE, PerSeed, common_flows, difference
-from raddle.score import Role, Score
-from raddle.stats import slowdown, spread
+from raddle.results.columns import codes, floats, select, take
+from raddle.results.folder import Results
+from raddle.statistics import score as scoring
+from raddle.statistics.rule import LEAST_SHARE, PerSeed, common_flows, difference
+from raddle.statistics.samples import slowdown, spread
+from raddle.statistics.score import Role, Score
 
 __all__ = ["Comparison", "Scores", "compare_schemes"]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from raddle.columns import codes, floats, integers, select, take
-from raddle.results import Results
-from raddle.rule import common_flows, difference
-from raddle.score import class_order, role_of
+from raddle.results.columns import codes, floats, integers, select, take
+from raddle.results.folder import Results
+from raddle.statistics.rule import common_flows, difference
+from raddle.statistics.score import class_order, role_of
 
 __all__ = ["Contrast", "widest_contrast"]
 

@@ -7,7 +7,7 @@ Names are those of `sweep.json` and of `raddle compare --json`; completion times
 from collections.abc import Mapping
 from typing import Any
 
-from raddle.rule import PerSeed
+from raddle.statistics.rule import PerSeed
 
 __all__ = [
     "FIGURES",

@@ -8,11 +8,18 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from raddle.columns import Floats, Integers, floats, integers, select
-from raddle.contrast import Contrast
-from raddle.pauses import PauseEdge, covered_ps, merge_spans, pause_edges, pause_tree, spans_of
-from raddle.results import Results
-from raddle.ways import Mask, Ways
+from raddle.results.columns import Floats, Integers, floats, integers, select
+from raddle.results.folder import Results
+from raddle.statistics.contrast import Contrast
+from raddle.statistics.pauses import (
+    PauseEdge,
+    covered_ps,
+    merge_spans,
+    pause_edges,
+    pause_tree,
+    spans_of,
+)
+from raddle.statistics.ways import Mask, Ways
 
 __all__ = ["Measured", "Pair", "Pauser", "Port"]
 

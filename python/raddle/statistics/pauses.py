@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from raddle.columns import floats, integers
+from raddle.results.columns import floats, integers
 
 __all__ = [
     "PauseEdge",

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from raddle.statistics.verdict import label_of
 from raddle.text import many, span_us
-from raddle.verdict import label_of
 
 __all__ = ["notes"]
 
@@ -19,11 +19,11 @@ MEANING = {
     "collective late": "waiting in collectives for ranks that had not come",
     "collective wire": "collectives on their way",
 }
-"""The parts of a rank's time (`raddle.waits.PARTS`) in words."""
+"""The parts of a rank's time (`raddle.statistics.waits.PARTS`) in words."""
 
 
 def notes(summary: Mapping[str, Any]) -> list[str]:
-    """Sentences for a summary of `raddle.replay.replay_schemes`, or of `preview`."""
+    """Sentences for what `raddle replay` found, or for what it would run."""
     return [*_of_placement(summary), *_of_time(summary)]
 
 

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from raddle.columns import codes, floats, integers
-from raddle.stats import Interval, mean_interval, student_t_quantile
+from raddle.results.columns import codes, floats, integers
+from raddle.statistics.samples import Interval, mean_interval, student_t_quantile
 from raddle.text import many
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Statistics of results: percentiles, slowdown, fairness, goodput, intervals over seeds.
 
 Times are µs as floats, sizes are bytes. Nothing here reads a file. Pauses have their own module,
-`raddle.pauses`.
+`raddle.statistics.pauses`.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from raddle.columns import Floats, floats, groups, integers
+from raddle.results.columns import Floats, floats, groups, integers
 
 __all__ = [
     "PERCENTILES",

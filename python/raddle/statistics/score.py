@@ -32,7 +32,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 import pyarrow as pa
 
-from raddle.columns import Floats, codes, floats, integers, take
+from raddle.results.columns import Floats, codes, floats, integers, take
 
 __all__ = [
     "CONFIGURATIONS",

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from raddle import score as scoring
-from raddle.columns import floats, integers, select, take
-from raddle.pauses import pause_time_by_port_us
 from raddle.plan import RunStats
-from raddle.results import Results
-from raddle.stats import (
+from raddle.results.columns import floats, integers, select, take
+from raddle.results.folder import Results
+from raddle.statistics import score as scoring
+from raddle.statistics.pauses import pause_time_by_port_us
+from raddle.statistics.samples import (
     fct_by_class,
     flow_rates_gbps,
     goodput_gbps,
@@ -28,7 +28,7 @@ from raddle.stats import (
     slowdown_by_size,
     spread,
 )
-from raddle.verdict import judge
+from raddle.statistics.verdict import judge
 
 __all__ = ["SUMMARY_SCHEMA", "end_of_run_ps", "score_runs", "summarise", "summary_of"]
 

@@ -1,18 +1,18 @@
 """The verdict in words: which scheme serves the fabric best, by how much, and how sure that is.
 
-What is compared and what counts as a tie is `raddle.rule`'s to say; this is the wording.
+What is compared and what counts as a tie is `raddle.statistics.rule`'s to say; this is the wording.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raddle import score as scoring
-from raddle.comparable import Comparison, Scores, compare_schemes
-from raddle.results import Results
-from raddle.rule import TIE_PERCENT, PerSeed, difference, leaders, tie_words
-from raddle.score import Role, role_of
-from raddle.stats import mean_interval
+from raddle.results.folder import Results
+from raddle.statistics import score as scoring
+from raddle.statistics.comparable import Comparison, Scores, compare_schemes
+from raddle.statistics.rule import TIE_PERCENT, PerSeed, difference, leaders, tie_words
+from raddle.statistics.samples import mean_interval
+from raddle.statistics.score import Role, role_of
 from raddle.text import every, fixed, join_words, many, plural, significant, spelled, verb
 
 __all__ = ["Verdict", "judge", "label_of", "sweep_headline", "verdict_of"]

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from raddle.trace import describe
+from raddle.results.trace import describe
 
 __all__ = ["PARTS", "split_time"]
 

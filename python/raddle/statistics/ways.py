@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from raddle.columns import Integers, integers
+from raddle.results.columns import Integers, integers
 
 __all__ = ["Ways"]
 

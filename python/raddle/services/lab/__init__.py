@@ -13,7 +13,25 @@ group, so they are found again whatever has happened to the programs that starte
 - `virtual`: the life of a lab
 """
 
-from raddle.lab.topology import Backend, LabSpec, Mode, Topology
-from raddle.lab.virtual import Lab
+from typing import TYPE_CHECKING
 
-__all__ = ["Backend", "Lab", "LabSpec", "Mode", "Topology"]
+from raddle.lazy import attach
+
+__all__ = ["Backend", "Lab", "LabSpec", "Mode", "Topology", "mpi", "topology"]
+
+if TYPE_CHECKING:
+    from raddle.services.lab import mpi, topology
+    from raddle.services.lab.topology import Backend, LabSpec, Mode, Topology
+    from raddle.services.lab.virtual import Lab
+else:
+    __getattr__, __dir__ = attach(
+        __name__,
+        modules=("mpi", "topology"),
+        names={
+            "Backend": "raddle.services.lab.topology",
+            "Lab": "raddle.services.lab.virtual",
+            "LabSpec": "raddle.services.lab.topology",
+            "Mode": "raddle.services.lab.topology",
+            "Topology": "raddle.services.lab.topology",
+        },
+    )

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from raddle.errors import LabError
-from raddle.lab.processes import started_at
+from raddle.services.lab.processes import started_at
 
 __all__ = ["CPU_FACTOR", "Groups", "find_mounts", "known_names"]
 

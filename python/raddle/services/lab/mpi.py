@@ -10,10 +10,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from raddle.errors import LabError
-from raddle.lab.jobs import job_key
-from raddle.lab.tools import check_machine, mpi_library
-from raddle.lab.topology import Backend, Host, Mode
-from raddle.lab.virtual import Lab
+from raddle.services.lab.jobs import job_key
+from raddle.services.lab.tools import check_machine, mpi_library
+from raddle.services.lab.topology import Backend, Host, Mode
+from raddle.services.lab.virtual import Lab
 from raddle.text import many
 
 __all__ = ["Mpi", "MpiRun", "execute", "parse_hosts", "parse_ppn", "prepared"]

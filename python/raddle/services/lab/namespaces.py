@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from raddle.errors import LabError
-from raddle.lab.cgroups import Groups
-from raddle.lab.processes import started_at
+from raddle.services.lab.cgroups import Groups
+from raddle.services.lab.processes import started_at
 
 __all__ = [
     "Holder",

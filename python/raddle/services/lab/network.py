@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 
 from raddle.errors import LabError
-from raddle.lab.namespaces import Holder
-from raddle.lab.topology import Switch, Topology
+from raddle.services.lab.namespaces import Holder
+from raddle.services.lab.topology import Switch, Topology
 
 __all__ = ["build_bridges", "build_links", "remove_bridges"]
 

@@ -6,8 +6,8 @@ import struct
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from raddle.lab.namespaces import Holder, in_network
-from raddle.lab.topology import Topology
+from raddle.services.lab.namespaces import Holder, in_network
+from raddle.services.lab.topology import Topology
 
 __all__ = ["unreachable"]
 

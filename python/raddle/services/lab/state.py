@@ -19,8 +19,8 @@ from typing import Any
 
 from raddle.errors import LabError
 from raddle.files import write_json
-from raddle.lab.namespaces import Holder
-from raddle.lab.topology import Backend, LabSpec
+from raddle.services.lab.namespaces import Holder
+from raddle.services.lab.topology import Backend, LabSpec
 
 __all__ = ["BASE", "Running", "State", "names"]
 

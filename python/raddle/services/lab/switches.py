@@ -7,14 +7,16 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import tomli_w
+
 from raddle.errors import LabError
-from raddle.lab import network
-from raddle.lab.cgroups import Groups
-from raddle.lab.namespaces import Holder, entering, start_detached
-from raddle.lab.processes import started_at
-from raddle.lab.state import State
-from raddle.lab.tools import switch_program
-from raddle.lab.topology import Backend, Switch, Topology
+from raddle.services.lab import network
+from raddle.services.lab.cgroups import Groups
+from raddle.services.lab.namespaces import Holder, entering, start_detached
+from raddle.services.lab.processes import started_at
+from raddle.services.lab.state import State
+from raddle.services.lab.tools import switch_program
+from raddle.services.lab.topology import Backend, Switch, Topology
 
 __all__ = ["clear", "fill", "log_end", "log_tail", "start", "status_socket", "stop"]
 
@@ -108,8 +110,6 @@ def status_socket(state: State, name: str) -> Path:
 
 
 def _config(state: State, switch: Switch, backend: Backend) -> str:
-    import tomli_w
-
     return tomli_w.dumps(
         {
             "schema": 1,

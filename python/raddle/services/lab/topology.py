@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from raddle import _core
 from raddle.errors import LabError
 from raddle.text import many
 
@@ -46,8 +47,6 @@ def parse_rate(text: str) -> int:
     >>> parse_rate("2.5Gbps")
     2500000000
     """
-    from raddle import _core
-
     try:
         rate = _core.parse_quantity("rate", text)
     except ValueError as error:

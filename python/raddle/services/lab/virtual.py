@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from raddle.errors import LabError
-from raddle.lab import cgroups, network, switches
-from raddle.lab.cgroups import Groups
-from raddle.lab.namespaces import Holder, entering, joining, start_holders
-from raddle.lab.reach import unreachable
-from raddle.lab.state import Running, State, names
-from raddle.lab.tools import NEEDED, check_machine, program_path, switch_program
-from raddle.lab.topology import Backend, LabSpec, Topology, check_name
+from raddle.services.lab import cgroups, network, switches
+from raddle.services.lab.cgroups import Groups
+from raddle.services.lab.namespaces import Holder, entering, joining, start_holders
+from raddle.services.lab.reach import unreachable
+from raddle.services.lab.state import Running, State, names
+from raddle.services.lab.tools import NEEDED, check_machine, program_path, switch_program
+from raddle.services.lab.topology import Backend, LabSpec, Topology, check_name
 from raddle.text import many, verb
 
 __all__ = ["Lab"]

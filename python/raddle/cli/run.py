@@ -1,0 +1,75 @@
+"""`raddle run`: an experiment simulated into a folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raddle import report, services
+from raddle.cli.options import AsJson, Jobs, Quiet, Replace
+from raddle.cli.progress import RunProgress
+from raddle.cli.show import say_outcome, show_plan, show_summary
+from raddle.cli.talk import (
+    EXIT_INTERRUPTED,
+    guarded,
+    print_json,
+    progress_wanted,
+    say,
+    terminate_like_interrupt,
+)
+from raddle.files import source_name
+
+__all__ = ["run"]
+
+
+@guarded
+def run(
+    file: Annotated[Path, typer.Argument(help="The experiment (TOML).", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Results folder.", show_default="out/NAME-OF-FILE"),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only check it, and estimate time and memory.")
+    ] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
+    replace: Replace = False,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate an experiment: every scheme and seed, results and a report into a folder."""
+    plan = services.run.plan_file(file)
+    folder = out if out is not None else Path("out") / source_name(file).stem
+    if not quiet:
+        for warning in plan.warnings:
+            say(f"warning: {warning}")
+        for scheme, rows in plan.parameters.items():
+            for row in rows:
+                if row.warning:
+                    say(f"warning: [schemes.{scheme}] {row.key} = {row.value}: {row.warning}")
+    if dry_run:
+        (plan,) = services.estimate.measured([plan])
+        if as_json:
+            print_json(services.estimate.plan_as_json(plan, jobs))
+        else:
+            show_plan(plan, jobs)
+        return
+    terminate_like_interrupt()
+    if progress_wanted(quiet=quiet or as_json):
+        with RunProgress() as bars:
+            outcome = services.run.execute(
+                plan, folder, jobs=jobs, watch=bars.show, replace=replace
+            )
+    else:
+        outcome = services.run.execute(plan, folder, jobs=jobs, replace=replace)
+    if not no_report and outcome.summary.get("schemes"):
+        report.write_report(folder)
+    if as_json:
+        print_json(outcome.summary)
+    else:
+        show_summary(outcome.summary)
+    if not quiet:
+        say_outcome(outcome, report=not no_report)
+    if outcome.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)

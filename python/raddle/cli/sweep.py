@@ -1,0 +1,102 @@
+"""`raddle sweep`: an experiment at many settings."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raddle import report, services
+from raddle.cli.options import AsJson, Jobs, Quiet, Replace
+from raddle.cli.progress import RunProgress
+from raddle.cli.show import say_sweep, show_sweep, show_sweep_plan
+from raddle.cli.talk import (
+    EXIT_INTERRUPTED,
+    guarded,
+    print_json,
+    progress_wanted,
+    say,
+    terminate_like_interrupt,
+)
+
+__all__ = ["sweep"]
+
+
+@guarded
+def sweep(
+    file: Annotated[Path, typer.Argument(help="The experiment (TOML).", show_default=False)],
+    settings: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            "-s",
+            metavar="KEY=VALUE,...",
+            help="A key of the experiment and its values; several make all combinations.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Folder of the points.", show_default="out/NAME-OF-FILE-sweep"
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only check all points, and estimate time and memory.")
+    ] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Leave out sweep.html.")] = False,
+    reports: Annotated[
+        bool, typer.Option("--reports", help="Also write a report.html for every point.")
+    ] = False,
+    replace: Replace = False,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run an experiment at many settings: a results folder per point, one table, one picture."""
+    chosen = [services.overlay.parse_setting(text) for text in settings]
+    points = services.sweep.plan_points(file, chosen)
+    folder = out if out is not None else Path("out") / f"{file.stem}-sweep"
+    if not quiet:
+        for warning in dict.fromkeys(w for p in points for w in p.plan.warnings):
+            say(f"warning: {warning}")
+    if dry_run:
+        found = services.estimate.measured([p.plan for p in points])
+        points = [dataclasses.replace(p, plan=q) for p, q in zip(points, found, strict=True)]
+        if as_json:
+            plans = [
+                {
+                    "set": dict(p.set),
+                    "folder": p.name,
+                    **services.estimate.plan_as_json(p.plan, jobs),
+                }
+                for p in points
+            ]
+            total = services.estimate.estimate_total(found, jobs)
+            print_json({"points": plans, "estimate": total})
+        else:
+            show_sweep_plan(points, jobs)
+        return
+    terminate_like_interrupt()
+    if progress_wanted(quiet=quiet or as_json):
+        with RunProgress() as bars:
+            outcomes, table = services.sweep.run_sweep(
+                points, folder, jobs=jobs, watch=bars.show, replace=replace
+            )
+    else:
+        outcomes, table = services.sweep.run_sweep(points, folder, jobs=jobs, replace=replace)
+    begun = any(p["schemes"] for p in table["points"])
+    if reports and begun:
+        for outcome in outcomes:
+            if outcome.summary.get("schemes"):
+                report.write_report(outcome.out)
+    if not no_report and begun:
+        report.write_sweep(folder, table)
+    if as_json:
+        print_json(table)
+    else:
+        show_sweep(table)
+    if not quiet:
+        say_sweep(outcomes, folder, report=not no_report and begun)
+    if outcomes[0].interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)

@@ -1,0 +1,92 @@
+"""Whose results a folder holds, and that it has one writer at a time."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from raddle.errors import ResultsError
+
+__all__ = ["Kind", "claim_folder", "kind_of"]
+
+Kind = Literal["run", "sweep", "route", "replay"]
+BEGUN = frozenset({".runs", "experiment.toml"})
+"""What a run leaves before any of its simulations is done."""
+
+
+def kind_of(out: Path) -> Kind | Literal["other"] | None:
+    """The command whose results lie in `out`; None if the folder is new, empty or only begun."""
+    if not out.is_dir():
+        return None
+    names = {entry.name for entry in out.iterdir()}
+    manifest, summary = (_read_json(out / f"{name}.json") for name in ("manifest", "summary"))
+    found: Kind | Literal["other"] | None = None
+    if "sweep.json" in names:
+        found = "sweep"
+    elif "route" in (manifest.get("kind"), summary.get("kind")):
+        found = "route"
+    elif "trace" in summary:
+        found = "replay"
+    elif (
+        "flows.parquet" in names
+        or "runs" in manifest
+        or "schemes" in summary
+        or any(out.glob(".runs/*/stats.json"))
+    ):
+        found = "run"
+    elif names - BEGUN:
+        found = "other"
+    return found
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+@contextmanager
+def claim_folder(out: Path, kind: Kind) -> Iterator[None]:
+    """Make `out` ours to write results of one kind while the block runs.
+
+    Raises
+    ------
+    ResultsError
+        `out` is a file, holds something else than such results, or another raddle is writing it.
+    """
+    if out.exists() and not out.is_dir():
+        msg = f"{out} is a file; give --out a folder"
+        raise ResultsError(msg)
+    held = kind_of(out)
+    if held not in (None, kind):
+        what = (
+            "other files and no raddle results"
+            if held == "other"
+            else f"results of `raddle {held}`"
+        )
+        msg = f"{out} holds {what}\n  hint: name a new or empty folder with --out"
+        raise ResultsError(msg)
+    (out / ".runs").mkdir(parents=True, exist_ok=True)
+    file = out / ".runs" / "lock"
+    with file.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            msg = f"another raddle is writing {out}: wait for it, or choose another --out"
+            raise ResultsError(msg) from error
+        try:
+            os.ftruncate(lock.fileno(), 0)
+            os.write(lock.fileno(), f"process {os.getpid()}\n".encode())
+        except OSError as error:
+            with suppress(OSError):
+                file.unlink()
+                file.parent.rmdir()
+                out.rmdir()
+            error.filename = str(out)
+            raise
+        yield

@@ -1,0 +1,45 @@
+"""What `raddle route` leaves in a folder."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from raddle.errors import ResultsError
+
+__all__ = ["load_drawn", "load_summary"]
+
+Json = dict[str, Any]
+
+
+def load_summary(folder: Path) -> Json:
+    """`summary.json` of a folder that `raddle route` wrote.
+
+    Raises
+    ------
+    ResultsError
+        There is none, or it is of something else.
+    """
+    file = folder / "summary.json"
+    try:
+        summary: Json = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        msg = f"{folder} is no results folder: it has no summary.json"
+        raise ResultsError(msg) from error
+    except ValueError as error:
+        msg = f"{file} is damaged ({error}); delete it and route again"
+        raise ResultsError(msg) from error
+    if summary.get("kind") != "route":
+        msg = f"{folder} holds results of a simulation, not of `raddle route`"
+        raise ResultsError(msg)
+    return summary
+
+
+def load_drawn(folder: Path) -> Json:
+    """One tree of each engine for the map, from `drawn.json`."""
+    file = folder / "drawn.json"
+    try:
+        drawn: Json = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        msg = f"{file} cannot be read ({error}); route again"
+        raise ResultsError(msg) from error
+    return drawn

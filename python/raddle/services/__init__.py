@@ -1,0 +1,46 @@
+"""What commands do: a module for each, which knows results and nothing of the command line."""
+
+from typing import TYPE_CHECKING
+
+from raddle.lazy import attach
+
+__all__ = [
+    "compare",
+    "doctor",
+    "estimate",
+    "fabric",
+    "groups",
+    "lab",
+    "overlay",
+    "record",
+    "replay",
+    "route",
+    "run",
+    "settings",
+    "sweep",
+    "template",
+    "trace",
+    "traffic",
+]
+
+if TYPE_CHECKING:
+    from raddle.services import (
+        compare,
+        doctor,
+        estimate,
+        fabric,
+        groups,
+        lab,
+        overlay,
+        record,
+        replay,
+        route,
+        run,
+        settings,
+        sweep,
+        template,
+        trace,
+        traffic,
+    )
+else:
+    __getattr__, __dir__ = attach(__name__, modules=__all__)

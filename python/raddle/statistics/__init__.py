@@ -1,0 +1,42 @@
+"""Figures of results, what is compared by them, and what is said of them; nothing is written."""
+
+from typing import TYPE_CHECKING
+
+from raddle.lazy import attach
+
+__all__ = [
+    "comparable",
+    "contrast",
+    "figures",
+    "measured",
+    "pauses",
+    "replay_notes",
+    "routes",
+    "rule",
+    "samples",
+    "score",
+    "summary",
+    "verdict",
+    "waits",
+    "ways",
+]
+
+if TYPE_CHECKING:
+    from raddle.statistics import (
+        comparable,
+        contrast,
+        figures,
+        measured,
+        pauses,
+        replay_notes,
+        routes,
+        rule,
+        samples,
+        score,
+        summary,
+        verdict,
+        waits,
+        ways,
+    )
+else:
+    __getattr__, __dir__ = attach(__name__, modules=__all__)
