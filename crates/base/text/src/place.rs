@@ -53,6 +53,13 @@ pub enum Place {
 }
 
 impl Location {
+    /// The line, from 1.
+    pub fn line(&self) -> u32 {
+        let text = self.source.text.as_bytes();
+        let before = &text[..self.span.start.min(text.len())];
+        before.iter().filter(|byte| **byte == b'\n').count() as u32 + 1
+    }
+
     /// The place with line, column and excerpt.
     pub fn place(&self) -> Place {
         let text: &Arc<str> = &self.source.text;

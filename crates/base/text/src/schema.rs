@@ -2,7 +2,11 @@
 
 use schemars::{JsonSchema, Schema};
 
-use crate::limits::describe;
+use crate::{
+    error::{InputError, Problem},
+    limits::describe,
+    tree::{Node, Value},
+};
 
 /// The JSON Schema of a file, indented, with a line break at its end.
 pub fn schema_text<File: JsonSchema>() -> String {
@@ -23,4 +27,28 @@ pub fn list_names(schema: &mut Schema, names: &[&str]) {
     {
         items.insert("enum".to_owned(), names.into());
     }
+}
+
+/// Holds `schema` of a file to the only version of its format that there is: 1.
+///
+/// # Errors
+/// Another version, or none.
+pub fn check_version(root: &Node) -> Result<(), InputError> {
+    let at = root.locate(&["schema"]);
+    let problem = match root.find(&["schema"]).map(|node| &node.value) {
+        Some(Value::Integer(1)) => return Ok(()),
+        Some(Value::Integer(version)) => Problem::Value {
+            key: "`schema`: ".to_owned(),
+            message: format!("version {version} is unknown"),
+        },
+        Some(_) => Problem::Value {
+            key: "`schema`: ".to_owned(),
+            message: "it must be 1, the version of the format".to_owned(),
+        },
+        None => Problem::Missing {
+            key: "schema".to_owned(),
+            within: String::new(),
+        },
+    };
+    Err(InputError::at(at, problem).with_hint("write schema = 1"))
 }

@@ -15,7 +15,7 @@ use crate::{
 
 /// Files that a text may be made of.
 const MAX_FILES: usize = 100;
-/// Largest file.
+/// Bytes of the largest file of settings.
 const MAX_FILE_BYTES: usize = 16 << 20;
 
 /// A value and its place.
@@ -178,6 +178,16 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn load(&mut self, text: &str, name: &str) -> Result<Node, InputError> {
+        if text.len() > MAX_FILE_BYTES {
+            let problem = Problem::Value {
+                key: String::new(),
+                message: format!(
+                    "larger than {} MiB: is this the right file?",
+                    MAX_FILE_BYTES >> 20
+                ),
+            };
+            return Err(InputError::of_file(name, problem));
+        }
         let mut own = parse(text, name)?;
         let Value::Table(table) = &mut own.value else {
             return Ok(own);
@@ -259,22 +269,11 @@ fn value_error(at: &Location, message: String) -> InputError {
     )
 }
 
-/// One text as a tree, includes not followed.
+/// One text as a tree, includes not followed. Its length has no limit here: maps are long.
 ///
 /// # Errors
-/// Not TOML, or larger than 16 MiB.
+/// Not TOML.
 pub fn parse(text: &str, name: &str) -> Result<Node, InputError> {
-    if text.len() > MAX_FILE_BYTES {
-        let message = format!(
-            "larger than {} MiB: is this the right file?",
-            MAX_FILE_BYTES >> 20
-        );
-        let problem = Problem::Value {
-            key: String::new(),
-            message,
-        };
-        return Err(InputError::of_file(name, problem));
-    }
     let source = Arc::new(Source {
         name: name.to_owned(),
         text: text.into(),

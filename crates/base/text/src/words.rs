@@ -1,6 +1,6 @@
 //! Words in messages: what was meant, what is possible, and nothing that only a programmer knows.
 
-/// Longest word that is compared with others, in bytes.
+/// Longest word that is compared with others or repeated in full.
 const LONGEST_WORD: usize = 100;
 /// Words that are listed.
 const MOST_LISTED: usize = 24;
@@ -21,6 +21,14 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|&(likeness, _)| likeness > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
+}
+
+/// A word of a file as a message repeats it: a broken file may have one of a million letters.
+pub fn shorten(word: &str) -> String {
+    match word.char_indices().nth(LONGEST_WORD) {
+        None => word.to_owned(),
+        Some((end, _)) => format!("{}...", &word[..end]),
+    }
 }
 
 /// `did you mean ...?`, and what is possible.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use raddle_text::InputError;
 use raddle_units::NodeId;
 
 /// A place in a source: the source's name and, where there is one, the line (from 1).
@@ -168,24 +169,15 @@ pub enum FabricError {
         /// What is wrong and how to cure it.
         message: String,
     },
-    /// A TOML file is not a map.
-    #[error("{at}:{column}: {message}{excerpt}")]
-    Toml {
-        /// Where.
-        at: Place,
-        /// Column, from 1.
-        column: u32,
-        /// What is wrong and how to cure it.
-        message: String,
-        /// The line itself with a mark below the place, starting with a newline; or empty.
-        excerpt: String,
-    },
+    /// A TOML text is not a map.
+    #[error(transparent)]
+    Text(#[from] InputError),
 }
 
 impl FabricError {
     /// Where the error is, to be made more precise by whoever knows more.
-    pub(crate) fn place_mut(&mut self) -> &mut Place {
-        match self {
+    pub(crate) fn place_mut(&mut self) -> Option<&mut Place> {
+        Some(match self {
             Self::SelfLink { at, .. }
             | Self::DuplicateLink { at, .. }
             | Self::UnknownNode { at, .. }
@@ -198,34 +190,9 @@ impl FabricError {
             | Self::NoHosts { at }
             | Self::TooLarge { at, .. }
             | Self::BadParameter { at, .. }
-            | Self::Malformed { at, .. }
-            | Self::Toml { at, .. } => at,
-        }
+            | Self::Malformed { at, .. } => at,
+            // It says its place itself.
+            Self::Text(_) => return None,
+        })
     }
-}
-
-/// Longest word that is compared with others or repeated in full, in bytes.
-const LONGEST_WORD: usize = 100;
-/// Longest message about text that somebody else wrote, in bytes.
-const LONGEST_MESSAGE: usize = 600;
-
-/// A word from a file as it may stand in a message: a broken file may hold one of a million letters.
-pub(crate) fn shorten_word(word: &str) -> String {
-    shorten(word, LONGEST_WORD)
-}
-
-/// A message that repeats text from a file.
-pub(crate) fn shorten_message(message: &str) -> String {
-    shorten(message, LONGEST_MESSAGE)
-}
-
-fn shorten(text: &str, longest: usize) -> String {
-    if text.len() <= longest {
-        return text.to_owned();
-    }
-    let end = (0..=longest)
-        .rev()
-        .find(|&end| text.is_char_boundary(end))
-        .unwrap_or(0);
-    format!("{}...", &text[..end])
 }

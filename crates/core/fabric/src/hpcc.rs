@@ -5,11 +5,12 @@
 
 use std::{fmt::Write, str::FromStr};
 
+use raddle_text::clip;
 use raddle_units::{NodeId, UnitError, many};
 
 use crate::{
     build::{FabricBuilder, MAX_LINKS, MAX_NODES, check_limit},
-    error::{FabricError, Place, shorten_message},
+    error::{FabricError, Place},
     map::{Fabric, NodeKind},
 };
 
@@ -240,7 +241,7 @@ impl Reader<'_> {
     }
 
     fn malformed(&self, line: u32, message: impl Into<String>) -> FabricError {
-        let message = shorten_message(&message.into());
+        let message = clip(&message.into());
         FabricError::Malformed {
             at: self.place(line),
             message,

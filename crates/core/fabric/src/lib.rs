@@ -12,7 +12,8 @@
 //! assert_eq!(parse_toml(&write_toml(&fabric), "copy.toml").unwrap(), fabric);
 //!
 //! let error = parse_toml("schema = 1\nkind = \"dumbbell\"\nhosts_per_sid = 5\n", "map.toml").unwrap_err();
-//! assert!(error.to_string().starts_with("map.toml:3:1: unknown key `hosts_per_sid`: did you mean `hosts_per_side`?"));
+//! assert!(error.to_string().starts_with("map.toml:3:1: unknown key `hosts_per_sid`"));
+//! assert!(error.to_string().contains("did you mean `hosts_per_side`?"));
 //! ```
 //!
 //! Nodes (hosts and switches together) are numbered from 0; the ports of a node from 1 in the order of its links, as
@@ -20,7 +21,7 @@
 //!
 //! - `build`: [`FabricBuilder`] and all checks.
 //! - `builders`: dumbbell, small-20, leaf-spine, fat trees, CN/TN, explicit graphs; one file each.
-//! - `spec`, `keys`, `numbers`, `toml_file`: reading descriptions, with line, column and "did you mean" in errors.
+//! - `spec`, `toml_file`, `source`: descriptions in texts.
 //! - `cn_tn_map`: which (m, q, p, k, w) fat tree a map is, found from the graph.
 //! - `hpcc`: the reference simulator's topology format, in and out.
 //! - `import`: InfiniBand fabrics as `ibnetdiscover` and ibsim write them.
@@ -37,11 +38,9 @@ mod cn_tn_map;
 mod error;
 mod hpcc;
 mod import;
-mod keys;
 mod layout;
 mod limits;
 mod map;
-mod numbers;
 mod source;
 mod spec;
 mod toml_file;

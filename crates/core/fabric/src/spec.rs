@@ -1,9 +1,8 @@
 //! The description of a map in an experiment or a file: what kind it is and its parameters.
-//!
-//! How it is read, with errors that keep their place, is in `keys`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use serde_json::Value;
 
 use crate::{
     builders::{CnTn, Dumbbell, FatTree, FatTree320, Graph, KAryFatTree, LeafSpine, Small20},
@@ -12,7 +11,7 @@ use crate::{
 };
 
 /// A map, described by its kind and parameters: the `[fabric]` table of an experiment, or a fabric file.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FabricSpec {
     /// Two switches joined by one link, with the same number of hosts on each.
@@ -46,8 +45,8 @@ pub enum FabricSource {
 }
 
 /// A file with a map in it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FabricFile {
     /// Path of the file, relative to the file that names it.
     pub file: String,
@@ -83,5 +82,96 @@ impl FabricSpec {
             Self::CnTn(spec) => spec.build(),
             Self::Graph(spec) => spec.build(),
         }
+    }
+}
+
+/// What a table of a map's keys describes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// A `kind` with its parameters.
+    Spec,
+    /// Hosts, switches and links without a `kind`.
+    Graph,
+    /// The name of a file.
+    File,
+}
+
+/// Why a table describes no map.
+pub(crate) struct NoForm {
+    /// The key that should not be there; `None` where one is missing.
+    pub(crate) key: Option<&'static str>,
+    pub(crate) message: String,
+}
+
+/// The kinds of map, as they are written.
+const KINDS: [&str; 8] = [
+    "dumbbell",
+    "small-20",
+    "leaf-spine",
+    "fat-tree",
+    "fat-tree-320",
+    "k-ary-fat-tree",
+    "cn-tn",
+    "graph",
+];
+
+impl Form {
+    /// By the keys that a table has.
+    pub(crate) fn of(has: impl Fn(&str) -> bool) -> Result<Self, NoForm> {
+        let wrong = |key, message: &str| {
+            Err(NoForm {
+                key: Some(key),
+                message: message.to_owned(),
+            })
+        };
+        match (has("file"), has("kind")) {
+            (true, true) => wrong(
+                "file",
+                "`kind` and `file` cannot both be given: describe the map or name its file",
+            ),
+            (true, false) => Ok(Self::File),
+            (false, _) if has("format") => {
+                wrong("format", "`format` needs `file`, the file to read")
+            }
+            (false, true) => Ok(Self::Spec),
+            (false, false) if ["host", "switch", "link"].iter().any(|key| has(key)) => {
+                Ok(Self::Graph)
+            }
+            (false, false) => Err(NoForm {
+                key: None,
+                message: format!("`kind` is missing: it is one of {}", KINDS.join(", ")),
+            }),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for FabricSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // What is inside was held to the schema before, so that no place is lost by this copy.
+        let table = Value::deserialize(deserializer)?;
+        let form = Form::of(|key| table.get(key).is_some());
+        let source = match form.map_err(|problem| D::Error::custom(problem.message))? {
+            Form::File => FabricFile::deserialize(table).map(Self::File),
+            Form::Graph => {
+                Graph::deserialize(table).map(|graph| Self::Spec(FabricSpec::Graph(graph)))
+            }
+            Form::Spec => FabricSpec::deserialize(table).map(Self::Spec),
+        };
+        source.map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kinds_that_are_named_are_those_that_there_are() {
+        let schema = schemars::schema_for!(FabricSpec).to_value();
+        let kinds = schema["oneOf"].as_array().expect("one for each kind");
+        let kinds = kinds
+            .iter()
+            .map(|kind| &kind["properties"]["kind"]["const"]);
+        assert!(kinds.eq(KINDS.iter()));
     }
 }

@@ -60,81 +60,75 @@ fn csv_groups_may_stand_apart() {
 fn bad_toml_is_refused_with_line_field_and_cure() {
     let in_group = |keys: &str| format!("schema = 1\n[[group]]\nname = \"a\"\n{keys}\n");
     let cases = [
-        (
-            "".to_owned(),
-            "groups.toml: `schema` is missing: write `schema = 1`",
-        ),
+        ("".to_owned(), "groups.toml:1:1: `schema` is missing"),
         (
             "schema = 2".to_owned(),
-            "groups.toml:1: `schema` is 2: write `schema = 1`",
+            "groups.toml:1:10: `schema`: version 2 is unknown",
         ),
         (
             "schema = 1".to_owned(),
-            "groups.toml: there is no group in it: add a `[[group]]`",
+            "groups.toml: there is no group in it\n  hint: add a `[[group]]`",
         ),
         (
             "schema = 1\n[[group]]\nname = ".to_owned(),
-            "groups.toml:3: not TOML",
+            "groups.toml:3:8: this is not TOML",
         ),
         (
             "schema = 1\ngroup = 3".to_owned(),
-            "groups.toml:2: `group` is 3: it must be a list",
+            "groups.toml:2:9: `group`: expected a list, found `3`",
         ),
         (
             "schema = 1\ngroup = [3]".to_owned(),
-            "groups.toml:2: `group` is 3: it must be a table",
+            "groups.toml:2:10: `group`: expected a table, found `3`",
         ),
         (
             "schema = 1\ngroups = []".to_owned(),
-            "groups.toml:2: unknown key `groups`",
+            "groups.toml:2:1: unknown key `groups`",
         ),
         (
             in_group("membres = []"),
-            "groups.toml:4: unknown key `membres`: there are `name`",
+            "groups.toml:4:1: unknown key `membres` in [group]",
         ),
         (
             in_group(""),
-            "groups.toml:2: `members` is missing: write `members",
+            "groups.toml:2:1: `members` is missing in [group]",
         ),
         (
             in_group("members = 3"),
-            "groups.toml:4: `members` is 3: it must be a list",
+            "groups.toml:4:11: `members`: expected a list, found `3`",
         ),
         (
             in_group("members = [1.5]"),
-            "groups.toml:4: `members` is 1.5: it must be a list",
+            "groups.toml:4:12: `members`: expected a whole number or text in quotes, found `1.5`",
         ),
         (
             in_group("members = []"),
-            "groups.toml:2: `members` of group `a` is empty: name at",
+            "groups.toml:2:1: `members` of group `a` is empty",
         ),
         (
             in_group("members = [1,\n 1]"),
-            "groups.toml:5: `members` of group `a`: 1 is there twice",
+            "groups.toml:5:2: `members` of group `a`: 1 is there twice",
         ),
         (
             in_group("members = [1, \"h1\"]"),
-            "groups.toml:4: `members` of group `a`: `h1` is there",
+            "groups.toml:4:15: `members` of group `a`: `h1` is there",
         ),
         (
             in_group("members = [8]"),
-            "groups.toml:4: `members` of group `a`: 8 is beyond the last",
+            "groups.toml:4:12: `members` of group `a`: 8 is beyond the last",
         ),
         (
             in_group("members = [-1]"),
-            "groups.toml:4: `members` of group `a`: -1 is no host",
+            "groups.toml:4:12: `members` of group `a`: -1 is no host",
         ),
-        (
-            in_group("members = [\"s8\"]"),
-            "`s8` is a switch: members are hosts",
-        ),
+        (in_group("members = [\"s8\"]"), "`s8` is a switch"),
         (
             in_group("members = [\"x\"]"),
-            "`x` is no host of `dumbbell`: hosts are called h0 to h7",
+            "hint: hosts are called h0 to h7",
         ),
         (
             in_group("mgid = -1\nmembers = [1]"),
-            "groups.toml:4: `mgid` of group `a` is -1: it must",
+            "groups.toml:4:8: `mgid` of group `a` is -1",
         ),
         (
             in_group("mgid = 4294967296\nmembers = [1]"),
@@ -142,19 +136,19 @@ fn bad_toml_is_refused_with_line_field_and_cure() {
         ),
         (
             in_group("mgid = \"5\"\nmembers = [1]"),
-            "groups.toml:4: `mgid` of group `a` is the text",
+            "groups.toml:4:8: `mgid`: expected a whole number, found \"5\"",
         ),
         (
             in_group("members = [1]\n[[group]]\nname = \"a\"\nmembers = [2]"),
-            "groups.toml:5: `name`: there is already a group `a`",
+            "groups.toml:5:1: there is already a group `a`",
         ),
         (
             in_group("mgid = 1\nmembers = [1]\n[[group]]\nname = \"b\"\nmgid = 1\nmembers = [2]"),
-            "groups.toml:8: `mgid` of group `b` is 1, as that of group `a`",
+            "groups.toml:8:8: `mgid` of group `b` is 1, as that of group `a`",
         ),
         (
             in_group("mgid = 1\nmembers = [1]\n[[group]]\nname = \"b\"\nmembers = [2]"),
-            "groups.toml:6: `mgid`: group `a` has one and group `b` has none",
+            "groups.toml:6:1: `mgid`: group `a` has one and group `b` has none",
         ),
         (
             "schema = 1\n[[group]]\nname = \"\"\nmembers = [1]".to_owned(),
@@ -162,11 +156,11 @@ fn bad_toml_is_refused_with_line_field_and_cure() {
         ),
         (
             "schema = 1\n[[group]]\nmembers = [1]".to_owned(),
-            "groups.toml:2: `name` is missing",
+            "groups.toml:2:1: `name` is missing",
         ),
         (
             "schema = 1\n[[group]]\nname = 1".to_owned(),
-            "groups.toml:3: `name` is 1: it must be text",
+            "groups.toml:3:8: `name`: expected text in quotes, found `1`",
         ),
     ];
     for (text, expected) in cases {
@@ -180,57 +174,51 @@ fn bad_csv_is_refused_with_line_field_and_cure() {
     let cases = [
         (
             "",
-            "groups.csv: there is no group in it: write the header `group,member`",
+            "groups.csv: there is no group in it\n  hint: write the header `group,member`",
         ),
         ("group,member\n", "groups.csv: there is no group in it"),
         (
             "group,host\n",
-            "groups.csv:1: unknown or doubled column `host`",
+            "groups.csv:1:1: unknown or doubled column `host`",
         ),
         (
             "group,group\n",
-            "groups.csv:1: unknown or doubled column `group`",
+            "groups.csv:1:1: unknown or doubled column `group`",
         ),
         (
             "group,mgid\n",
-            "groups.csv:1: `member` is missing: the first line",
+            "groups.csv:1:1: the column `member` is missing",
         ),
-        ("group,member\na\n", "groups.csv:2: 1 field instead of 2"),
+        ("group,member\na\n", "groups.csv:2:1: 1 field instead of 2"),
         (
             "group,member\na,\n",
-            "groups.csv:2: `members` of group `a` is empty",
+            "groups.csv:2:1: `members` of group `a` is empty",
         ),
         (
             "group,member\na,h9\n",
-            "groups.csv:2: `members` of group `a`: `h9` is no host",
+            "groups.csv:2:1: `members` of group `a`: `h9` is no host",
         ),
         (
             "group,member\na,1\nb,1\na,h1\n",
-            "groups.csv:4: `members` of group `a`: `h1` is there",
+            "groups.csv:4:1: `members` of group `a`: `h1` is there",
         ),
-        (
-            "group,member\n,1\n",
-            "groups.csv:2: `group` is ``: a name has",
-        ),
+        ("group,member\n,1\n", "groups.csv:2:1: a group is called ``"),
         (
             "group,mgid,member\na,x,1\n",
-            "groups.csv:2: `mgid` of group `a` is `x`: it must be",
+            "groups.csv:2:1: `mgid` of group `a` is `x`",
         ),
-        (
-            "group,mgid,member\na,4294967296,1\n",
-            "is `4294967296`: it must be a whole number",
-        ),
+        ("group,mgid,member\na,4294967296,1\n", "is `4294967296`"),
         (
             "group,mgid,member\na,1,1\na,2,2\n",
-            "groups.csv:3: `mgid` of group `a` is 2 here and 1",
+            "groups.csv:3:1: `mgid` of group `a` is 2 here and 1",
         ),
         (
             "group,mgid,member\na,1,1\nb,,2\n",
-            "groups.csv:3: `mgid`: group `a` has one",
+            "groups.csv:3:1: `mgid`: group `a` has one",
         ),
         (
             "group,mgid,member\na,1,1\nb,1,2\n",
-            "groups.csv:3: `mgid` of group `b` is 1, as that",
+            "groups.csv:3:1: `mgid` of group `b` is 1, as that",
         ),
     ];
     for (text, expected) in cases {

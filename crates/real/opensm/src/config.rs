@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use raddle_disk::DiskFiles;
-use raddle_text::{Files, InputError, Problem, read, tree};
+use raddle_text::{Files, InputError, Problem, read, schema::check_version, tree};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -86,15 +86,7 @@ impl Config {
     fn parse(text: &str, path: &str) -> Result<Self, InputError> {
         let root = tree::parse(text, path)?;
         let config: Self = read(&root)?;
-        if config.schema != 1 {
-            let problem = Problem::Value {
-                key: "`schema`: ".to_owned(),
-                message: format!("version {} is unknown", config.schema),
-            };
-            return Err(
-                InputError::at(root.locate(&["schema"]), problem).with_hint("write schema = 1")
-            );
-        }
+        check_version(&root)?;
         Ok(config)
     }
 }

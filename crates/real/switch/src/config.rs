@@ -9,6 +9,7 @@ use std::{
 use raddle_offload::switch::Quotas;
 use raddle_text::{
     Files, InputError, Location, Node, Problem, at_most, between, read,
+    schema::check_version,
     tree::{self, Value},
 };
 use raddle_units::{Bytes, Span};
@@ -27,6 +28,7 @@ const SOCKET_PATH: usize = 107;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SwitchFile {
+    #[expect(dead_code, reason = "`check_version` looks at the text")]
     schema: u32,
     name: String,
     address: String,
@@ -277,10 +279,7 @@ fn check(
     files: &dyn Files,
 ) -> Result<Config, InputError> {
     let wrong = |key: &str, message: String| value_error(root.locate(&[key]), key, message);
-    if file.schema != 1 {
-        let message = format!("version {} is unknown", file.schema);
-        return Err(wrong("schema", message).with_hint("write schema = 1"));
-    }
+    check_version(root)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if file.name.is_empty() || file.name.len() > 63 || !file.name.chars().all(plain) {
         let message = "a name has 1 to 63 letters, digits, `-`, `_` or `.`".to_owned();

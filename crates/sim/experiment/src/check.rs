@@ -7,7 +7,9 @@ use raddle_wire::rails::DATA_OVERHEAD;
 use raddle_workload::{TrafficSource, TrafficSpec};
 
 use super::fields::{Compat, Experiment, ScoreWeights};
-use raddle_text::{InputError as ExperimentError, Location, Node, Problem, tree::Value};
+use raddle_text::{
+    InputError as ExperimentError, Location, Node, Problem, schema::check_version, tree::Value,
+};
 
 /// Most runs of one experiment.
 const MAX_RUNS: usize = 10_000;
@@ -19,7 +21,7 @@ const WEIGHT_TOLERANCE: f64 = 0.011;
 /// Checks an experiment whose keys and types are right. `root` gives the places.
 pub(crate) fn check(experiment: &Experiment, root: &Node) -> Result<(), ExperimentError> {
     let check = Check { root };
-    check.general(experiment)?;
+    check_version(root)?;
     check.schemes_and_seeds(experiment)?;
     check.simulation(experiment)?;
     check.faults(experiment)?;
@@ -49,16 +51,6 @@ impl Check<'_> {
             Some(Value::Array(items)) if index < items.len() => items[index].at.clone(),
             _ => self.root.locate(path).clone(),
         }
-    }
-
-    fn general(&self, experiment: &Experiment) -> Result<(), ExperimentError> {
-        if experiment.schema != 1 {
-            let message = format!("version {} is unknown", experiment.schema);
-            return Err(self
-                .error(&["schema"], message)
-                .with_hint("write schema = 1"));
-        }
-        Ok(())
     }
 
     fn schemes_and_seeds(&self, experiment: &Experiment) -> Result<(), ExperimentError> {

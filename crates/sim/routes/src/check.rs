@@ -1,7 +1,7 @@
 //! What the schema of a route file cannot say: doubles, keys that belong to another pattern. Limits of single settings stand
 //! beside the fields.
 
-use raddle_text::{InputError, Location, Node, Problem, tree::Value};
+use raddle_text::{InputError, Location, Node, Problem, schema::check_version, tree::Value};
 
 use crate::fields::{GroupsTable, Pattern, RouteFile, TableKind};
 
@@ -19,10 +19,7 @@ pub(crate) fn value_error(root: &Node, path: &[&str], message: impl Into<String>
 
 /// Checks a route file whose keys and types are right. `root` gives the places.
 pub(crate) fn check(file: &RouteFile, root: &Node) -> Result<(), InputError> {
-    if file.schema != 1 {
-        let message = format!("version {} is unknown", file.schema);
-        return Err(value_error(root, &["schema"], message).with_hint("write schema = 1"));
-    }
+    check_version(root)?;
     groups(&file.groups, root)?;
     multicast(file, root)
 }

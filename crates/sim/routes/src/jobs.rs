@@ -3,13 +3,15 @@
 use raddle_fabric::{CnTnMap, Fabric, FabricSource};
 use raddle_fabric::{build_fabric, rebase_file};
 use raddle_multicast::placement::{JobRequest, Machine, Outcome, Placement};
-use raddle_text::{Files, InputError, Location, Node, Problem, clip, one_line, read, tree};
+use raddle_text::{
+    Files, InputError, Location, Node, Problem, clip, one_line, read, schema::check_version, tree,
+};
 use raddle_units::NodeId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use crate::check::{item, value_error};
+use crate::check::item;
 
 /// A machine, the jobs that run on it, and the jobs that wait.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -93,10 +95,7 @@ pub fn place_jobs(
     let mut root = tree::load(text, path, files)?;
     rebase_file(&mut root, &["fabric", "file"], files);
     let file: JobFile = read(&root)?;
-    if file.schema != 1 {
-        let message = format!("version {} is unknown", file.schema);
-        return Err(value_error(&root, &["schema"], message).with_hint("write schema = 1"));
-    }
+    check_version(&root)?;
     let fabric = build_fabric(&file.fabric, &root, files)?;
     let map = CnTnMap::recognise(&fabric).map_err(|error| {
         let message = format!("the seven rules are for CN/TN fat trees: {error}");

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use raddle_text::{one_line, words::closest};
+use raddle_text::{
+    one_line,
+    words::{closest, shorten},
+};
 use raddle_units::{BitRate, NodeId, Span, many};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{bad, check_size, default_delay, default_rate, one};
 use crate::{
     build::FabricBuilder,
-    error::{FabricError, Place, shorten_word},
+    error::{FabricError, Place},
     limits,
     map::{Fabric, Link, NodeKind, default_name},
-    numbers,
 };
 
 const NAME: &str = "graph";
@@ -51,18 +53,10 @@ pub struct HostEntry {
     #[schemars(transform = one_line(100))]
     pub name: Option<String>,
     /// Number of the first host of the entry. Entries without it take the lowest free numbers, hosts before switches.
-    #[serde(
-        default,
-        deserialize_with = "numbers::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u32>,
     /// How many hosts the entry stands for.
-    #[serde(
-        default,
-        deserialize_with = "numbers::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub count: Option<u32>,
 }
@@ -77,26 +71,14 @@ pub struct SwitchEntry {
     pub name: Option<String>,
     /// Number of the first switch of the entry. Entries without it take the lowest free numbers, hosts before
     /// switches.
-    #[serde(
-        default,
-        deserialize_with = "numbers::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u32>,
     /// How many switches the entry stands for.
-    #[serde(
-        default,
-        deserialize_with = "numbers::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub count: Option<u32>,
     /// Level: 1 next to the hosts, more further up. Without it: the distance to the nearest host.
-    #[serde(
-        default,
-        deserialize_with = "numbers::optional_level",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub level: Option<u8>,
 }
@@ -106,11 +88,11 @@ pub struct SwitchEntry {
 #[serde(deny_unknown_fields)]
 pub struct LinkEntry {
     /// One end: the name or number of a node.
-    #[serde(deserialize_with = "numbers::node")]
+    #[serde(deserialize_with = "node")]
     #[schemars(extend("type" = ["string", "integer"]))]
     pub a: String,
     /// The other end: the name or number of a node.
-    #[serde(deserialize_with = "numbers::node")]
+    #[serde(deserialize_with = "node")]
     #[schemars(extend("type" = ["string", "integer"]))]
     pub b: String,
     /// Rate in each direction.
@@ -122,13 +104,26 @@ pub struct LinkEntry {
     #[schemars(transform = limits::delay())]
     pub delay: Span,
     /// Parallel cables between the two nodes.
-    #[serde(
-        default = "one",
-        deserialize_with = "numbers::required",
-        skip_serializing_if = "is_one"
-    )]
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     #[schemars(range(min = 1))]
     pub count: u32,
+}
+
+/// The name or the number of a node.
+fn node<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(
+        untagged,
+        expecting = "expected the name or the number of a node, like \"h0\" or 0"
+    )]
+    enum End {
+        Name(String),
+        Number(u32),
+    }
+    Ok(match End::deserialize(deserializer)? {
+        End::Name(name) => name,
+        End::Number(number) => number.to_string(),
+    })
 }
 
 #[expect(
@@ -387,7 +382,7 @@ fn find(
     };
     Err(FabricError::UnknownNode {
         at: at(),
-        name: shorten_word(word),
+        name: shorten(word),
         hint,
     })
 }

@@ -12,6 +12,7 @@ mod write_ibsim;
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
+use raddle_text::words::shorten;
 use raddle_units::{BitRate, NodeId, Span, many};
 use serde::Serialize;
 
@@ -21,7 +22,7 @@ use crate::{
     build::FabricBuilder,
     builders::default_delay,
     cn_tn_map::{CnTnMap, NotCnTn, Role},
-    error::{FabricError, Place, shorten_word},
+    error::{FabricError, Place},
     map::{Fabric, NodeKind, default_name},
 };
 
@@ -212,7 +213,7 @@ impl Import<'_, '_> {
             if let Some(first) = by_id.insert(&record.id, index) {
                 let message = format!(
                     "`{}` has a record in line {} already: ids name one node each",
-                    shorten_word(&record.id),
+                    shorten(&record.id),
                     self.found.records[first as usize].line
                 );
                 return Err(self.error(record.line, message));
@@ -235,7 +236,7 @@ impl Import<'_, '_> {
             let Some(&peer) = by_id.get(end.peer.as_str()) else {
                 let message = format!(
                     "there is no record of `{}`, the node at the other end: the file is cut off, or the id is wrong",
-                    shorten_word(&end.peer)
+                    shorten(&end.peer)
                 );
                 return Err(self.error(end.line, message));
             };
@@ -246,7 +247,7 @@ impl Import<'_, '_> {
                 let message = format!(
                     "port {} of `{}` is named, but its record in line {} gives {}",
                     end.peer_port,
-                    shorten_word(&end.peer),
+                    shorten(&end.peer),
                     record.line,
                     many(record.ports, "port")
                 );
@@ -261,9 +262,9 @@ impl Import<'_, '_> {
                     let message = format!(
                         "port {} of `{}` is joined to port {} of `{}` in line {}: both lines must name each other",
                         end.peer_port,
-                        shorten_word(&end.peer),
+                        shorten(&end.peer),
                         back.peer_port,
-                        shorten_word(&back.peer),
+                        shorten(&back.peer),
                         back.line
                     );
                     return Err(self.error(end.line, message));
@@ -278,10 +279,10 @@ impl Import<'_, '_> {
                 None if self.found.ibsim => {
                     let message = format!(
                         "`{}` has no line for port {}: ibsim wants every link at both ends, add `[{}] \"{}\"[{}]` there",
-                        shorten_word(&end.peer),
+                        shorten(&end.peer),
                         end.peer_port,
                         end.peer_port,
-                        shorten_word(&self.found.records[end.record as usize].id),
+                        shorten(&self.found.records[end.record as usize].id),
                         end.port
                     );
                     return Err(self.error(end.line, message));
@@ -308,7 +309,7 @@ impl Import<'_, '_> {
             let ((record, port), line) = pair[1];
             let message = format!(
                 "port {port} of `{}` has a link in line {} already: a port takes one cable",
-                shorten_word(&self.found.records[record as usize].id),
+                shorten(&self.found.records[record as usize].id),
                 pair[0].1
             );
             return Err(self.error(line, message));
@@ -338,7 +339,7 @@ impl Import<'_, '_> {
         }
         let mut chosen = Vec::new();
         for (index, record) in (0u32..).zip(&self.found.records) {
-            let name = || shorten_word(record.description.unwrap_or(&record.id));
+            let name = || shorten(record.description.unwrap_or(&record.id));
             let ports = &mut ports[index as usize];
             let whole = Chosen {
                 record: index,

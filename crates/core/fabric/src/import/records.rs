@@ -10,13 +10,14 @@
 //! [1](2c90300112234)      "S-0002c90300a1b2c0"[1]         # lid 7 lmc 0 "leaf1" lid 3 4xHDR
 //! ```
 
+use raddle_text::words::shorten;
 use raddle_units::{BitRate, many};
 
 use super::{
     Found, ImportFormat,
     speed::{self, Masks},
 };
-use crate::error::{FabricError, Place, shorten_word};
+use crate::error::{FabricError, Place};
 
 /// Most characters of a line; longer ones are no topology.
 const LONGEST_LINE: usize = 4096;
@@ -177,7 +178,7 @@ impl<'a> Reader<'a, '_> {
             }
             _ => Err(self.error(format!(
                 "`{}` is no line of ibnetdiscover's output: remove it, or give the file as ibnetdiscover printed it",
-                shorten_word(line)
+                shorten(line)
             ))),
         }
     }
@@ -192,12 +193,12 @@ impl<'a> Reader<'a, '_> {
         }
         Err(self.error(format!(
             "`{}` is no line of ibnetdiscover's output: lines begin with `Switch`, `Ca`, `[port]`, `#` or a word and `=`",
-            shorten_word(line)
+            shorten(line)
         )))
     }
 
     fn ignore(&mut self, line: &str) {
-        let entry = format!("line {}: {}", self.line, shorten_word(line));
+        let entry = format!("line {}: {}", self.line, shorten(line));
         self.found.ignored.push(|| entry);
     }
 
@@ -215,7 +216,7 @@ impl<'a> Reader<'a, '_> {
             "width" | "speed" | "speedext" => {
                 let value = line.split_once('=').map_or("", |(_, value)| value.trim());
                 let Some(mask) = number(value) else {
-                    let message = format!("`{word}` is `{}`: write a number, as `{word}=3`", shorten_word(value));
+                    let message = format!("`{word}` is `{}`: write a number, as `{word}=3`", shorten(value));
                     return Err(self.error(message));
                 };
                 let target = match word {
@@ -242,7 +243,7 @@ impl<'a> Reader<'a, '_> {
             .ok()
             .filter(|ports| (1..=255).contains(ports))
         else {
-            let word = shorten_word(rest.split_whitespace().next().unwrap_or(""));
+            let word = shorten(rest.split_whitespace().next().unwrap_or(""));
             return Err(self.error(format!(
                 "`{word}` is no number of ports: 1 to 255 stand between the word and the quoted id"
             )));
@@ -289,7 +290,7 @@ impl<'a> Reader<'a, '_> {
         {
             let message = format!(
                 "`{}` between the port and the quoted id: only a GUID in parentheses stands there",
-                shorten_word(odd)
+                shorten(odd)
             );
             return Err(self.error(message));
         }
@@ -327,7 +328,7 @@ impl<'a> Reader<'a, '_> {
         match digits.trim().parse() {
             Ok(port @ 1..=255) => Ok((port, rest)),
             _ => {
-                let word = shorten_word(digits);
+                let word = shorten(digits);
                 Err(self.error(format!("{what} is `{word}`: ports are numbered 1 to 255")))
             }
         }
@@ -352,7 +353,7 @@ impl<'a> Reader<'a, '_> {
         if self.found.ibsim && id.contains('@') {
             return Err(self.error(format!(
                 "`{}` is a port alias, which is not read: name the node and its port",
-                shorten_word(id)
+                shorten(id)
             )));
         }
         Ok(if self.prefix.is_empty() {
@@ -372,7 +373,7 @@ impl<'a> Reader<'a, '_> {
                     return Ok(Some(rate));
                 }
                 if speed::looks_like(word) {
-                    let entry = format!("line {}: {}", self.line, shorten_word(word));
+                    let entry = format!("line {}: {}", self.line, shorten(word));
                     self.found.strange_rates.push(|| entry);
                     return Ok(None);
                 }
@@ -380,8 +381,7 @@ impl<'a> Reader<'a, '_> {
                     continue;
                 };
                 let Some(mask) = number(value) else {
-                    let message =
-                        format!("`{option}` is `{}`: write a number", shorten_word(value));
+                    let message = format!("`{option}` is `{}`: write a number", shorten(value));
                     return Err(self.error(message));
                 };
                 own = true;

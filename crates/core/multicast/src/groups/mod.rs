@@ -16,10 +16,7 @@ mod grid;
 mod hierarchy;
 mod random_groups;
 
-pub use file::{
-    FileGroup, GroupFile, GroupFileError, GroupFormat, GroupProblem, MAX_MGID, read_groups,
-    write_groups,
-};
+pub use file::{FileGroup, GroupFile, GroupFormat, MAX_MGID, read_groups, write_groups};
 pub use grid::{Grid, Layering};
 pub use hierarchy::Hierarchy;
 pub use random_groups::RandomGroups;
