@@ -170,3 +170,51 @@ def test_modules_that_know_what_is_below_are_fine(tmp_path: Path) -> None:
         b="// use crate::a\npub(crate) fn f() {}\n",
     )
     assert list(check_arrows.module_errors(crates)) == []
+
+
+def shim(folder: Path, files: dict[str, str]) -> list[str]:
+    for name, text in files.items():
+        file = folder / "real" / "mpi" / "shim" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return list(check_arrows.shim_errors(folder))
+
+
+def function(name: str, value: str) -> str:
+    return f"{name}(void)\n{{\n    return {value};\n}}\n"
+
+
+LOW = '#include "low/low.h"\nint low_state;\n'
+HEADER = "int low(void);\nextern int low_state;\n"
+
+
+def test_parts_of_a_shim_that_call_each_other_are_a_circle(tmp_path: Path) -> None:
+    files = {
+        "low/low.h": HEADER,
+        "low/low.c": LOW + function("int low", "high()"),
+        "high/high.c": '#include "low/low.h"\n' + function("int high", "low()"),
+    }
+    (error,) = shim(tmp_path, files)
+    assert "the parts high, low know each other in a circle" in error
+
+
+def test_variables_of_a_shim_count_and_comments_and_tags_do_not(tmp_path: Path) -> None:
+    files = {
+        "low/low.h": HEADER,
+        "low/low.c": LOW + "/* high() */ struct high;\n" + function("static int own", "0"),
+        "high/high.c": function("int high", "low_state"),
+    }
+    assert shim(tmp_path, files) == []
+    parts = check_arrows.shim_parts(tmp_path / "real" / "mpi" / "shim")
+    assert parts == {"low": set(), "high": {"low"}}
+
+
+def test_a_shim_without_folders_is_one_part(tmp_path: Path) -> None:
+    assert shim(tmp_path, {"a.c": function("int a", "b()"), "b.c": function("int b", "a()")}) == []
+
+
+def test_parts_of_the_mpi_shim_know_what_is_below() -> None:
+    parts = check_arrows.shim_parts(check_arrows.ROOT / "crates" / "real" / "mpi" / "shim")
+    assert parts["library"] == {"border"}
+    assert "messages" not in parts["channel"] | parts["rails"] | parts["collectives"]
+    assert "record" in parts["attach"]

@@ -14,6 +14,8 @@ use std::{
 mod fortran;
 #[path = "build/functions.rs"]
 mod functions;
+#[path = "build/layout.rs"]
+mod layout;
 #[path = "build/record.rs"]
 mod record;
 #[path = "build/settings.rs"]
@@ -28,16 +30,19 @@ const LIBRARIES: [(&str, &str, &[&str]); 2] = [
 ];
 
 /// The C files of a shim, in `shim/`.
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 23] = [
     "attach",
+    "channel/channel",
+    "channel/handles",
+    "channel/pieces",
+    "channel/receives",
     "collectives/calls",
-    "collectives/types",
-    "communicators",
+    "communicators/communicators",
     "fortran/fortran",
+    "library/core",
     "library/plain",
+    "library/types",
     "messages/agree",
-    "messages/channel",
-    "messages/handles",
     "messages/persistent",
     "messages/probe",
     "messages/receive",
@@ -45,16 +50,20 @@ const SOURCES: [&str; 19] = [
     "messages/send",
     "messages/trial",
     "messages/wait",
+    "process/process",
     "rails/offers",
     "record/neighbours",
     "record/record",
 ];
 
+/// The Rust side of the border, made from `shim/border.h`.
+const BORDER: &str = "src/ffi/border.rs";
+
 /// The table of all `RADDLE_*` variables.
 const ENVIRONMENT: &str = "../../base/text/environment.toml";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for input in ["functions.toml", ENVIRONMENT, "shim", "build"] {
+    for input in ["functions.toml", ENVIRONMENT, BORDER, "shim", "build"] {
         println!("cargo::rerun-if-changed={input}");
     }
     for (_, _, wrappers) in LIBRARIES {
@@ -73,6 +82,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(out.join("entries.c"), functions::entries(&functions))?;
     fs::write(out.join("matchings.c"), functions::matchings(&functions))?;
     fs::write(out.join("records.c"), functions::records(&functions))?;
+    let border = fs::read_to_string(BORDER)?;
+    fs::write(out.join("border_layout.c"), layout::assertions(&border))?;
     let table: settings::Table = toml::from_str(&fs::read_to_string(ENVIRONMENT)?)?;
     fs::write(out.join("settings.rs"), settings::rust(&table))?;
 
@@ -139,7 +150,9 @@ fn build_shim(wrapper: &str, out: &Path, library: &Path) -> Result<(), Box<dyn E
         .args(["-Wl,-z,defs", "-Ishim", "-I"])
         .arg(out)
         .args(SOURCES.map(|source| format!("shim/{source}.c")))
-        .args(["entries.c", "matchings.c", "records.c"].map(|made| out.join(made)))
+        .args(
+            ["entries.c", "matchings.c", "records.c", "border_layout.c"].map(|made| out.join(made)),
+        )
         .arg("-o")
         .arg(&new)
         .output()?;

@@ -31,7 +31,10 @@ pub(crate) fn trampolines(functions: &[Function]) -> String {
 
 /// functions.h: what the layers define for each function.
 pub(crate) fn header(functions: &[Function]) -> String {
-    let mut text = String::from("/* Made from functions.toml. */\n");
+    let mut text = String::from(
+        "/* Made from functions.toml: what the layers define for each function. */\n#ifndef RADDLE_FUNCTIONS_H\n\
+         #define RADDLE_FUNCTIONS_H\n#include \"library/library.h\"\n",
+    );
     let mut large = String::new();
     for function in functions {
         let (name, declaration) = (&function.name, function.declaration(false));
@@ -53,7 +56,7 @@ pub(crate) fn header(functions: &[Function]) -> String {
     let _ = write!(
         text,
         "#ifdef RADDLE_LARGE\n{large}#endif\n\
-         extern const struct raddle_entry raddle_entries[];\nextern const size_t raddle_entry_count;\n",
+         extern const struct raddle_entry raddle_entries[];\nextern const size_t raddle_entry_count;\n#endif\n",
     );
     text
 }
@@ -86,7 +89,7 @@ pub(crate) fn entries(functions: &[Function]) -> String {
     } = rows;
     format!(
         "/* Made from functions.toml. */\n\
-         #include <limits.h>\n#include \"fortran/fortran.h\"\n#include \"record/record.h\"\n\n\
+         #include <limits.h>\n#include \"functions.h\"\n#include \"fortran/fortran.h\"\n#include \"messages/messages.h\"\n#include \"record/record.h\"\n\n\
          /* Counts of type MPI_Count: those that fit into an int are as good as the others. */\n\
          #ifdef RADDLE_LARGE\n{large}#endif\n\n\
          /* Functions without buffers: those of MPICH's mpi_f08 call PMPI. */\n{without}\
@@ -117,7 +120,7 @@ impl Rows {
             let layers = layers.map(|layer| {
                 layer.map_or_else(
                     || "NULL".to_owned(),
-                    |layer| format!("(void (*)(void)){layer}"),
+                    |layer| format!("(raddle_function *){layer}"),
                 )
             });
             let _ = writeln!(text, "    {{\"{symbol}\", {}}},", layers.join(", "));
@@ -178,7 +181,7 @@ fn large_entry(function: &Function, text: &mut String) {
 
 /// matchings.c: what the layer of message scheduling does alike for many functions.
 pub(crate) fn matchings(functions: &[Function]) -> String {
-    let mut text = "/* Made from functions.toml. */\n#include \"shim.h\"\n\n".to_owned();
+    let mut text = "/* Made from functions.toml. */\n#include \"functions.h\"\n#include \"messages/messages.h\"\n\n".to_owned();
     for function in functions {
         let (name, names) = (&function.name, function.names());
         let call = format!("{}({names})", function.lowest());
@@ -214,7 +217,7 @@ pub(crate) fn records(functions: &[Function]) -> String {
         }
     }
     format!(
-        "/* Made from functions.toml. */\n#include \"record/record.h\"\n\n{small}\
+        "/* Made from functions.toml. */\n#include \"functions.h\"\n#include \"record/record.h\"\n\n{small}\
          #ifdef RADDLE_LARGE\n{large}#endif\n"
     )
 }

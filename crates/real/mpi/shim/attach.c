@@ -2,20 +2,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "functions.h"
 #include "messages/messages.h"
 #include "record/record.h"
-#include "shim.h"
 
-const struct raddle_core *raddle_core;
-const struct raddle_recorder *raddle_recorder;
-const struct raddle_messages *raddle_messages;
 
 static void read_version(int version[3])
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
     PMPI_Get_library_version(text, &length);
-    const char *at = strstr(text, RADDLE_LIBRARY == 1 ? "Open MPI v" : "MPICH Version:");
+    const char *at = strstr(text, RADDLE_LIBRARY == RADDLE_OPEN_MPI ? "Open MPI v" : "MPICH Version:");
     at = at == NULL ? text : at + strcspn(at, "0123456789");
     if (sscanf(at, "%d.%d.%d", &version[0], &version[1], &version[2]) < 2)
         version[0] = version[1] = version[2] = 0;
@@ -23,15 +20,29 @@ static void read_version(int version[3])
 
 static int built_for(void)
 {
-#if RADDLE_LIBRARY == 1
+#if defined(OPEN_MPI)
     return OMPI_MAJOR_VERSION;
 #else
     return MPICH_NUMVERSION / 10000000;
 #endif
 }
 
-const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uint32_t abi, char *why, size_t why_bytes,
-                                             const struct raddle_recorder *recorder, const struct raddle_messages *messages)
+/* What the matcher and rails have us do. */
+static const struct raddle_channel channel = {
+    .send = raddle_send_parcel,
+    .deliver = raddle_deliver,
+    .fetch = raddle_fetch,
+    .fetch_aside = raddle_fetch_aside,
+    .set_aside = raddle_set_aside,
+    .land = raddle_land,
+    .landed = raddle_landed,
+    .fetch_offered = raddle_fetch_offered,
+    .send_offered = raddle_send_offered,
+    .offer_sent = raddle_offer_sent,
+};
+
+__attribute__((visibility("default")))
+const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uint32_t abi, char *why, size_t why_bytes)
 {
     static struct raddle_shim shim;
     if (abi != RADDLE_ABI) {
@@ -44,9 +55,11 @@ const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uin
                  shim.version[0], shim.version[1], shim.version[2]);
         return NULL;
     }
-    raddle_core = core;
-    raddle_recorder = recorder;
-    raddle_messages = messages;
+    raddle_process = core->process;
+    raddle_collectives = core->collectives;
+    raddle_recorder = core->recorder;
+    raddle_messages = core->messages;
+    raddle_observers = (struct raddle_observers){.number = raddle_number_of, .forget_scope = raddle_forget_scope};
     shim.abi = RADDLE_ABI;
     shim.library = RADDLE_LIBRARY;
     shim.entries = raddle_entries;
@@ -54,6 +67,6 @@ const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uin
     shim.plain = raddle_plain_calls;
     shim.matched = raddle_matched;
     shim.status_bytes = sizeof(MPI_Status);
-    shim.channel = &raddle_channel_calls;
+    shim.channel = &channel;
     return &shim;
 }

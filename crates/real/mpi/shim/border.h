@@ -1,12 +1,18 @@
-/* What a shim and the core (src/abi.rs) say to each other. No MPI type crosses this border: a communicator is a number
- * (the bits of its handle), types and operations have the codes of our wire format. Change RADDLE_ABI with anything. */
+/* The border between a shim, in C, and the core, in Rust. No MPI type crosses it: a communicator is a number (the bits of
+ * its handle), types and operations have the codes of the wire format.
+ *
+ * This file is the only place that says what crosses: src/ffi/border.rs is made from it (`make generate`), and tests/border.rs
+ * holds both equal. No pointer to a function is NULL but those of type raddle_function. Change RADDLE_ABI with anything. */
 #ifndef RADDLE_BORDER_H
 #define RADDLE_BORDER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define RADDLE_ABI 7
+#define RADDLE_ABI 8
+
+/* A function whose real type its user knows. A pointer to one may be NULL. */
+typedef void raddle_function(void);
 
 /* Codes of raddle_wire::native::Collective. */
 enum raddle_collective {
@@ -16,9 +22,46 @@ enum raddle_collective {
     RADDLE_BCAST = 4
 };
 
-/* Why the shim alone already knows that a call stays plain; 0: it does not. The names are in src/reason.rs. */
+/* Codes of raddle_wire::Operation. */
+enum raddle_operation {
+    RADDLE_OP_NONE = 0,
+    RADDLE_OP_MAX = 1,
+    RADDLE_OP_MIN = 2,
+    RADDLE_OP_SUM = 3,
+    RADDLE_OP_PROD = 4,
+    RADDLE_OP_LAND = 5,
+    RADDLE_OP_BAND = 6,
+    RADDLE_OP_LOR = 7,
+    RADDLE_OP_BOR = 8,
+    RADDLE_OP_LXOR = 9,
+    RADDLE_OP_BXOR = 10,
+    RADDLE_OP_MAXLOC = 11,
+    RADDLE_OP_MINLOC = 12
+};
+
+/* Codes of raddle_wire::DataType. */
+enum raddle_data_type {
+    RADDLE_DATA_NONE = 0,
+    RADDLE_DATA_INT8 = 1,
+    RADDLE_DATA_UINT8 = 2,
+    RADDLE_DATA_INT16 = 3,
+    RADDLE_DATA_UINT16 = 4,
+    RADDLE_DATA_INT32 = 5,
+    RADDLE_DATA_UINT32 = 6,
+    RADDLE_DATA_INT64 = 7,
+    RADDLE_DATA_UINT64 = 8,
+    RADDLE_DATA_FLOAT = 9,
+    RADDLE_DATA_DOUBLE = 10,
+    RADDLE_DATA_INT16_INDEX = 32,
+    RADDLE_DATA_INT32_INDEX = 33,
+    RADDLE_DATA_INT64_INDEX = 34,
+    RADDLE_DATA_FLOAT_INDEX = 35,
+    RADDLE_DATA_DOUBLE_INDEX = 36
+};
+
+/* Why the shim alone already knows that a call stays plain: the first codes of Reason in src/collectives/reason.rs. */
 enum raddle_reason {
-    RADDLE_ELIGIBLE = 0,
+    RADDLE_ELIGIBLE = 0, /* nothing speaks against it */
     RADDLE_NO_ELEMENTS = 1,
     RADDLE_ARGUMENTS = 2,
     RADDLE_TYPE = 3,
@@ -39,9 +82,9 @@ struct raddle_call {
     uint64_t count;     /* elements; of a Bcast, bytes */
     uintptr_t handle;   /* of the datatype: libraries treat types of one layout differently */
     int32_t root;       /* 0 where there is none */
-    uint8_t collective;
-    uint8_t operation;  /* code on the wire, 0: none */
-    uint8_t type;       /* code on the wire, 0: none */
+    uint8_t collective; /* enum raddle_collective */
+    uint8_t operation;  /* enum raddle_operation */
+    uint8_t data_type;  /* enum raddle_data_type */
     uint8_t reason;     /* enum raddle_reason */
 };
 
@@ -77,28 +120,36 @@ struct raddle_plain {
     void (*progress)(void);
 };
 
-/* What the core does for a shim. */
-struct raddle_core {
+/* The process from MPI_Init to MPI_Finalize. */
+struct raddle_process {
+    /* MPI_Init has come back. */
+    void (*initialised)(void);
+    /* MPI runs: says on standard error what is to be said. `alike`: all ranks have the same faults. */
+    void (*introduce)(int rank, uint8_t alike);
+    /* What is wrong with this rank's settings, as a number to compare; 0: nothing. */
+    uint64_t (*faults)(void);
+    void (*finalize)(uintptr_t world, int rank, int size);
+    /* The MPI library's own function of this name; NULL if it has none. */
+    raddle_function *(*own)(const char *symbol);
+};
+
+/* Collectives in switches. */
+struct raddle_collectives {
+    /* A communicator is seen for the first time; gives its `state`, or NULL where there is none. */
     void *(*communicator)(const struct raddle_view *view);
     /* The communicator is about to be freed: give back what was split off it. */
     void (*release)(void *state);
     /* It is gone. */
     void (*forget)(void *state);
+    /* Decides about a call: one of enum raddle_verdict. */
     int (*begin)(void *state, const struct raddle_call *call);
     /* 1: done, 0: PMPI is to be called after all. */
     int (*run)(void *state, const struct raddle_call *call);
+    /* The plain call that was to be timed has come back. */
     void (*timed)(void *state);
-    void (*initialised)(void);
-    void (*finalize)(uintptr_t world, int rank, int size);
-    /* The MPI library's own function of this name; NULL if it has none. */
-    void (*(*own)(const char *symbol))(void);
-    /* What is wrong with this rank's settings, as a number to compare; 0: nothing. */
-    uint64_t (*faults)(void);
-    /* MPI runs: says on standard error what is to be said. `alike`: all ranks have the same faults. */
-    void (*introduce)(int rank, uint8_t alike);
 };
 
-/* Codes of raddle_trace::CollectiveKind. */
+/* Codes of raddle_trace::CollectiveKind, which count from 0. */
 enum raddle_kind {
     RADDLE_KIND_BARRIER,
     RADDLE_KIND_BCAST,
@@ -208,7 +259,13 @@ enum raddle_way {
 struct raddle_counts {
     uint64_t sent, received, waiting, parcels;
 };
-enum { RADDLE_VOTE = 6, RADDLE_PLAIN_NOW = 1, RADDLE_SETTLED = 2 };
+/* Words of a vote. */
+#define RADDLE_VOTE 6
+/* What a vote has decided. */
+enum raddle_decision {
+    RADDLE_PLAIN_NOW = 1, /* messages take the plain way from here on */
+    RADDLE_SETTLED = 2    /* for good */
+};
 
 /* How messages are scheduled here. */
 enum raddle_opened {
@@ -216,10 +273,16 @@ enum raddle_opened {
     RADDLE_HANDS_ON = 2 /* this rank hands on what comes for others of its node */
 };
 
-/* Why no communicator is scheduled. The names are in src/messages/mod.rs. */
-enum raddle_plain_state { RADDLE_SETTINGS, RADDLE_THREADS, RADDLE_SPAWNED, RADDLE_LIBRARY_UNKNOWN };
+/* Why no communicator is scheduled. Their names in a report are in src/messages/mod.rs. */
+enum raddle_plain_state {
+    RADDLE_SETTINGS = 0,
+    RADDLE_THREADS = 1,
+    RADDLE_SPAWNED = 2,
+    RADDLE_LIBRARY_UNKNOWN = 3
+};
 
-enum { RADDLE_SECRET = 20, RADDLE_LEAST_OFFER = 64 << 10 };
+/* Bytes of the secret of a job's rails. */
+#define RADDLE_SECRET 20
 
 /* What the matcher of this process does for a shim. One call at a time, and none from inside `raddle_channel`. */
 struct raddle_messages {
@@ -241,7 +304,7 @@ struct raddle_messages {
     /* 1: the receive was taken back. */
     int (*cancel)(uint64_t ticket);
     void (*flush)(void);
-    /* 0: it is none. */
+    /* A parcel came; 0: its bytes are not those of a parcel. */
     int (*parcel)(int from, const void *bytes, size_t length);
     /* A parcel was sent. */
     void (*sent)(uint32_t slot);
@@ -285,32 +348,44 @@ struct raddle_channel {
     void (*offer_sent)(uint64_t offer);
 };
 
-/* What stands behind the symbol of this name in our layers, from the lowest; NULL: nothing. */
+/* The functions of our layers behind the symbol of this name, from the lowest; NULL: the layer does not wrap it. */
 struct raddle_entry {
     const char *symbol;
-    void (*offload)(void);
-    void (*matching)(void);
-    void (*record)(void);
+    raddle_function *offload;
+    raddle_function *matching;
+    raddle_function *record;
 };
 
-/* A shim once it is attached. */
+/* What the core does for a shim. */
+struct raddle_core {
+    const struct raddle_process *process;
+    const struct raddle_collectives *collectives;
+    const struct raddle_recorder *recorder; /* NULL: nothing is recorded */
+    const struct raddle_messages *messages; /* NULL: no messages are scheduled */
+};
+
+/* The MPI library that a shim is for. */
+enum raddle_library {
+    RADDLE_OPEN_MPI = 1,
+    RADDLE_MPICH = 2
+};
+
+/* What a shim does for the core. */
 struct raddle_shim {
-    uint32_t abi;
-    uint32_t library; /* 1 Open MPI, 2 MPICH */
+    uint32_t abi;     /* RADDLE_ABI */
+    uint32_t library; /* enum raddle_library */
     int version[3];   /* of the MPI library that runs */
     const struct raddle_entry *entries;
     size_t entry_count;
     struct raddle_plain plain;
+    /* What a status says of its request. */
     void (*matched)(const void *status, struct raddle_matched *matched);
     size_t status_bytes;
     const struct raddle_channel *channel;
 };
 
-/* The only symbol of a shim: NULL and one line in `why` if it does not fit the MPI library that is loaded. Without a
- * recorder nothing is recorded, without `messages` none are scheduled. */
-__attribute__((visibility("default")))
-const struct raddle_shim *raddle_shim_attach(const struct raddle_core *core, uint32_t abi, char *why, size_t why_bytes,
-                                             const struct raddle_recorder *recorder,
-                                             const struct raddle_messages *messages);
+/* The type of raddle_shim_attach, the only symbol of a shim: NULL and one line in `why` if it does not fit the MPI library
+ * that is loaded. */
+typedef const struct raddle_shim *raddle_attach(const struct raddle_core *core, uint32_t abi, char *why, size_t why_bytes);
 
 #endif

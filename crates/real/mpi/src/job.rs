@@ -1,7 +1,8 @@
 //! The process from MPI_Init to MPI_Finalize: its communicators, and the report at the end.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    ffi::{CStr, c_char, c_int},
+    sync::OnceLock,
     thread,
     time::{Duration, Instant},
 };
@@ -9,9 +10,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    collectives::communicator::Communicator,
-    collectives::service,
-    ffi::{self as abi, Library, Plain},
+    collectives,
+    ffi::{RaddleProcess, guard::guarded},
+    library::{Library, Mpi, Plain, loaded},
     log, messages,
     report::{self, Listing, sum},
     settings,
@@ -22,30 +23,63 @@ use crate::{
 /// ranks leave our last call together, and make no call until the slowest has left it.
 const QUIET: Duration = Duration::from_millis(10);
 
-struct Job {
-    communicators: Vec<Weak<Mutex<Communicator>>>,
-    freed: Listing,
-    started: Option<Instant>,
+/// When MPI_Init came back.
+static STARTED: OnceLock<Instant> = OnceLock::new();
+
+/// The process as shims see it.
+pub(crate) static PROCESS: RaddleProcess = RaddleProcess {
+    initialised,
+    introduce,
+    faults,
+    finalize,
+    own,
+};
+
+unsafe extern "C" fn initialised() {
+    guarded((), || {
+        // A second MPI_Init is an error of the program, which MPI reports.
+        let _ = STARTED.set(Instant::now());
+    });
 }
 
-static JOB: Mutex<Job> = Mutex::new(Job {
-    communicators: Vec::new(),
-    freed: Listing::new(),
-    started: None,
-});
-
-fn job() -> MutexGuard<'static, Job> {
-    JOB.lock().unwrap_or_else(PoisonError::into_inner)
+unsafe extern "C" fn introduce(rank: c_int, alike: u8) {
+    guarded((), || {
+        if rank == 0 {
+            introduce_job();
+        }
+        if rank == 0 || alike == 0 {
+            settings::fault_lines()
+                .iter()
+                .for_each(|line| log::plain(line));
+        }
+    });
 }
 
-/// MPI runs.
-pub(crate) fn start() {
-    job().started = Some(Instant::now());
+unsafe extern "C" fn faults() -> u64 {
+    guarded(0, settings::faults)
+}
+
+unsafe extern "C" fn finalize(world: usize, rank: c_int, size: c_int) {
+    guarded((), || {
+        let (Ok(rank), Ok(size)) = (usize::try_from(rank), usize::try_from(size)) else {
+            return;
+        };
+        finish(Plain::new(world), rank, size);
+    });
+}
+
+unsafe extern "C" fn own(symbol: *const c_char) -> Option<unsafe extern "C" fn()> {
+    guarded(None, || {
+        // SAFETY: the shim passes a name that ends with a zero byte.
+        let function = loaded::own(unsafe { CStr::from_ptr(symbol) })?;
+        // SAFETY: a function of C; the shim gives it the type that it has.
+        Some(unsafe { std::mem::transmute::<*const (), unsafe extern "C" fn()>(function) })
+    })
 }
 
 /// Says, for all ranks, what runs here.
-pub(crate) fn introduce() {
-    let library = abi::library().map_or_else(String::new, |library| library.to_string());
+fn introduce_job() {
+    let library = Plain::library().map_or_else(String::new, |library| library.to_string());
     log::info(format_args!(
         "version {}, {library}",
         env!("CARGO_PKG_VERSION")
@@ -62,28 +96,10 @@ pub(crate) fn introduce() {
     }
 }
 
-/// A communicator was seen for the first time.
-pub(crate) fn register(communicator: &Arc<Mutex<Communicator>>) {
-    let mut job = job();
-    if job.communicators.len() == job.communicators.capacity() {
-        job.communicators.retain(|known| known.strong_count() > 0);
-    }
-    job.communicators.push(Arc::downgrade(communicator));
-}
-
-/// A communicator was freed.
-pub(crate) fn forget(communicator: &Arc<Mutex<Communicator>>) {
-    let mut communicator = communicator.lock().unwrap_or_else(PoisonError::into_inner);
-    communicator.close();
-    if let Some(summary) = communicator.summary() {
-        job().freed.add(summary);
-    }
-}
-
 /// MPI_Finalize: all ranks meet, groups end, and the report is written. `world` is MPI_COMM_WORLD.
-pub(crate) fn finish(world: Plain, rank: usize, size: usize) {
+fn finish(world: Plain, rank: usize, size: usize) {
     end(world, rank, size);
-    if world.barrier().is_ok() && matches!(abi::library(), Some(Library::Mpich(_))) {
+    if world.barrier().is_ok() && matches!(Plain::library(), Some(Library::Mpich(_))) {
         thread::sleep(QUIET);
     }
 }
@@ -93,27 +109,10 @@ fn end(world: Plain, rank: usize, size: usize) {
     if world.barrier().is_err() {
         return;
     }
-    let (mut mine, live, seconds) = {
-        let mut job = job();
-        let live: Vec<_> = job
-            .communicators
-            .drain(..)
-            .filter_map(|known| known.upgrade())
-            .collect();
-        let seconds = job
-            .started
-            .map_or(0.0, |started| started.elapsed().as_secs_f64());
-        (std::mem::take(&mut job.freed), live, seconds)
-    };
-    for communicator in live {
-        let mut communicator = communicator.lock().unwrap_or_else(PoisonError::into_inner);
-        communicator.release();
-        communicator.close();
-        if let Some(summary) = communicator.summary() {
-            mine.add(summary);
-        }
-    }
-    service::stop();
+    let seconds = STARTED
+        .get()
+        .map_or(0.0, |started| started.elapsed().as_secs_f64());
+    let mine = collectives::registry::end();
     // Whether a report is wanted must be the same everywhere: rank 0 says it, which also writes it.
     let mut wanted = [u8::from(settings::get().report.is_some())];
     if world.bcast(&mut wanted, 0).is_err() || wanted[0] == 0 {
@@ -144,7 +143,7 @@ fn whole(texts: &[String], size: usize, seconds: f64) -> Value {
         messages.push(part["messages"].take());
     }
     let settings = settings::get();
-    let library = abi::library().map_or_else(String::new, |library| library.to_string());
+    let library = Plain::library().map_or_else(String::new, |library| library.to_string());
     let total = all.total();
     json!({
         "schema": 1,

@@ -21,14 +21,17 @@
 
 pub use collectives::reason;
 
+mod channel;
 mod clock;
 mod collectives;
 mod ffi;
 mod floats;
 mod interpose;
 mod job;
+mod library;
 mod log;
 mod messages;
+mod node;
 mod rails;
 mod record;
 mod report;

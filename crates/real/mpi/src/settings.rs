@@ -6,8 +6,6 @@ use std::{env, fmt, path::PathBuf, sync::OnceLock, time::Duration};
 use raddle_schedule::Scope;
 use raddle_wire::{native::JobKey, rails::MAX_RAILS};
 
-use crate::log;
-
 /// Name, values and default of each setting, from `crates/base/text/environment.toml`.
 const TABLE: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/settings.rs"));
 
@@ -133,11 +131,9 @@ pub(crate) fn faults() -> u64 {
     }
 }
 
-/// Says what is wrong with them.
-pub(crate) fn say_faults() {
-    for fault in &environment().faults {
-        log::plain(fault);
-    }
+/// What is wrong with them, a line each.
+pub(crate) fn fault_lines() -> &'static [String] {
+    &environment().faults
 }
 
 impl Environment {
@@ -174,6 +170,19 @@ fn is_asked_for(variable: &dyn Fn(&str) -> Option<String>) -> bool {
 }
 
 impl Settings {
+    /// Those of variables that are set so; for as long as the process runs.
+    #[cfg(test)]
+    pub(crate) fn of(set: &[(&str, &str)]) -> &'static Self {
+        let variable = |name: &str| {
+            let found = set.iter().rev().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let mut faults = Vec::new();
+        let settings = Self::read(&variable, &mut faults);
+        assert!(faults.is_empty(), "{faults:?}");
+        Box::leak(Box::new(settings))
+    }
+
     fn read(variable: &dyn Fn(&str) -> Option<String>, faults: &mut Vec<String>) -> Self {
         let mut reader = Reader { variable, faults };
         let number = reader.number("RADDLE_JOB", 1, u64::from(u32::MAX));

@@ -1,7 +1,18 @@
-/* The layer of offload: it puts a call into the core's words, and asks. */
+/* Collectives in switches: a call in the core's words, and the core's answer. */
 #include <stdlib.h>
 
-#include "shim.h"
+#include "communicators/communicators.h"
+#include "functions.h"
+
+static int is_logical(uint8_t operation)
+{
+    return operation == RADDLE_OP_LAND || operation == RADDLE_OP_LOR || operation == RADDLE_OP_LXOR;
+}
+
+static int is_bitwise(uint8_t operation)
+{
+    return operation == RADDLE_OP_BAND || operation == RADDLE_OP_BOR || operation == RADDLE_OP_BXOR;
+}
 
 /* The part of a call that Allreduce and Reduce have in common. */
 static struct raddle_call reduction(uint8_t collective, int count, MPI_Datatype datatype, MPI_Op op)
@@ -13,14 +24,13 @@ static struct raddle_call reduction(uint8_t collective, int count, MPI_Datatype 
     }
     const struct raddle_type *type = raddle_type_find(datatype);
     call.operation = raddle_operation_find(op);
-    if (type == NULL || type->code == 0) {
+    if (type == NULL || type->code == RADDLE_DATA_NONE) {
         call.reason = RADDLE_TYPE;
         return call;
     }
-    call.type = type->code;
-    int logical = call.operation == 5 || call.operation == 7 || call.operation == 9;
-    int bitwise = call.operation == 6 || call.operation == 8 || call.operation == 10;
-    if (call.operation == 0 || (type->operations == RADDLE_LOGICAL && !logical) ||
+    call.data_type = type->code;
+    int logical = is_logical(call.operation), bitwise = is_bitwise(call.operation);
+    if (call.operation == RADDLE_OP_NONE || (type->operations == RADDLE_LOGICAL && !logical) ||
         (type->operations == RADDLE_BITWISE && !bitwise) || (type->operations == RADDLE_NOT_LOGICAL && logical))
         call.reason = RADDLE_OPERATION;
     return call;
@@ -28,7 +38,7 @@ static struct raddle_call reduction(uint8_t collective, int count, MPI_Datatype 
 
 static inline int decide(const struct known *entry, const struct raddle_call *call)
 {
-    return entry == NULL ? RADDLE_PLAIN : raddle_core->begin(entry->state, call);
+    return entry == NULL ? RADDLE_PLAIN : raddle_collectives->begin(entry->state, call);
 }
 
 int raddle_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
@@ -37,14 +47,14 @@ int raddle_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype
     struct raddle_call call = reduction(RADDLE_ALLREDUCE, count, datatype, op);
     call.send = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
     call.receive = recvbuf;
-    if (call.reason == 0 && (call.send == NULL || recvbuf == NULL || recvbuf == MPI_IN_PLACE || sendbuf == recvbuf))
+    if (call.reason == RADDLE_ELIGIBLE && (call.send == NULL || recvbuf == NULL || recvbuf == MPI_IN_PLACE || sendbuf == recvbuf))
         call.reason = RADDLE_ARGUMENTS;
     int verdict = decide(entry, &call);
-    if (verdict == RADDLE_OFFLOAD && raddle_core->run(entry->state, &call))
+    if (verdict == RADDLE_OFFLOAD && raddle_collectives->run(entry->state, &call))
         return MPI_SUCCESS;
     int error = PMPI_Allreduce(sendbuf, recvbuf, count, datatype, op, comm);
     if (verdict == RADDLE_PLAIN_TIMED)
-        raddle_core->timed(entry->state);
+        raddle_collectives->timed(entry->state);
     return error;
 }
 
@@ -57,15 +67,15 @@ int raddle_Reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype da
     call.root = root;
     call.send = in_place ? recvbuf : sendbuf;
     call.receive = rank == root ? recvbuf : NULL;
-    if (call.reason == 0 && (root < 0 || root >= size || call.send == NULL || (in_place && rank != root) ||
+    if (call.reason == RADDLE_ELIGIBLE && (root < 0 || root >= size || call.send == NULL || (in_place && rank != root) ||
                              (rank == root && (recvbuf == NULL || recvbuf == MPI_IN_PLACE || sendbuf == recvbuf))))
         call.reason = RADDLE_ARGUMENTS;
     int verdict = decide(entry, &call);
-    if (verdict == RADDLE_OFFLOAD && raddle_core->run(entry->state, &call))
+    if (verdict == RADDLE_OFFLOAD && raddle_collectives->run(entry->state, &call))
         return MPI_SUCCESS;
     int error = PMPI_Reduce(sendbuf, recvbuf, count, datatype, op, root, comm);
     if (verdict == RADDLE_PLAIN_TIMED)
-        raddle_core->timed(entry->state);
+        raddle_collectives->timed(entry->state);
     return error;
 }
 
@@ -74,11 +84,11 @@ int raddle_Barrier(MPI_Comm comm)
     struct known *entry = raddle_find(comm);
     struct raddle_call call = {.collective = RADDLE_BARRIER};
     int verdict = decide(entry, &call);
-    if (verdict == RADDLE_OFFLOAD && raddle_core->run(entry->state, &call))
+    if (verdict == RADDLE_OFFLOAD && raddle_collectives->run(entry->state, &call))
         return MPI_SUCCESS;
     int error = PMPI_Barrier(comm);
     if (verdict == RADDLE_PLAIN_TIMED)
-        raddle_core->timed(entry->state);
+        raddle_collectives->timed(entry->state);
     return error;
 }
 
@@ -111,7 +121,7 @@ static int bcast_packed(struct known *entry, struct raddle_call *call, void *buf
     if (is_root)
         PMPI_Pack(buffer, count, datatype, packed, (int)bytes, &at, comm);
     call->send = call->receive = packed;
-    int done = raddle_core->run(entry->state, call);
+    int done = raddle_collectives->run(entry->state, call);
     at = 0;
     if (done && !is_root)
         PMPI_Unpack(packed, (int)call->count, &at, buffer, count, datatype, comm);
@@ -135,36 +145,12 @@ int raddle_Bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_C
         call.count = (uint64_t)bytes;
     int verdict = decide(entry, &call);
     if (verdict == RADDLE_OFFLOAD) {
-        if (direct ? raddle_core->run(entry->state, &call) : bcast_packed(entry, &call, buffer, count, datatype, comm))
+        if (direct ? raddle_collectives->run(entry->state, &call) : bcast_packed(entry, &call, buffer, count, datatype, comm))
             return MPI_SUCCESS;
     }
     int error = PMPI_Bcast(buffer, count, datatype, root, comm);
     if (verdict == RADDLE_PLAIN_TIMED)
-        raddle_core->timed(entry->state);
-    return error;
-}
-
-static void initialised(void)
-{
-    raddle_core->initialised();
-    /* The recorder comes first: it numbers communicators when they are first seen. */
-    if (raddle_recorder == NULL)
-        raddle_agree_world();
-}
-
-int raddle_Init(int *argc, char ***argv)
-{
-    int error = PMPI_Init(argc, argv);
-    if (error == MPI_SUCCESS)
-        initialised();
-    return error;
-}
-
-int raddle_Init_thread(int *argc, char ***argv, int required, int *provided)
-{
-    int error = PMPI_Init_thread(argc, argv, required, provided);
-    if (error == MPI_SUCCESS)
-        initialised();
+        raddle_collectives->timed(entry->state);
     return error;
 }
 
@@ -173,7 +159,7 @@ static void release(const MPI_Comm *comm)
 {
     struct known *entry = comm == NULL ? NULL : raddle_known(*comm);
     if (entry != NULL)
-        raddle_core->release(entry->state);
+        raddle_collectives->release(entry->state);
 }
 
 int raddle_Comm_free(MPI_Comm *comm)
@@ -186,18 +172,4 @@ int raddle_Comm_disconnect(MPI_Comm *comm)
 {
     release(comm);
     return PMPI_Comm_disconnect(comm);
-}
-
-int raddle_Finalize(void)
-{
-    int finalized = 0, initialised = 0, rank = 0, size = 0;
-    PMPI_Finalized(&finalized);
-    PMPI_Initialized(&initialised);
-    if (initialised && !finalized && PMPI_Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS &&
-        PMPI_Comm_size(MPI_COMM_WORLD, &size) == MPI_SUCCESS) {
-        raddle_end_messages();
-        raddle_core->finalize((uintptr_t)MPI_COMM_WORLD, rank, size);
-    }
-    raddle_forget_all();
-    return PMPI_Finalize();
 }

@@ -37,7 +37,7 @@ void (*raddle_own(_Atomic(void (*)(void)) *own, const char *mpif, const char *mp
 {
     void (*function)(void) = atomic_load_explicit(own, memory_order_relaxed);
     if (function == NULL) {
-        function = raddle_core->own(RADDLE_LIBRARY == 1 ? mpif : mpi_f08);
+        function = raddle_process->own(RADDLE_LIBRARY == RADDLE_OPEN_MPI ? mpif : mpi_f08);
         /* It stands in the library beside the one that the program called. */
         if (function == NULL)
             PMPI_Abort(MPI_COMM_WORLD, MPI_ERR_INTERN);
@@ -53,7 +53,7 @@ int raddle_true(void)
     if (value == 0) {
         /* That MPI was initialised is true. */
         MPI_Fint flag = 1, error = 0;
-        void (*initialised)(void) = raddle_core->own("mpi_initialized_");
+        void (*initialised)(void) = raddle_process->own("mpi_initialized_");
         if (initialised != NULL)
             ((void (*)(MPI_Fint *, MPI_Fint *))initialised)(&flag, &error);
         value = flag == 0 ? 1 : flag;

@@ -2,7 +2,7 @@
 #ifndef RADDLE_FORTRAN_H
 #define RADDLE_FORTRAN_H
 
-#include "shim.h"
+#include "library/library.h"
 
 #if defined(OPEN_MPI)
 extern int mpi_fortran_in_place_, mpi_fortran_bottom_, mpi_fortran_status_ignore_, mpi_fortran_statuses_ignore_;

@@ -1,5 +1,5 @@
 /* Plain MPI for the core. */
-#include "shim.h"
+#include "library/library.h"
 
 static MPI_Comm comm_of(uintptr_t number)
 {
@@ -82,7 +82,7 @@ static int plain_reduce_local(uint8_t operation, uintptr_t type, const void *in,
     return PMPI_Reduce_local(in, inout, count, (MPI_Datatype)type, raddle_operation_of(operation));
 }
 
-static int self_rank;
+static int self_rank; /* in MPI_COMM_WORLD */
 
 static void plain_progress(void)
 {

@@ -39,11 +39,11 @@ static uint64_t ability(enum raddle_plain_state *why)
 /* Whether all ranks can work together; and tells the core that MPI runs. */
 static int has_same(uint64_t mine, int rank)
 {
-    uint64_t faults = raddle_core->faults();
+    uint64_t faults = raddle_process->faults();
     uint64_t own[4] = {mine, ~mine, faults, ~faults}, most[4] = {0};
     if (PMPI_Allreduce(own, most, 4, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS)
         return 0;
-    raddle_core->introduce(rank, most[2] == faults && most[3] == ~faults);
+    raddle_process->introduce(rank, most[2] == faults && most[3] == ~faults);
     return most[0] == mine && most[1] == ~mine;
 }
 
@@ -160,7 +160,7 @@ void raddle_agree_world(void)
     raddle_must(PMPI_Allgather(&node, 1, MPI_UINT64_T, nodes, 1, MPI_UINT64_T, MPI_COMM_WORLD), "MPI_Allgather");
     int opened = raddle_messages->open(rank, world_size, nodes);
     force = (opened & RADDLE_FORCED) != 0;
-    raddle_open_channel(world_size);
+    raddle_open_channel(world_size, raddle_tell_library);
     raddle_begin_rails();
     agreed = 1;
     raddle_awake += raddle_rails + ((opened & RADDLE_HANDS_ON) != 0);

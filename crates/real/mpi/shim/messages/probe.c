@@ -1,6 +1,7 @@
 /* Probes. A matched message has the handle of an empty plain one to ourselves, by which we know it again. */
 #include <stdlib.h>
 
+#include "functions.h"
 #include "messages/messages.h"
 
 struct claimed {

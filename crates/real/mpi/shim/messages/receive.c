@@ -1,24 +1,7 @@
-/* Receives: what the program asks for, and what becomes of it. */
+/* Receives: what the program asks for. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "messages/messages.h"
-
-void raddle_fill_status(MPI_Status *status, int source, int tag, uint64_t bytes, int cancelled)
-{
-    if (status == MPI_STATUS_IGNORE)
-        return;
-    status->MPI_SOURCE = source;
-    status->MPI_TAG = tag;
-#if defined(OPEN_MPI)
-    /* What the two calls below write: they would cost as much as all the rest of a receive's status. */
-    status->_ucount = bytes;
-    status->_cancelled = cancelled;
-#else
-    PMPI_Status_set_elements_x(status, MPI_BYTE, (MPI_Count)bytes);
-    PMPI_Status_set_cancelled(status, cancelled);
-#endif
-}
 
 int raddle_check_receive(const struct piece *piece, int tag, MPI_Comm comm)
 {
@@ -29,156 +12,6 @@ int raddle_check_receive(const struct piece *piece, int tag, MPI_Comm comm)
     if (error == MPI_SUCCESS)
         PMPI_Request_free(&checked);
     return error;
-}
-
-void raddle_hold_type(struct piece *piece)
-{
-    MPI_Datatype kept;
-    /* Not MPI_Type_dup, which calls the program's attribute functions. */
-    raddle_must(PMPI_Type_contiguous(1, piece->type, &kept), "MPI_Type_contiguous");
-    raddle_must(PMPI_Type_commit(&kept), "MPI_Type_commit");
-    piece->type = kept;
-}
-
-static void drop_type(struct receive *receive)
-{
-    if (receive->holds_type)
-        PMPI_Type_free(&receive->piece.type);
-    receive->holds_type = 0;
-}
-
-/* As long as a receive waits, we look for its message. */
-static void wait_for_message(struct receive *receive, int waits)
-{
-    raddle_awake += waits - receive->waits;
-    receive->waits = (uint8_t)waits;
-}
-
-/* Everything is where it belongs. */
-void raddle_complete_receive(struct receive *receive)
-{
-    receive->done = 1;
-    wait_for_message(receive, 0);
-    drop_type(receive);
-    if (receive->finish != NULL)
-        receive->finish(receive);
-    else if (receive->request != MPI_REQUEST_NULL)
-        raddle_receive_done(receive);
-}
-
-void raddle_meet(struct receive *receive, const struct raddle_envelope *message)
-{
-    wait_for_message(receive, 0);
-    receive->source = rank_of(receive->scope, message->source);
-    receive->tag = message->tag;
-    receive->bytes = message->bytes;
-    if (message->bytes > receive->piece.bytes) {
-        receive->bytes = receive->piece.bytes;
-        receive->error = MPI_ERR_TRUNCATE;
-    }
-}
-
-void raddle_store(const struct piece *piece, const void *bytes, size_t length)
-{
-    MPI_Count size = 0;
-    int at = 0;
-    if (length == 0)
-        return;
-    if (piece->direct) {
-        memcpy(piece->buf, bytes, length);
-        return;
-    }
-    PMPI_Type_size_x(piece->type, &size);
-    if (length % (size_t)size == 0)
-        raddle_must(PMPI_Unpack(bytes, (int)length, &at, piece->buf, (int)(length / (size_t)size), piece->type, raddle_shadow),
-                    "MPI_Unpack");
-    else /* Part of an element, which MPI_Unpack does not know. */
-        raddle_must(PMPI_Sendrecv(bytes, (int)length, MPI_PACKED, 0, RADDLE_PIECE_TAG, piece->buf, piece->count, piece->type, 0,
-                                  RADDLE_PIECE_TAG, raddle_alone, MPI_STATUS_IGNORE),
-                    "MPI_Sendrecv");
-}
-
-void raddle_deliver(uint64_t name, const struct raddle_envelope *message, const void *bytes, size_t length)
-{
-    struct receive *receive = (struct receive *)(uintptr_t)name;
-    raddle_meet(receive, message);
-    raddle_store(&receive->piece, bytes, length);
-    raddle_complete_receive(receive);
-}
-
-static void fetched(void *receive)
-{
-    raddle_complete_receive(receive);
-}
-
-void raddle_fetch(uint64_t name, const struct raddle_envelope *message, uint32_t key)
-{
-    struct receive *receive = (struct receive *)(uintptr_t)name;
-    const struct piece *piece = &receive->piece;
-    MPI_Request request;
-    raddle_meet(receive, message);
-    raddle_must(PMPI_Irecv(piece->buf, piece->count, piece->type, (int)message->source, (int)key, raddle_shadow, &request),
-                "MPI_Irecv of a message");
-    raddle_watch(request, fetched, receive);
-}
-
-/* Messages by reference that came into memory of ours, since their sender uses their keys again. */
-struct aside {
-    uint64_t number, bytes;
-    char *memory;
-    int done;
-    struct receive *receive; /* asked for it */
-    struct aside *next;
-};
-static struct aside *asides;
-
-static void give(struct aside *aside)
-{
-    struct aside **at = &asides;
-    while (*at != aside)
-        at = &(*at)->next;
-    *at = aside->next;
-    raddle_store(&aside->receive->piece, aside->memory, aside->receive->bytes);
-    raddle_complete_receive(aside->receive);
-    free(aside->memory);
-    free(aside);
-}
-
-static void aside_came(void *what)
-{
-    struct aside *aside = what;
-    aside->done = 1;
-    if (aside->receive != NULL)
-        give(aside);
-}
-
-void raddle_set_aside(uint64_t number, const struct raddle_envelope *message, uint32_t key)
-{
-    struct aside *aside = calloc(1, sizeof *aside);
-    MPI_Request request;
-    if (aside == NULL || message->bytes > INT32_MAX || (aside->memory = malloc(message->bytes + 1)) == NULL)
-        raddle_fail("no memory for a message that nobody receives");
-    aside->number = number;
-    aside->bytes = message->bytes;
-    aside->next = asides;
-    asides = aside;
-    raddle_must(PMPI_Irecv(aside->memory, (int)message->bytes, MPI_PACKED, (int)message->source, (int)key, raddle_shadow, &request),
-                "MPI_Irecv of a message");
-    raddle_watch(request, aside_came, aside);
-}
-
-void raddle_fetch_aside(uint64_t name, const struct raddle_envelope *message, uint64_t number)
-{
-    struct receive *receive = (struct receive *)(uintptr_t)name;
-    struct aside *aside = asides;
-    while (aside != NULL && aside->number != number)
-        aside = aside->next;
-    if (aside == NULL)
-        raddle_fail("a message that was set aside is not there");
-    raddle_meet(receive, message);
-    aside->receive = receive;
-    if (aside->done)
-        give(aside);
 }
 
 static void begin(struct receive *receive, const struct piece *piece, struct scope *scope)
@@ -211,7 +44,7 @@ static void ask(struct receive *receive, int source, int tag)
     raddle_enter();
     int waits = raddle_messages->receive(&what, receive->piece.bytes, (uintptr_t)receive, &ticket);
     if (waits) {
-        wait_for_message(receive, 1);
+        raddle_await(receive, 1);
         receive->ticket = ticket;
         /* The program may free a derived type before it is used. */
         if (!receive->piece.direct && !receive->holds_type && receive->request != MPI_REQUEST_NULL) {

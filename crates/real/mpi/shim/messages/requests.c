@@ -61,6 +61,7 @@ struct receive *raddle_new_receive(struct scope *scope)
         raddle_put(&ours, (uintptr_t)receive->request, receive);
     }
     receive->is_ours = 1;
+    receive->finish = raddle_receive_done;
     raddle_receives++;
     scope->uses++;
     return receive;

@@ -3,17 +3,6 @@
 
 #include "messages/messages.h"
 
-const struct raddle_type *raddle_last_type;
-
-struct piece raddle_other_piece(const void *buf, int count, MPI_Datatype type)
-{
-    MPI_Count size = 0;
-    if (type != MPI_DATATYPE_NULL)
-        PMPI_Type_size_x(type, &size);
-    uint64_t bytes = count > 0 && size > 0 ? (uint64_t)count * (uint64_t)size : 0;
-    return (struct piece){.buf = (void *)buf, .count = count, .type = type, .bytes = bytes};
-}
-
 int raddle_check_send(const struct piece *piece, int tag, MPI_Comm comm)
 {
     if (raddle_is_right(piece, tag))

@@ -5,7 +5,6 @@
 #include "messages/messages.h"
 
 int raddle_turns;
-uint64_t raddle_supersteps = 1;
 
 static struct handles waiting; /* plain receives, by request */
 

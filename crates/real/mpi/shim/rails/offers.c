@@ -2,9 +2,10 @@
  * the rails, or as a plain message by reference. */
 #include <stdlib.h>
 
-#include "messages/messages.h"
+#include "rails/rails.h"
 
-int raddle_rails;
+/* Bytes of the shortest message that is offered. */
+enum { LEAST_OFFER = 64 << 10 };
 
 /* A send of the program's, until its buffer is free. */
 struct offer {
@@ -46,7 +47,7 @@ static int cancel(void *offer, int complete)
 int raddle_offer(const struct piece *piece, const struct raddle_outgoing *message, int mode, MPI_Request *request)
 {
     /* A buffered send is complete at once, from the program's attached buffer; the library does that. */
-    if (!raddle_rails || !piece->direct || mode == RADDLE_BUFFERED || piece->bytes < RADDLE_LEAST_OFFER)
+    if (!raddle_rails || !piece->direct || mode == RADDLE_BUFFERED || piece->bytes < LEAST_OFFER)
         return 0;
     struct offer *offer = malloc(sizeof *offer);
     if (offer == NULL)

@@ -1,6 +1,8 @@
 /* The recorder's layer by hand: start and end of the program, and what is too long for a macro. */
 #include <stdlib.h>
 
+#include "functions.h"
+#include "messages/messages.h"
 #include "record/record.h"
 
 /* The program's ranks in MPI_COMM_WORLD; NULL if one is not in there. */

@@ -3,7 +3,7 @@
 #ifndef RADDLE_RECORD_H
 #define RADDLE_RECORD_H
 
-#include "shim.h"
+#include "communicators/communicators.h"
 
 /* Handles before a call that may overwrite them, and room for statuses that the program does not want. */
 enum { FEW = 32 };

@@ -8,19 +8,18 @@ use raddle_offload::{
 };
 use raddle_wire::{DataType, Operation, native::Collective};
 
+use super::{layout, reason::Reason};
 use crate::{
-    collectives::layout,
-    collectives::reason::Reason,
-    ffi::{self as abi, Library, Plain, PlainFailed},
+    library::{Library, Mpi, PlainFailed},
     settings::{self, fold},
 };
 
 /// The order to follow. `None`: that of an MPI library which is not known.
-pub(crate) fn order() -> Option<Order> {
-    match settings::get().order {
+fn order<M: Mpi>(wanted: settings::Order) -> Option<Order> {
+    match wanted {
         settings::Order::Rank => Some(Order::Rank),
         settings::Order::Arrival => Some(Order::Arrival),
-        settings::Order::Host => match abi::library()? {
+        settings::Order::Host => match M::library()? {
             Library::OpenMpi([4, 1, _]) => Some(Order::Host(HostMpi::OpenMpi41)),
             Library::Mpich([4, 0, _]) => Some(Order::Host(HostMpi::Mpich40)),
             _ => None,
@@ -30,19 +29,20 @@ pub(crate) fn order() -> Option<Order> {
 
 /// How a call with this operation and type (`handle` is MPI's) can be done here, or why it cannot. All ranks of the communicator call it, and come to
 /// the same answer.
-pub(crate) fn plan(
-    plain: Plain,
+pub(crate) fn plan<M: Mpi>(
+    plain: &M,
+    wanted: settings::Order,
     rank: u32,
     handle: usize,
     mut call: Call,
 ) -> Result<Result<Plan, Reason>, PlainFailed> {
-    let Some(order) = order() else {
+    let Some(order) = order::<M>(wanted) else {
         return Ok(Err(Reason::Order));
     };
     if !matches!(order, Order::Host(_)) {
         return Ok(judged(order.plan(&call)));
     }
-    let mine = match likeness(&call, handle)? {
+    let mine = match likeness::<M>(&call, handle)? {
         Likeness::Same => 2,
         Likeness::Mirrored => 1,
         Likeness::Other => 0,
@@ -76,7 +76,7 @@ fn judged(plan: Plan) -> Result<Plan, Reason> {
     }
 }
 
-fn likeness(call: &Call, handle: usize) -> Result<Likeness, PlainFailed> {
+fn likeness<M: Mpi>(call: &Call, handle: usize) -> Result<Likeness, PlainFailed> {
     let Ok(mut probe) = Probe::new(call.operation, call.data_type, call.count) else {
         return Ok(Likeness::Other);
     };
@@ -86,7 +86,7 @@ fn likeness(call: &Call, handle: usize) -> Result<Likeness, PlainFailed> {
     while let Some([into, inout]) = probe.question() {
         layout::from_wire(call.data_type, &into, &mut left);
         layout::from_wire(call.data_type, &inout, &mut right);
-        abi::reduce_local(call, handle, &left, &mut right)?;
+        M::reduce_local(call, handle, &left, &mut right)?;
         layout::to_wire(call.data_type, &right, &mut answer);
         probe.answer(&answer);
     }
@@ -94,8 +94,8 @@ fn likeness(call: &Call, handle: usize) -> Result<Likeness, PlainFailed> {
 }
 
 /// Whether the library's own call gives the bits of the tree.
-fn holds(
-    plain: Plain,
+fn holds<M: Mpi>(
+    plain: &M,
     rank: u32,
     handle: usize,
     call: &Call,

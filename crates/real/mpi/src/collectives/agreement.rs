@@ -1,10 +1,14 @@
-//! Where ranks are: which share a node or a socket, and who therefore speaks to the switch for whom.
+//! What ranks tell each other before anything is offloaded: where each is, and by which settings it goes. From that follows
+//! who speaks to the switch for whom.
 
 use std::{collections::BTreeMap, fs, io};
 
 use raddle_offload::order::Placement;
 
-use crate::settings::{self, Mode, Settings};
+use crate::{
+    node,
+    settings::{self, Mode, Settings},
+};
 
 /// What each rank tells the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +32,11 @@ impl Hello {
     /// Bytes of one.
     pub(crate) const SIZE: usize = 32;
 
-    pub(crate) fn of_this_process() -> Self {
-        let settings = settings::get();
+    /// Of this process, which goes by these settings.
+    pub(crate) fn of_this_process(settings: &Settings) -> Self {
         Self {
-            node: node(settings),
-            host: settings::fold(host_name()),
+            node: node::id(settings),
+            host: settings::fold(node::host_name()),
             socket: if settings.mode == Mode::Node {
                 ANY
             } else {
@@ -108,35 +112,6 @@ pub(crate) fn placement(hellos: &[Hello]) -> Placement {
         count if count == hellos.len() => Placement::OnePerNode,
         _ => Placement::Shared,
     }
-}
-
-/// Which node this is: by name and by which start of the kernel, since names of containers may repeat.
-pub(crate) fn node(settings: &Settings) -> u64 {
-    if let Some(name) = &settings.node {
-        return settings::fold(name.bytes());
-    }
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    settings::fold(host_name().into_iter().chain(boot.trim().bytes()))
-}
-
-/// What this node is called: by `RADDLE_NODE`, or its host name.
-pub(crate) fn name() -> String {
-    let given = settings::get().node.clone();
-    given.unwrap_or_else(|| String::from_utf8_lossy(&host_name()).into_owned())
-}
-
-fn host_name() -> Vec<u8> {
-    let mut name = vec![0_u8; 256];
-    // SAFETY: the buffer is as long as said; one byte stays zero.
-    if unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } != 0 {
-        return Vec::new();
-    }
-    let end = name
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(name.len());
-    name.truncate(end);
-    name
 }
 
 /// The socket of all CPUs that this process may use.

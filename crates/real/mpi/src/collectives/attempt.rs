@@ -13,19 +13,19 @@ use raddle_offload::{
 use raddle_units::Time;
 use raddle_wire::native;
 
-use crate::{
-    clock,
-    collectives::link::{Link, MESSAGE, MESSAGES_AT_ONCE},
-    collectives::reason::Reason,
+use super::{
+    link::{Link, MESSAGE, MESSAGES_AT_ONCE},
+    reason::Reason,
 };
+use crate::clock;
 
-pub(crate) struct Trial {
+pub(crate) struct LeaderAttempt {
     socket: Arc<UdpSocket>,
     /// `None` once it has an end.
     attempt: Mutex<Option<Attempt>>,
 }
 
-impl Trial {
+impl LeaderAttempt {
     pub(crate) fn new(socket: UdpSocket, attempt: Attempt) -> Self {
         Self {
             socket: Arc::new(socket),
@@ -150,16 +150,16 @@ mod tests {
             retry: Span::from_ms(1),
             give_up: Span::from_ms(100),
         };
-        let trial = Trial::new(socket, Attempt::new(clock::now(), config));
+        let attempt = LeaderAttempt::new(socket, Attempt::new(clock::now(), config));
         let flood = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         for _ in 0..3 * MESSAGES_AT_ONCE {
             flood.send_to(b"?", place).expect("on the loopback");
         }
-        trial.step(&mut [0; MESSAGE]);
-        assert_eq!(trial.standing(), Standing::Pending);
+        attempt.step(&mut [0; MESSAGE]);
+        assert_eq!(attempt.standing(), Standing::Pending);
         // The rest waits for the next time.
         let mut left = 0;
-        while trial.socket().recv(&mut [0; MESSAGE]).is_ok() {
+        while attempt.socket().recv(&mut [0; MESSAGE]).is_ok() {
             left += 1;
         }
         assert!(left >= MESSAGES_AT_ONCE, "{left}");

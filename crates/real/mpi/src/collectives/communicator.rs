@@ -7,19 +7,22 @@
 use std::time::Instant;
 
 use raddle_offload::comeback::Step;
-use raddle_wire::{DataType, Operation, native::Collective};
+use raddle_wire::native::Collective;
 use serde_json::{Value, json};
 
+use super::{
+    adapt::Choice,
+    agreement::{self, Hello},
+    call::{Call, Verdict, View},
+    counts::Counts,
+    ready::{Lane, Ready},
+    reason::Reason,
+    roles::Roles,
+};
 use crate::{
-    collectives::adapt::Choice,
-    collectives::agreement::{self as places, Hello},
-    collectives::group::Roles,
-    collectives::ready::{Lane, Ready},
-    collectives::reason::Reason,
-    ffi::{Plain, PlainFailed},
+    library::{Mpi, PlainFailed},
     log,
-    report::Counts,
-    settings::{self, Offload},
+    settings::Offload,
 };
 
 /// The call at which the ranks of a communicator compare their settings and places. A number that no setting changes:
@@ -28,62 +31,13 @@ const AGREE_AT: u64 = 4;
 /// With RADDLE_OFFLOAD=auto, the call at which a group is set up: a communicator with fewer gains nothing.
 const SET_UP_AT: u64 = 50;
 
-/// What the shim is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Plain,
-    PlainTimed,
-    Offload,
-}
-
-/// A communicator as MPI shows it.
-pub(crate) struct View {
-    pub(crate) plain: Plain,
-    pub(crate) rank: u32,
-    pub(crate) size: u32,
-    pub(crate) inter: bool,
-    pub(crate) world: bool,
-    pub(crate) session: bool,
-    pub(crate) name: String,
-}
-
-/// One call of this rank. The buffers are the program's and hold `count` elements; `receive` is null where this rank
-/// gets nothing.
-pub(crate) struct Call {
-    pub(crate) send: *const u8,
-    pub(crate) receive: *mut u8,
-    /// Elements; bytes of a Bcast.
-    pub(crate) count: usize,
-    /// MPI's handle of the type.
-    pub(crate) handle: usize,
-    pub(crate) root: u32,
-    pub(crate) collective: Collective,
-    pub(crate) operation: Option<Operation>,
-    pub(crate) data_type: Option<DataType>,
-    /// Why the shim knows that it stays plain.
-    pub(crate) reason: Reason,
-}
-
-impl Call {
-    /// Bytes of the message.
-    fn bytes(&self) -> usize {
-        match self.collective {
-            Collective::Barrier => 0,
-            Collective::Bcast => self.count,
-            _ => self
-                .count
-                .saturating_mul(self.data_type.map_or(0, DataType::size)),
-        }
-    }
-}
-
-enum Phase {
+enum Phase<M> {
     /// Nothing is known but how many calls there were.
     Early,
     /// The ranks agree that it could gain.
     Agreed(Roles),
     /// Groups stand, or are waited for.
-    Ready(Box<Ready>),
+    Ready(Box<Ready<M>>),
     /// For good.
     Plain(Reason),
 }
@@ -98,19 +52,16 @@ struct Pending {
 }
 
 /// One communicator of the program.
-pub(crate) struct Communicator {
-    view: View,
-    phase: Phase,
+pub(crate) struct Communicator<M> {
+    view: View<M>,
+    phase: Phase<M>,
     calls: u64,
     counts: Counts,
     pending: Option<Pending>,
 }
 
-// SAFETY: calls hold pointers only while they run, in the thread that makes them.
-unsafe impl Send for Communicator {}
-
-impl Communicator {
-    pub(crate) fn new(view: View) -> Self {
+impl<M: Mpi> Communicator<M> {
+    pub(crate) fn new(view: View<M>) -> Self {
         let phase = if view.inter {
             Phase::Plain(Reason::Intercommunicator)
         } else if view.size < 2 {
@@ -156,10 +107,10 @@ impl Communicator {
             return self.plain(call.reason);
         }
         let bytes = call.bytes();
-        if bytes > settings::get().max_bytes {
+        if bytes > self.view.settings.max_bytes {
             return self.plain(Reason::Size);
         }
-        let measured = settings::get().offload == Offload::Auto;
+        let measured = self.view.settings.offload == Offload::Auto;
         if matches!(self.phase, Phase::Agreed(_)) {
             if measured && self.calls < SET_UP_AT {
                 return self.plain(Reason::Early);
@@ -191,7 +142,7 @@ impl Communicator {
             }
         };
         let choice = if measured {
-            ready.choose(self.view.plain, call.collective, bytes)
+            ready.choose(&self.view.plain, call.collective, bytes)
         } else {
             Choice::Offload
         };
@@ -218,7 +169,7 @@ impl Communicator {
             return;
         };
         let before = ready.off();
-        let Ok(step) = ready.meet(self.view.plain, self.calls) else {
+        let Ok(step) = ready.meet(&self.view.plain, self.calls) else {
             return self.fail();
         };
         let after = ready.off();
@@ -337,7 +288,7 @@ impl Communicator {
         Verdict::Plain
     }
 
-    fn stay_plain(&self, reason: Reason) -> Phase {
+    fn stay_plain(&self, reason: Reason) -> Phase<M> {
         self.say(format_args!("plain MPI: {}", reason.meaning()));
         Phase::Plain(reason)
     }
@@ -363,10 +314,10 @@ impl Communicator {
     /// All ranks compare what each knows; who speaks for whom, or why nobody does.
     fn agree(&self) -> Result<Result<Roles, Reason>, PlainFailed> {
         let size = self.view.size as usize;
-        let mine = Hello::of_this_process().to_bytes();
+        let mine = Hello::of_this_process(self.view.settings).to_bytes();
         let all = self.view.plain.allgather(&mine, size)?;
         let hellos: Vec<_> = all.as_chunks().0.iter().map(Hello::from_bytes).collect();
-        let settings = settings::get();
+        let settings = self.view.settings;
         Ok(if hellos.iter().any(|hello| !hello.has_job) {
             Err(Reason::NoJob)
         } else if hellos.iter().any(|hello| hello.digest != hellos[0].digest) {
@@ -376,11 +327,11 @@ impl Communicator {
         } else if hellos.iter().all(|hello| hello.node == hellos[0].node) {
             Err(Reason::OneNode)
         } else {
-            let members = places::members(&hellos, settings.mode, settings.sockets);
+            let members = agreement::members(&hellos, settings.mode, settings.sockets);
             Ok(Roles::new(
                 members,
                 self.view.rank,
-                places::placement(&hellos),
+                agreement::placement(&hellos),
             ))
         })
     }

@@ -12,67 +12,26 @@ use raddle_offload::{
 use raddle_units::Span;
 use raddle_wire::{DataType, native::Collective};
 
+use super::{
+    attempt::LeaderAttempt,
+    call::Call,
+    counts::Rounds,
+    layout,
+    link::{Ending, Link},
+    reason::Reason,
+    roles::Roles,
+    service,
+    setup::{self, Abilities},
+};
 use crate::{
-    collectives::attempt::Trial,
-    collectives::communicator::Call,
-    collectives::layout,
-    collectives::link::{Ending, Link},
-    collectives::reason::Reason,
-    collectives::service,
-    collectives::setup::{self, Abilities},
-    ffi::{Plain, PlainFailed},
-    report::Rounds,
+    library::{Mpi, PlainFailed},
+    settings::Settings,
 };
 
 /// First byte of what a leader tells its ranks.
 const DONE: u8 = 1;
 /// What a rank says when nothing is wrong with it; above all codes of reasons.
 const FINE: i32 = 1000;
-
-/// Who is where.
-pub(crate) struct Roles {
-    /// The ranks that each member speaks for.
-    pub(crate) members: Vec<Vec<u32>>,
-    /// The member that speaks for this rank.
-    pub(crate) member: usize,
-    /// This rank among those of its member; the leader is 0.
-    pub(crate) local_rank: usize,
-    placement: Placement,
-}
-
-impl Roles {
-    pub(crate) fn new(members: Vec<Vec<u32>>, rank: u32, placement: Placement) -> Self {
-        let place = (0..).zip(&members).find_map(|(member, ranks)| {
-            ranks
-                .iter()
-                .position(|known| *known == rank)
-                .map(|local| (member, local))
-        });
-        let (member, local_rank) = place.unwrap_or((0, 0));
-        Self {
-            members,
-            member,
-            local_rank,
-            placement,
-        }
-    }
-
-    /// Whether this rank speaks for its member.
-    pub(crate) const fn leads(&self) -> bool {
-        self.local_rank == 0
-    }
-
-    fn local_size(&self) -> usize {
-        self.members[self.member].len()
-    }
-
-    fn member_of(&self, rank: u32) -> usize {
-        self.members
-            .iter()
-            .position(|ranks| ranks.contains(&rank))
-            .unwrap_or(0)
-    }
-}
 
 /// One group at the switches, or none for the time being: all rounds whose order does not matter, and those of one tree of
 /// operations.
@@ -83,11 +42,11 @@ struct Lane {
     state: State,
 }
 
-/// The same on all ranks but for links and trials, which leaders have.
+/// The same on all ranks but for links and attempts, which leaders have.
 enum State {
     New,
     /// After it was down for a reason, if it was.
-    Trying(Option<Arc<Trial>>, Option<Reason>),
+    Trying(Option<Arc<LeaderAttempt>>, Option<Reason>),
     Up {
         abilities: Abilities,
         link: Option<Arc<Link>>,
@@ -123,12 +82,13 @@ struct Buffers {
     told: Vec<u8>,
 }
 
-pub(crate) struct Group {
-    plain: Plain,
+pub(crate) struct Group<M> {
+    plain: M,
+    settings: &'static Settings,
     rank: u32,
     roles: Roles,
     /// The ranks of this member, if there are several.
-    local: Option<Plain>,
+    local: Option<M>,
     /// How the leader combines its ranks' values where the order does not matter.
     fold: Program,
     lanes: Vec<Lane>,
@@ -141,9 +101,14 @@ pub(crate) struct Group {
     buffers: Buffers,
 }
 
-impl Group {
+impl<M: Mpi> Group<M> {
     /// All ranks call it.
-    pub(crate) fn new(plain: Plain, rank: u32, roles: Roles) -> Result<Self, PlainFailed> {
+    pub(crate) fn new(
+        plain: M,
+        settings: &'static Settings,
+        rank: u32,
+        roles: Roles,
+    ) -> Result<Self, PlainFailed> {
         let local = if roles.members.iter().any(|ranks| ranks.len() > 1) {
             let part = plain.split(roles.member, roles.local_rank)?;
             if roles.local_size() == 1 {
@@ -158,6 +123,7 @@ impl Group {
         let fold = Program::fold(roles.local_size()).map_err(|_| PlainFailed)?;
         Ok(Self {
             plain,
+            settings,
             rank,
             roles,
             local,
@@ -216,9 +182,9 @@ impl Group {
     pub(crate) fn begin(&mut self, lane: usize) -> Result<Result<(), Reason>, PlainFailed> {
         self.tried = lane;
         let tree = self.lanes[lane].tree.as_ref();
-        let begun = setup::begin(self.plain, &self.roles, tree)?;
+        let begun = setup::begin(&self.plain, self.settings, &self.roles, tree)?;
         let (state, begun) = match begun {
-            Ok(trial) => (State::Trying(trial, self.lanes[lane].down()), Ok(())),
+            Ok(attempt) => (State::Trying(attempt, self.lanes[lane].down()), Ok(())),
             Err(reason) => (State::Down(reason), Err(reason)),
         };
         self.lanes[lane].state = state;
@@ -228,7 +194,7 @@ impl Group {
     /// How the set-up that was begun stands at this rank.
     pub(crate) fn standing(&self) -> Standing {
         match self.lanes.get(self.tried).map(|lane| &lane.state) {
-            Some(State::Trying(Some(trial), _)) => trial.standing(),
+            Some(State::Trying(Some(attempt), _)) => attempt.standing(),
             _ => Standing::Ready,
         }
     }
@@ -236,8 +202,8 @@ impl Group {
     /// All ranks could begin, which all know: the lane has its group.
     pub(crate) fn settle(&mut self) -> Result<(), PlainFailed> {
         let lane = &mut self.lanes[self.tried];
-        if let State::Trying(trial, _) = &lane.state {
-            let (abilities, link) = setup::settle(self.plain, trial.as_ref())?;
+        if let State::Trying(attempt, _) = &lane.state {
+            let (abilities, link) = setup::settle(&self.plain, attempt.as_ref())?;
             lane.state = State::Up { abilities, link };
         }
         Ok(())
@@ -246,10 +212,10 @@ impl Group {
     /// Some rank could not begin, which all know.
     pub(crate) fn give_up(&mut self, reason: Reason) {
         if let Some(lane) = self.lanes.get_mut(self.tried)
-            && let State::Trying(trial, _) = &lane.state
+            && let State::Trying(attempt, _) = &lane.state
         {
-            if let Some(trial) = trial {
-                service::cancel(trial);
+            if let Some(attempt) = attempt {
+                service::cancel(attempt);
             }
             lane.state = State::Down(reason);
         }
@@ -261,7 +227,7 @@ impl Group {
             return Ok(Err(reason));
         }
         let standing = match &self.lanes[lane].state {
-            State::Trying(trial, _) => setup::wait(trial.as_ref()),
+            State::Trying(attempt, _) => setup::wait::<M>(attempt.as_ref()),
             _ => Standing::Ready,
         };
         let mine = match standing {
@@ -332,7 +298,12 @@ impl Group {
             let mut wire = spec;
             // The header's root is the member that has or wants the values.
             wire.root = u32::try_from(self.roles.member_of(spec.root)).map_err(|_| PlainFailed)?;
-            ending = link.round(&wire, &self.buffers.operands, &mut self.buffers.result);
+            let buffers = &mut self.buffers;
+            ending = link.round(&wire, &buffers.operands, &mut buffers.result, M::progress);
+            if ending != Ending::Done {
+                // What is left to be said to others, the service says.
+                service::wake();
+            }
         }
         let done = self.tell(&spec, ending == Ending::Done)?;
         if done && !call.receive.is_null() && spec.count > 0 {
@@ -368,7 +339,7 @@ impl Group {
             layout::to_wire(data_type, send, &mut buffers.mine);
         }
         let leads = self.roles.leads();
-        let Some(local) = self.local else {
+        let Some(local) = &self.local else {
             std::mem::swap(&mut buffers.mine, &mut buffers.operands);
             return Ok(());
         };
@@ -418,7 +389,7 @@ impl Group {
 
     /// The leader tells its ranks how the round ended, and its result where they need it.
     fn tell(&mut self, spec: &RoundSpec, done: bool) -> Result<bool, PlainFailed> {
-        let Some(local) = self.local else {
+        let Some(local) = &self.local else {
             return Ok(done);
         };
         let wanted = match spec.collective {

@@ -22,7 +22,8 @@ use raddle_offload::{
 use raddle_units::{Span, Time};
 use raddle_wire::native::{Collective, Header, MAX_BODY, Reason};
 
-use crate::{clock, collectives::service, collectives::spin::Patience, ffi as abi};
+use super::spin::Spin;
+use crate::clock;
 
 /// Bytes of the longest message.
 pub(crate) const MESSAGE: usize = Header::SIZE + MAX_BODY;
@@ -44,7 +45,7 @@ pub(crate) enum Ending {
 
 /// What only the program's thread uses, in a round.
 struct Caller {
-    patience: Patience,
+    spin: Spin,
     buffer: Box<[u8]>,
     /// Rounds since the last turn of the crank after one.
     rounds: u32,
@@ -102,7 +103,7 @@ impl Link {
             socket,
             endpoint: Arc::new(Mutex::new(endpoint)),
             caller: Mutex::new(Caller {
-                patience: Patience::new(),
+                spin: Spin::new(),
                 buffer: vec![0; MESSAGE].into(),
                 rounds: 0,
             }),
@@ -114,25 +115,34 @@ impl Link {
         lock(&self.endpoint)
     }
 
-    /// One round; its result goes to `result`.
-    pub(crate) fn round(&self, spec: &RoundSpec, operands: &[u8], result: &mut Vec<u8>) -> Ending {
+    /// One round; its result goes to `result`. `progress` lets the MPI library move its messages.
+    pub(crate) fn round(
+        &self,
+        spec: &RoundSpec,
+        operands: &[u8],
+        result: &mut Vec<u8>,
+        progress: impl Fn(),
+    ) -> Ending {
         self.busy.store(true, Ordering::Relaxed);
-        let ending = self.drive(spec, operands, result);
+        let ending = self.drive(spec, operands, result, progress);
         self.busy.store(false, Ordering::Relaxed);
-        if ending != Ending::Done {
-            service::wake();
-        }
         ending
     }
 
-    fn drive(&self, spec: &RoundSpec, operands: &[u8], result: &mut Vec<u8>) -> Ending {
+    fn drive(
+        &self,
+        spec: &RoundSpec,
+        operands: &[u8],
+        result: &mut Vec<u8>,
+        progress: impl Fn(),
+    ) -> Ending {
         let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
         let Caller {
-            patience,
+            spin,
             buffer,
             rounds,
         } = &mut *caller;
-        patience.begin();
+        spin.begin();
         let mut endpoint = self.lock();
         let begun = clock::now();
         let plain = || Ending::Plain {
@@ -153,23 +163,23 @@ impl Link {
                     result.clear();
                     result.extend_from_slice(values);
                     drop(endpoint);
-                    patience.end();
+                    spin.end();
                     *rounds += 1;
                     // What was sent before a barrier should be there behind it, as it is behind one of messages: programs
                     // probe for it, or test a window, once.
                     if *rounds >= ROUNDS_PER_TURN || spec.collective == Collective::Barrier {
                         *rounds = 0;
-                        abi::progress();
+                        progress();
                     }
                     return Ending::Done;
                 }
                 CallOutcome::Plain(_) => return plain(),
             }
-            if patience.must_yield() {
+            if spin.must_yield() {
                 drop(endpoint);
                 yields += 1;
                 if yields.is_multiple_of(PROGRESS_EVERY) {
-                    abi::progress();
+                    progress();
                 }
                 thread::yield_now();
                 endpoint = self.lock();

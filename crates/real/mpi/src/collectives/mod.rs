@@ -1,18 +1,28 @@
-//! Small collectives in switches: `communicator` decides about each call, `ready` finds its way and tries again what has
-//! failed, `group` does rounds of one communicator, `service` sets groups up (`setup`, `attempt`), keeps them alive and
-//! answers other ranks while the program computes.
+//! Small collectives in switches. A call comes in by `table`; `communicator` decides about it, after all ranks have compared
+//! their settings and places (`agreement`, `roles`); `ready` finds its way and tries again what has failed; `group` does the
+//! rounds of one communicator, over a `link` to the switch; `service` sets groups up (`setup`, `attempt`), keeps them alive
+//! and answers other ranks while the program computes.
+//!
+//! Beside these: `addition_order` (how the MPI library adds), `adapt` (is it faster?), `layout` (C's layout of values and the
+//! wire's), `spin` (how to wait), `counts` and `registry` (what is reported), [`reason`].
 
+mod adapt;
+mod addition_order;
+mod agreement;
+mod attempt;
+mod call;
+mod communicator;
+pub(crate) mod counts;
+mod group;
+mod layout;
+mod link;
+mod ready;
 pub mod reason;
-
-pub(crate) mod adapt;
-pub(crate) mod addition_order;
-pub(crate) mod agreement;
-pub(crate) mod attempt;
-pub(crate) mod communicator;
-pub(crate) mod group;
-pub(crate) mod layout;
-pub(crate) mod link;
-pub(crate) mod ready;
-pub(crate) mod service;
-pub(crate) mod setup;
-pub(crate) mod spin;
+pub(crate) mod registry;
+mod roles;
+mod service;
+mod setup;
+mod spin;
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;

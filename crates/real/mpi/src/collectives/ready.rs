@@ -11,16 +11,19 @@ use raddle_offload::{
 use raddle_units::Span;
 use raddle_wire::{DataType, Operation, native::Collective};
 
+use super::{
+    adapt::{Choice, Classes},
+    addition_order,
+    call::{Call, View},
+    counts::Rounds,
+    group::Group,
+    link::Ending,
+    reason::Reason,
+    roles::Roles,
+};
 use crate::{
     clock,
-    collectives::adapt::{Choice, Classes},
-    collectives::addition_order as orders,
-    collectives::communicator::{Call, View},
-    collectives::group::{Group, Roles},
-    collectives::link::Ending,
-    collectives::reason::Reason,
-    ffi::{Plain, PlainFailed},
-    report::Rounds,
+    library::{Mpi, PlainFailed},
     settings,
 };
 
@@ -30,8 +33,9 @@ const MOST_KINDS: usize = 4096;
 const MOST_LANES: usize = 4;
 
 /// A communicator over several nodes whose ranks have agreed that it could gain.
-pub(crate) struct Ready {
-    group: Group,
+pub(crate) struct Ready<M> {
+    group: Group<M>,
+    order: settings::Order,
     pub(crate) classes: Classes,
     kinds: HashMap<Kind, Way>,
     /// `None`: what has failed is not tried again.
@@ -64,14 +68,15 @@ pub(crate) struct Lane {
     ordered: bool,
 }
 
-impl Ready {
+impl<M: Mpi> Ready<M> {
     /// All ranks call it.
-    pub(crate) fn new(view: &View, roles: Roles) -> Result<Self, PlainFailed> {
-        let first = settings::get().come_back;
+    pub(crate) fn new(view: &View<M>, roles: Roles) -> Result<Self, PlainFailed> {
+        let first = view.settings.come_back;
         let waits = Waits::from_first(clock::span(first));
         let comeback = || Comeback::new(waits, view.rank == 0);
         Ok(Self {
-            group: Group::new(view.plain, view.rank, roles)?,
+            group: Group::new(view.plain.clone(), view.settings, view.rank, roles)?,
+            order: view.settings.order,
             classes: Classes::new(),
             kinds: HashMap::new(),
             comeback: (first > Duration::ZERO).then(comeback),
@@ -97,7 +102,7 @@ impl Ready {
     }
 
     /// All ranks meet before the call of this number; what they do next.
-    pub(crate) fn meet(&mut self, plain: Plain, call: u64) -> Result<Step, PlainFailed> {
+    pub(crate) fn meet(&mut self, plain: &M, call: u64) -> Result<Step, PlainFailed> {
         let Some(comeback) = &mut self.comeback else {
             return Ok(Step::GoOn);
         };
@@ -142,7 +147,7 @@ impl Ready {
     /// may set up.
     pub(crate) fn way(
         &mut self,
-        view: &View,
+        view: &View<M>,
         call: &Call,
         number: u64,
     ) -> Result<Result<Lane, Reason>, PlainFailed> {
@@ -173,7 +178,7 @@ impl Ready {
         Ok(())
     }
 
-    fn kind(&mut self, view: &View, call: &Call) -> Result<Way, PlainFailed> {
+    fn kind(&mut self, view: &View<M>, call: &Call) -> Result<Way, PlainFailed> {
         let kind = match call.collective {
             // No values are combined: the length does not matter.
             Collective::Barrier | Collective::Bcast => Kind {
@@ -204,7 +209,7 @@ impl Ready {
         Ok(way)
     }
 
-    fn find(&mut self, view: &View, kind: &Kind) -> Result<Way, PlainFailed> {
+    fn find(&mut self, view: &View<M>, kind: &Kind) -> Result<Way, PlainFailed> {
         let plan = match (kind.operation, kind.data_type) {
             (Some(operation), Some(data_type)) => {
                 let call = order::Call {
@@ -217,7 +222,7 @@ impl Ready {
                     placement: self.group.placement(),
                     likeness: Likeness::Same,
                 };
-                orders::plan(view.plain, view.rank, kind.handle, call)?
+                addition_order::plan(&view.plain, self.order, view.rank, kind.handle, call)?
             }
             _ => Ok(Plan::Any),
         };
@@ -235,7 +240,7 @@ impl Ready {
         })
     }
 
-    pub(crate) fn choose(&mut self, plain: Plain, collective: Collective, bytes: usize) -> Choice {
+    pub(crate) fn choose(&mut self, plain: &M, collective: Collective, bytes: usize) -> Choice {
         let class = self.classes.of(collective, bytes);
         let choice = class.next();
         if choice != Choice::Compare {

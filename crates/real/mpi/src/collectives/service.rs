@@ -13,11 +13,11 @@ use std::{
 
 use raddle_units::Time;
 
-use crate::{
-    clock,
-    collectives::attempt::Trial,
-    collectives::link::{self, Link, MESSAGE, MESSAGES_AT_ONCE, Retired},
+use super::{
+    attempt::LeaderAttempt,
+    link::{self, Link, MESSAGE, MESSAGES_AT_ONCE, Retired},
 };
+use crate::clock;
 
 /// Groups of freed communicators that still answer others.
 const RETIRED: usize = 256;
@@ -34,7 +34,7 @@ struct Service {
 struct Links {
     live: Vec<Arc<Link>>,
     retired: Vec<Retired>,
-    trials: Vec<Arc<Trial>>,
+    attempts: Vec<Arc<LeaderAttempt>>,
     stopped: bool,
 }
 
@@ -89,26 +89,26 @@ pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
 }
 
 /// Sets a group up.
-pub(crate) fn begin(trial: Arc<Trial>) {
+pub(crate) fn begin(attempt: Arc<LeaderAttempt>) {
     if let Some(service) = current().as_ref() {
-        service.links().trials.push(trial);
+        service.links().attempts.push(attempt);
         service.ring();
     }
 }
 
 /// There shall be no such group.
-pub(crate) fn cancel(trial: &Arc<Trial>) {
-    trial.cancel();
+pub(crate) fn cancel(attempt: &Arc<LeaderAttempt>) {
+    attempt.cancel();
     if let Some(service) = current().as_ref() {
-        service.links().end(trial);
+        service.links().end(attempt);
     }
 }
 
 /// A group stands: looks after it.
-pub(crate) fn add(trial: &Arc<Trial>, link: Arc<Link>) {
+pub(crate) fn add(attempt: &Arc<LeaderAttempt>, link: Arc<Link>) {
     if let Some(service) = current().as_ref() {
         let mut links = service.links();
-        links.end(trial);
+        links.end(attempt);
         links.live.push(link);
         drop(links);
         service.ring();
@@ -157,8 +157,8 @@ pub(crate) fn stop() {
 }
 
 impl Links {
-    fn end(&mut self, trial: &Arc<Trial>) {
-        self.trials.retain(|known| !Arc::ptr_eq(known, trial));
+    fn end(&mut self, attempt: &Arc<LeaderAttempt>) {
+        self.attempts.retain(|known| !Arc::ptr_eq(known, attempt));
     }
 }
 
@@ -175,7 +175,7 @@ impl Service {
     fn run(&self) {
         let mut buffer = vec![0; MESSAGE];
         loop {
-            let (links, retired, trials) = {
+            let (links, retired, attempts) = {
                 let links = self.links();
                 if links.stopped {
                     return;
@@ -183,7 +183,7 @@ impl Service {
                 (
                     links.live.clone(),
                     links.retired.clone(),
-                    links.trials.clone(),
+                    links.attempts.clone(),
                 )
             };
             for _ in 0..MESSAGES_AT_ONCE {
@@ -193,7 +193,7 @@ impl Service {
                 let message = &buffer[..length];
                 let _ = links.iter().any(|link| link.hear(message))
                     || retired.iter().any(|group| group.hear(message))
-                    || trials.iter().any(|trial| trial.hear(from, message));
+                    || attempts.iter().any(|attempt| attempt.hear(from, message));
             }
             let due = links.iter().filter_map(|link| link.attend(&mut buffer));
             let due: Option<Time> = due.min();
@@ -201,17 +201,19 @@ impl Service {
                 .iter()
                 .filter_map(|group| group.attend(&self.socket, &mut buffer));
             let due = due.into_iter().chain(answered).min();
-            let tried = trials.iter().filter_map(|trial| trial.step(&mut buffer));
-            self.sleep(due.into_iter().chain(tried).min(), &trials);
+            let tried = attempts
+                .iter()
+                .filter_map(|attempt| attempt.step(&mut buffer));
+            self.sleep(due.into_iter().chain(tried).min(), &attempts);
         }
     }
 
     /// Until the time, a message, or the bell.
-    fn sleep(&self, due: Option<Time>, trials: &[Arc<Trial>]) {
+    fn sleep(&self, due: Option<Time>, attempts: &[Arc<LeaderAttempt>]) {
         let wait = due.map_or(Duration::from_secs(60), clock::until);
         let own = [self.bell.as_raw_fd(), self.socket.as_raw_fd()];
-        let trials = trials.iter().map(|trial| trial.socket().as_raw_fd());
-        let all = own.into_iter().chain(trials).map(|fd| libc::pollfd {
+        let attempts = attempts.iter().map(|attempt| attempt.socket().as_raw_fd());
+        let all = own.into_iter().chain(attempts).map(|fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,

@@ -20,18 +20,19 @@ use raddle_wire::{
     native::{Collective, Terms, type_bit},
 };
 
+use super::{
+    attempt::LeaderAttempt,
+    call::Call,
+    link::{self, Link, MESSAGE},
+    reason::Reason,
+    roles::Roles,
+    service,
+};
 use crate::{
     clock,
-    collectives::agreement as places,
-    collectives::attempt::Trial,
-    collectives::communicator::Call,
-    collectives::group::Roles,
-    collectives::link::{self, Link, MESSAGE},
-    collectives::reason::Reason,
-    collectives::service,
-    ffi::{self as abi, Plain, PlainFailed},
-    log,
-    settings::{self, Settings},
+    library::{Mpi, PlainFailed},
+    log, node,
+    settings::Settings,
 };
 
 /// IPv4 and UDP headers.
@@ -108,13 +109,13 @@ struct Opened {
     datagram: usize,
 }
 
-/// Begins to set a group up; all ranks call it. A leader gets its trial, which goes on by itself.
-pub(crate) fn begin(
-    plain: Plain,
+/// Begins to set a group up; all ranks call it. A leader gets its attempt, which goes on by itself.
+pub(crate) fn begin<M: Mpi>(
+    plain: &M,
+    settings: &Settings,
     roles: &Roles,
     tree: Option<&Expression>,
-) -> Result<Result<Option<Arc<Trial>>, Reason>, PlainFailed> {
-    let settings = settings::get();
+) -> Result<Result<Option<Arc<LeaderAttempt>>, Reason>, PlainFailed> {
     let opened = roles.leads().then(|| open(settings).ok()).flatten();
     let mut mine = opened.as_ref().map_or_else(Offer::default, |o| o.offer);
     if roles.leads() && roles.member == 0 {
@@ -159,35 +160,35 @@ pub(crate) fn begin(
         give_up: clock::span(settings.give_up),
     };
     let attempt = Attempt::new(clock::now(), config);
-    let trial = Arc::new(Trial::new(opened.socket, attempt));
-    service::begin(Arc::clone(&trial));
-    Ok(Ok(Some(trial)))
+    let attempt = Arc::new(LeaderAttempt::new(opened.socket, attempt));
+    service::begin(Arc::clone(&attempt));
+    Ok(Ok(Some(attempt)))
 }
 
 /// Waits until this rank knows whether it could begin.
-pub(crate) fn wait(trial: Option<&Arc<Trial>>) -> Standing {
-    let Some(trial) = trial else {
+pub(crate) fn wait<M: Mpi>(attempt: Option<&Arc<LeaderAttempt>>) -> Standing {
+    let Some(attempt) = attempt else {
         return Standing::Ready;
     };
     let mut buffer = [0; MESSAGE];
     loop {
-        trial.step(&mut buffer);
-        let standing = trial.standing();
+        attempt.step(&mut buffer);
+        let standing = attempt.standing();
         if standing != Standing::Pending {
             return standing;
         }
         // A late rank may still need MPI's help to come here.
-        abi::progress();
+        M::progress();
         thread::yield_now();
     }
 }
 
 /// All ranks are ready, which all know: the group can be used. A leader gets its link.
-pub(crate) fn settle(
-    plain: Plain,
-    trial: Option<&Arc<Trial>>,
+pub(crate) fn settle<M: Mpi>(
+    plain: &M,
+    attempt: Option<&Arc<LeaderAttempt>>,
 ) -> Result<(Abilities, Option<Arc<Link>>), PlainFailed> {
-    let taken = trial.and_then(|trial| trial.take());
+    let taken = attempt.and_then(|attempt| attempt.take());
     let mut masks = [0; 8];
     if let Some((agreement, _)) = &taken {
         masks[..2].copy_from_slice(&agreement.operations.to_be_bytes());
@@ -195,8 +196,8 @@ pub(crate) fn settle(
         masks[4..].copy_from_slice(&agreement.types.to_be_bytes());
     }
     let link = taken.map(|(_, link)| Arc::new(link));
-    if let (Some(trial), Some(link)) = (trial, &link) {
-        service::add(trial, Arc::clone(link));
+    if let (Some(attempt), Some(link)) = (attempt, &link) {
+        service::add(attempt, Arc::clone(link));
     }
     plain.bcast(&mut masks, 0)?;
     let abilities = Abilities {
@@ -234,7 +235,7 @@ fn interface(wanted: Option<&str>) -> io::Result<Interface> {
         SAID.call_once(|| {
             log::plain(&format!(
                 "RADDLE_INTERFACE={wanted}: {} has no such interface that is up and has an IPv4 address: nothing is offloaded",
-                places::name()
+                node::name()
             ));
         });
     }

@@ -25,9 +25,9 @@ struct Record {
     pause: u32,
 }
 
-/// The patience of one link.
+/// How the program's thread waits for the results of one link.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Spin {
     /// After a round that ended without yielding, and after one that yielded.
     records: [Record; 2],
     /// Which of them counts in this round.
@@ -38,7 +38,7 @@ pub(crate) struct Patience {
     yielded: bool,
 }
 
-impl Patience {
+impl Spin {
     pub(crate) const fn new() -> Self {
         let record = Record {
             score: MOST,
@@ -96,49 +96,49 @@ mod tests {
     use super::*;
 
     /// Plays a round whose result is there after so many looks without a yield, or at the first look after a yield.
-    fn round(patience: &mut Patience, looks: u32) -> bool {
-        patience.begin();
+    fn round(spin: &mut Spin, looks: u32) -> bool {
+        spin.begin();
         let mut seen = 0;
-        while seen < looks && !patience.must_yield() {
+        while seen < looks && !spin.must_yield() {
             seen += 1;
         }
-        patience.end();
-        patience.yielded
+        spin.end();
+        spin.yielded
     }
 
     #[test]
     fn a_core_of_its_own_is_never_yielded() {
-        let mut patience = Patience::new();
-        assert!((0..1000).all(|_| !round(&mut patience, 30)));
+        let mut spin = Spin::new();
+        assert!((0..1000).all(|_| !round(&mut spin, 30)));
     }
 
     #[test]
     fn two_on_a_core_learn_who_yields() {
-        let mut patience = Patience::new();
+        let mut spin = Spin::new();
         // Whoever yielded in the round before is the last now: its result comes soon. The other's never does.
         let mut failures = 0;
         for _ in 0..1000 {
-            let looks = if patience.history == 1 { 20 } else { u32::MAX };
-            let tried = patience.records[patience.history].score >= 2;
-            let yielded = round(&mut patience, looks);
+            let looks = if spin.history == 1 { 20 } else { u32::MAX };
+            let tried = spin.records[spin.history].score >= 2;
+            let yielded = round(&mut spin, looks);
             failures += u32::from(yielded && tried);
         }
         assert!(failures <= 2, "{failures} rounds looked on in vain");
-        assert_eq!(patience.records[1].score, MOST);
+        assert_eq!(spin.records[1].score, MOST);
     }
 
     #[test]
     fn many_on_a_core_yield_and_try_again_ever_more_seldom() {
-        let mut patience = Patience::new();
+        let mut spin = Spin::new();
         let mut tried_in = |rounds: u32| {
-            let tried = |_: &u32| round(&mut patience, u32::MAX) && patience.tries;
+            let tried = |_: &u32| round(&mut spin, u32::MAX) && spin.tries;
             (0..rounds).filter(tried).count()
         };
         // One failure of the first kind of round and two of the second; then pauses of 64, 64, 128, 256 and so on to 4096.
         assert_eq!(tried_in(10_000), 3 + 8);
         assert_eq!(tried_in(41_000), 10);
         // Roles change: the next try helps, and looking on is the rule again.
-        let helped = (0..8192).filter(|_| !round(&mut patience, 20)).count();
+        let helped = (0..8192).filter(|_| !round(&mut spin, 20)).count();
         assert!(helped > 3000, "{helped}");
     }
 }

@@ -6,19 +6,16 @@
 use std::{
     arch::naked_asm,
     ffi::CStr,
-    ptr,
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use crate::interpose::route as resolve;
+use super::route;
 
 macro_rules! trampolines {
     ($($index:literal $symbol:literal $enter:ident $resolve:ident,)*) => {
         const COUNT: usize = [$($index),*].len();
 
         static SYMBOLS: [&CStr; COUNT] = [$(c_name(concat!($symbol, "\0"))),*];
-
-        static ENTRIES: [unsafe extern "C" fn(); COUNT] = [$($enter),*];
 
         static TABLE: [AtomicPtr<()>; COUNT] = [$(AtomicPtr::new($resolve as *const () as *mut ())),*];
 
@@ -114,14 +111,7 @@ unsafe extern "C" fn first_call() {
 
 /// Where the calls of an entry go from now on.
 extern "C" fn find(index: usize) -> *const () {
-    let target = resolve::target(SYMBOLS[index]);
+    let target = route::target(SYMBOLS[index]);
     TABLE[index].store(target.cast_mut(), Ordering::Release);
     target
-}
-
-/// Whether `address` is one of ours: what a look-up by name gave is then not the MPI library's.
-pub(crate) fn is_ours(address: *const ()) -> bool {
-    ENTRIES
-        .iter()
-        .any(|entry| ptr::eq(*entry as *const (), address))
 }

@@ -1,17 +1,17 @@
-//! A value for calls that never overlap: MPI's, where one thread at a time makes them.
+//! A value for calls that never overlap, as those of MPI where one thread at a time makes them: no call pays for a lock.
 
 use std::cell::{Cell, UnsafeCell};
 
-/// Who uses it keeps calls apart, so that none of them pays for a lock.
-pub(super) struct Apart<T> {
+/// A value that its users never use at the same time. A use from inside another is refused.
+pub(super) struct ExclusiveCell<T> {
     used: Cell<bool>,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: `with` is told that no two threads are in it at once; a value that may be sent can be used by one after another.
-unsafe impl<T: Send> Sync for Apart<T> {}
+unsafe impl<T: Send> Sync for ExclusiveCell<T> {}
 
-impl<T> Apart<T> {
+impl<T> ExclusiveCell<T> {
     pub(super) const fn new(value: T) -> Self {
         Self {
             used: Cell::new(false),
@@ -40,15 +40,15 @@ mod tests {
 
     #[test]
     fn a_call_from_inside_another_is_refused() {
-        let apart = Apart::new(1);
+        let cell = ExclusiveCell::new(1);
         // SAFETY: there is one thread.
         unsafe {
-            let inner = apart.with(|value| {
+            let inner = cell.with(|value| {
                 *value += 1;
-                apart.with(|_| ())
+                cell.with(|_| ())
             });
             assert_eq!(inner, Some(None));
-            assert_eq!(apart.with(|value| *value), Some(2));
+            assert_eq!(cell.with(|value| *value), Some(2));
         }
     }
 }

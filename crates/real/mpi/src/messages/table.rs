@@ -1,166 +1,70 @@
-//! What the shims' layer of message scheduling calls, as `shim/border.h` declares it. Once messages are under way there is
-//! no way back to plain MPI, so a panic ends the program.
+//! What a shim calls of this part: `struct raddle_messages` of `shim/border.h`. Once messages are under way there is no way
+//! back to plain MPI, so a panic ends the program.
 
 use std::{
     ffi::{c_int, c_void},
-    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     process, slice,
-    sync::atomic::{AtomicI32, AtomicU32, Ordering},
 };
 
-use raddle_matching::{
-    Claim, Counts, Envelope, Mode, Outgoing, Posted, Sent, Ticket, Vote, Wanted, Way,
-};
+use raddle_matching::{Claim, Counts, Mode, Outgoing, Posted, Sent, Ticket, Vote, Wanted, Way};
 
-use super::{Messages, exclusive::Apart};
+use super::{
+    process::Messages,
+    state::{self, with},
+};
 use crate::{
+    channel::Wire,
     clock,
-    collectives::agreement as places,
-    ffi as abi, log,
+    ffi::{
+        self, RaddleCounts, RaddleEnvelope, RaddleMessages, RaddleOutgoing, RaddleWanted,
+        guard::caught,
+    },
+    log, node,
     rails::{Rails, Secret},
     settings::{self, RailNames, Schedule},
 };
 
-/// A message that the program sends.
-#[repr(C)]
-pub(crate) struct RaddleOutgoing {
-    bytes: u64,
-    to: u32,
-    context: u32,
-    tag: i32,
-    synchronous: u8,
-}
-
-impl RaddleOutgoing {
-    const fn outgoing(&self) -> Outgoing {
-        Outgoing {
-            to: self.to,
-            context: self.context,
-            tag: self.tag,
-            bytes: self.bytes,
-            mode: if self.synchronous != 0 {
-                Mode::Synchronous
-            } else {
-                Mode::Standard
-            },
-        }
-    }
-}
-
-/// A message that came.
-#[repr(C)]
-pub(crate) struct RaddleEnvelope {
-    bytes: u64,
-    context: u32,
-    source: u32,
-    tag: i32,
-}
-
-impl From<Envelope> for RaddleEnvelope {
-    fn from(message: Envelope) -> Self {
-        Self {
-            bytes: message.bytes,
-            context: message.context,
-            source: message.source,
-            tag: message.tag,
-        }
-    }
-}
-
-/// What a receive or probe asks for.
-#[repr(C)]
-pub(crate) struct RaddleWanted {
-    context: u32,
-    source: u32,
-    tag: i32,
-    any_source: u8,
-    any_tag: u8,
-}
-
-impl RaddleWanted {
-    fn wanted(&self) -> Wanted {
-        Wanted {
-            context: self.context,
-            source: (self.any_source == 0).then_some(self.source),
-            tag: (self.any_tag == 0).then_some(self.tag),
-        }
-    }
-}
-
-const COPIED: c_int = 1;
-const BY_REFERENCE: c_int = 2;
-const WITHOUT_ROOM: c_int = 4;
-const SCARCE: c_int = 8;
-
 type Fill = unsafe extern "C" fn(*const c_void, *mut c_void);
 
-#[repr(C)]
-pub(crate) struct RaddleMessages {
-    ability: unsafe extern "C" fn(c_int) -> u64,
-    node: unsafe extern "C" fn() -> u64,
-    stay_plain: unsafe extern "C" fn(c_int),
-    open: unsafe extern "C" fn(c_int, c_int, *const u64) -> c_int,
-    longest: unsafe extern "C" fn() -> usize,
-    send: unsafe extern "C" fn(*const RaddleOutgoing, Fill, *const c_void, *mut u32) -> c_int,
-    receive: unsafe extern "C" fn(*const RaddleWanted, u64, u64, *mut u64) -> c_int,
-    probe: unsafe extern "C" fn(*const RaddleWanted, *mut RaddleEnvelope, *mut u64) -> c_int,
-    receive_claimed: unsafe extern "C" fn(u64, u64, u64),
-    cancel: unsafe extern "C" fn(u64) -> c_int,
-    flush: unsafe extern "C" fn(),
-    parcel: unsafe extern "C" fn(c_int, *const c_void, usize) -> c_int,
-    sent: unsafe extern "C" fn(u32),
-    begin_trial: unsafe extern "C" fn(u32),
-    collective: unsafe extern "C" fn(u32) -> c_int,
-    vote: unsafe extern "C" fn(u32, *const RaddleCounts, *mut [i64; VOTE]),
-    decide: unsafe extern "C" fn(u32, *const [i64; VOTE]) -> c_int,
-    secret: unsafe extern "C" fn(*mut [u8; Secret::SIZE]) -> c_int,
-    begin_rails: unsafe extern "C" fn(*const [u8; Secret::SIZE]),
-    offer: unsafe extern "C" fn(*const RaddleOutgoing, *const c_void, u64) -> c_int,
-    offered_came: unsafe extern "C" fn(u32, u32),
-    step_rails: unsafe extern "C" fn() -> c_int,
-    open_offers: unsafe extern "C" fn() -> usize,
-    close_rails: unsafe extern "C" fn(),
-    looked: unsafe extern "C" fn(u64),
+const VOTE: usize = ffi::RADDLE_VOTE as usize;
+const SECRET: usize = ffi::RADDLE_SECRET as usize;
+const _: () = assert!(
+    SECRET == Secret::SIZE,
+    "both sides have a secret of one size"
+);
+
+fn outgoing(message: &RaddleOutgoing) -> Outgoing {
+    Outgoing {
+        to: message.to,
+        context: message.context,
+        tag: message.tag,
+        bytes: message.bytes,
+        mode: if message.synchronous != 0 {
+            Mode::Synchronous
+        } else {
+            Mode::Standard
+        },
+    }
 }
 
-/// enum raddle_opened.
-const FORCED: c_int = 1;
-const HANDS_ON: c_int = 2;
-
-/// Words of a vote.
-const VOTE: usize = 6;
-const PLAIN_NOW: c_int = 1;
-const SETTLED: c_int = 2;
-
-/// Messages that took the plain way.
-#[repr(C)]
-pub(crate) struct RaddleCounts {
-    sent: u64,
-    received: u64,
-    waiting: u64,
-    parcels: u64,
+fn wanted_of(wanted: &RaddleWanted) -> Wanted {
+    Wanted {
+        context: wanted.context,
+        source: (wanted.any_source == 0).then_some(wanted.source),
+        tag: (wanted.any_tag == 0).then_some(wanted.tag),
+    }
 }
 
-/// What a shim does for the matcher.
-#[repr(C)]
-pub(crate) struct RaddleChannel {
-    pub(super) send: unsafe extern "C" fn(u32, *const c_void, usize, u32),
-    pub(super) deliver: unsafe extern "C" fn(u64, *const RaddleEnvelope, *const c_void, usize),
-    pub(super) fetch: unsafe extern "C" fn(u64, *const RaddleEnvelope, u32),
-    pub(super) fetch_aside: unsafe extern "C" fn(u64, *const RaddleEnvelope, u64),
-    pub(super) set_aside: unsafe extern "C" fn(u64, *const RaddleEnvelope, u32),
-    pub(crate) land: unsafe extern "C" fn(u64, *const RaddleEnvelope) -> *mut c_void,
-    pub(crate) landed: unsafe extern "C" fn(u64),
-    pub(crate) fetch_offered: unsafe extern "C" fn(u64, *const RaddleEnvelope, u32),
-    pub(crate) send_offered: unsafe extern "C" fn(u64, u32),
-    pub(crate) offer_sent: unsafe extern "C" fn(u64),
+/// `flag` where it holds.
+fn flag(holds: bool, flag: u32) -> c_int {
+    if holds { flag.cast_signed() } else { 0 }
 }
 
 /// The layer as shims see it.
 pub(crate) static MESSAGES: RaddleMessages = RaddleMessages {
     ability,
-    node,
+    node: node_id,
     stay_plain,
     open,
     longest,
@@ -186,51 +90,10 @@ pub(crate) static MESSAGES: RaddleMessages = RaddleMessages {
     looked,
 };
 
-/// Used by calls of shims, which do not overlap (`struct raddle_messages`), and inside MPI_Finalize.
-static CURRENT: Apart<Option<Messages>> = Apart::new(None);
-/// Largest tag of the library.
-static KEYS: AtomicU32 = AtomicU32::new(0);
-/// Negative: nothing was said.
-static WHY: AtomicI32 = AtomicI32::new(-1);
-
-/// What was done, or the number of the reason why nothing was.
-pub(super) fn outcome<T>(read: impl FnOnce(&Messages) -> T) -> Result<T, Option<usize>> {
-    let why = || usize::try_from(WHY.load(Ordering::Relaxed)).ok();
-    // SAFETY: MPI_Finalize is a call of MPI: there is no other.
-    let read = unsafe { CURRENT.with(|current| current.as_ref().map(read)) };
-    read.flatten().ok_or_else(why)
-}
-
-/// Runs what a shim asks for. `None`: the arguments were refused, which the shim has checked before.
-fn with<T>(body: impl FnOnce(&mut Messages) -> Option<T>) -> T {
-    let unless_done = Abort;
-    // SAFETY: shims make one call at a time.
-    let done = unsafe { CURRENT.with(|current| body(current.as_mut()?)) };
-    let value = done.flatten().unwrap_or_else(|| fail());
-    mem::forget(unless_done);
-    value
-}
-
-/// There is no way back in the middle of a message.
-#[cold]
-fn fail() -> ! {
-    log::plain("an error of Raddle in the middle of a message; please report it");
-    process::abort()
-}
-
-/// What is dropped by a panic only, for which no call pays otherwise.
-struct Abort;
-
-impl Drop for Abort {
-    fn drop(&mut self) {
-        fail()
-    }
-}
-
 unsafe extern "C" fn ability(keys: c_int) -> u64 {
-    abi::caught(0, || {
+    caught(0, || {
         let settings = settings::get();
-        KEYS.store(u32::try_from(keys).unwrap_or(0), Ordering::Relaxed);
+        state::set_keys(u32::try_from(keys).unwrap_or(0));
         if !settings.takes_messages() {
             return 0;
         }
@@ -242,12 +105,12 @@ unsafe extern "C" fn ability(keys: c_int) -> u64 {
     })
 }
 
-unsafe extern "C" fn node() -> u64 {
-    abi::caught(0, || places::node(settings::get()))
+unsafe extern "C" fn node_id() -> u64 {
+    caught(0, || node::id(settings::get()))
 }
 
 unsafe extern "C" fn stay_plain(why: c_int) {
-    WHY.store(why, Ordering::Relaxed);
+    state::stay_plain(why);
 }
 
 unsafe extern "C" fn open(rank: c_int, size: c_int, nodes: *const u64) -> c_int {
@@ -255,12 +118,9 @@ unsafe extern "C" fn open(rank: c_int, size: c_int, nodes: *const u64) -> c_int 
         let (rank, size) = (u32::try_from(rank).ok()?, usize::try_from(size).ok()?);
         // SAFETY: the shim passes the node of each of `size` ranks.
         let nodes = unsafe { slice::from_raw_parts(nodes, size) };
-        let channel = abi::channel()?;
-        let keys = KEYS.load(Ordering::Relaxed);
-        let messages = Messages::new(rank, nodes, keys, channel).ok()?;
+        let messages = Messages::new(rank, nodes, state::keys(), Wire::new()?).ok()?;
         let hands_on = messages.matcher.hands_on();
-        // SAFETY: shims make one call at a time.
-        unsafe { CURRENT.with(|current| *current = Some(messages)) }?;
+        state::open(messages)?;
         Some(hands_on)
     }));
     let Ok(Some(hands_on)) = opened else {
@@ -269,7 +129,7 @@ unsafe extern "C" fn open(rank: c_int, size: c_int, nodes: *const u64) -> c_int 
         process::abort()
     };
     let forced = settings::get().schedule == Schedule::Force;
-    (c_int::from(forced) * FORCED) | (c_int::from(hands_on) * HANDS_ON)
+    flag(forced, ffi::RADDLE_FORCED) | flag(hands_on, ffi::RADDLE_HANDS_ON)
 }
 
 unsafe extern "C" fn longest() -> usize {
@@ -285,22 +145,22 @@ unsafe extern "C" fn send(
     with(|Messages { matcher, wire, .. }| {
         // SAFETY: the shim passes a record of its own.
         let message = unsafe { &*message };
-        let outgoing = message.outgoing();
+        let message = outgoing(message);
         // SAFETY: `fill` writes as many bytes as the message has, which is what the room is for.
         let fill = |room: &mut [u8]| unsafe { fill(from, room.as_mut_ptr().cast()) };
-        let way = match matcher.send(&outgoing, fill, wire).ok()? {
-            Sent::Copied => COPIED,
+        let way = match matcher.send(&message, fill, wire).ok()? {
+            Sent::Copied => flag(true, ffi::RADDLE_COPIED),
             Sent::ByReference {
                 key: named,
                 synchronous,
             } => {
                 // SAFETY: the shim passes room for one number.
                 unsafe { *key = named };
-                BY_REFERENCE | if synchronous { WITHOUT_ROOM } else { 0 }
+                flag(true, ffi::RADDLE_BY_REFERENCE) | flag(synchronous, ffi::RADDLE_WITHOUT_ROOM)
             }
         };
-        let scarce = matcher.room(outgoing.to) < matcher.window() / 2;
-        Some(way | if scarce { SCARCE } else { 0 })
+        let scarce = matcher.room(message.to) < matcher.window() / 2;
+        Some(way | flag(scarce, ffi::RADDLE_SCARCE))
     })
 }
 
@@ -312,7 +172,7 @@ unsafe extern "C" fn receive(
 ) -> c_int {
     with(|messages| {
         // SAFETY: the shim passes a record of its own.
-        let wanted = unsafe { &*wanted }.wanted();
+        let wanted = wanted_of(unsafe { &*wanted });
         match messages
             .matcher
             .receive(&wanted, capacity, receive, &mut messages.wire)
@@ -338,7 +198,7 @@ unsafe extern "C" fn probe(
 ) -> c_int {
     with(|Messages { matcher, .. }| {
         // SAFETY: the shim passes records of its own, and `claim` may be null.
-        let (wanted, found, claim) = unsafe { ((*wanted).wanted(), &mut *found, claim.as_mut()) };
+        let (wanted, found, claim) = unsafe { (wanted_of(&*wanted), &mut *found, claim.as_mut()) };
         let message = match claim {
             None => matcher.probe(&wanted).ok()?,
             Some(claim) => matcher.claim(&wanted).ok()?.map(|(claimed, message)| {
@@ -437,14 +297,14 @@ unsafe extern "C" fn decide(context: u32, words: *const [i64; VOTE]) -> c_int {
         let trial = &mut messages.trials.get_mut(context as usize)?.as_mut()?.trial;
         // SAFETY: the shim passes the words.
         let way = trial.decide(&Vote::from_words(unsafe { *words }));
-        let plain = if way == Way::Plain { PLAIN_NOW } else { 0 };
-        Some(plain | if trial.is_settled() { SETTLED } else { 0 })
+        let plain = flag(way == Way::Plain, ffi::RADDLE_PLAIN_NOW);
+        Some(plain | flag(trial.is_settled(), ffi::RADDLE_SETTLED))
     })
 }
 
 /// Random bytes for the job's rails, of which those of rank 0 hold. 0: there are none, and none are needed.
 unsafe extern "C" fn secret(room: *mut [u8; Secret::SIZE]) -> c_int {
-    abi::caught(0, || {
+    caught(0, || {
         let mut bytes = [0; Secret::SIZE];
         if settings::get().rails == RailNames::Off {
             return 0;
@@ -487,7 +347,7 @@ unsafe extern "C" fn offer(
             if !rails.wants(message.to, message.bytes) {
                 return Some(0);
             }
-            let Some(key) = matcher.offer(&message.outgoing(), wire).ok()? else {
+            let Some(key) = matcher.offer(&outgoing(message), wire).ok()? else {
                 return Some(0);
             };
             rails.offer(message.to, key, start as usize, message.bytes, name);

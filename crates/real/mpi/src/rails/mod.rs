@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 
 use self::link::{Link, Offer};
 use crate::{
-    clock, log,
-    messages::{Wire, table::RaddleEnvelope},
+    channel::{Matched, Wire},
+    clock,
+    ffi::RaddleEnvelope,
+    log,
     settings::RailNames,
 };
 
@@ -98,14 +100,6 @@ impl Around<'_> {
         // SAFETY: as above.
         unsafe { (self.wire.channel.fetch_offered)(receive, &raw const envelope, key) }
     }
-}
-
-/// A message that was offered to this process and matched.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Matched {
-    pub(crate) receive: u64,
-    pub(crate) envelope: Envelope,
-    pub(crate) key: u32,
 }
 
 /// The rails of this process.

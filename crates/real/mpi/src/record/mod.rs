@@ -12,8 +12,22 @@ use raddle_trace::{
 };
 use raddle_units::Bytes;
 
-use requests::{Calls, Held, Requests, Started};
-use table::{RaddleMatched, RaddleMessage, RaddleShare};
+use self::requests::{Calls, Held, Requests, Started};
+use crate::ffi::{RaddleMatched, RaddleMessage, RaddleShare};
+
+impl RaddleMessage {
+    /// What its receiver left open.
+    ///
+    /// Where every message counts, a record of the shim is read field by field: a copy reads more than one store of the shim at
+    /// once, and then waits until all earlier stores have left the processor, those that MPI made to memory of other cores
+    /// among them.
+    pub(crate) const fn wildcards(&self) -> Wildcards {
+        Wildcards {
+            source: self.any_source != 0,
+            tag: self.any_tag != 0,
+        }
+    }
+}
 
 /// The calls of this rank so far.
 ///

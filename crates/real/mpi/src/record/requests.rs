@@ -8,7 +8,7 @@ use std::{
 
 use raddle_trace::Completion;
 
-use super::table::RaddleMessage;
+use crate::ffi::RaddleMessage;
 
 /// A call that was started and is not complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

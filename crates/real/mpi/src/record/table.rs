@@ -1,4 +1,4 @@
-//! What the shims' layer of recording calls, as `shim/border.h` declares it.
+//! What a shim calls of this part: `struct raddle_recorder` of `shim/border.h`.
 
 use std::{
     ffi::{c_int, c_void},
@@ -6,85 +6,20 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError, TryLockError},
 };
 
-use raddle_trace::{CollectiveKind, Interval, Origin, Wildcards};
+use raddle_trace::{CollectiveKind, Interval, Origin};
 
 use super::{Recording, spool::Spool};
 use crate::{
     clock,
-    collectives::agreement as places,
-    ffi::{caught, library, matched},
-    log, settings,
+    ffi::{self, RaddleMatched, RaddleMessage, RaddleRecorder, RaddleShare, guard::caught},
+    library::{Mpi, Plain},
+    log, node, settings,
 };
 
 /// Bytes that are kept in memory before they are written.
 const BLOCK: usize = 16 << 20;
 
-/// A message as one of its ends names it.
-///
-/// Where every message counts it is read field by field: a copy reads more than one store of the shim at once, and then
-/// waits until all earlier stores have left the processor, those that MPI made to memory of other cores among them.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct RaddleMessage {
-    pub(super) bytes: u64,
-    pub(super) comm: i32,
-    pub(super) peer: i32,
-    pub(super) tag: i32,
-    pub(super) any_source: u8,
-    pub(super) any_tag: u8,
-}
-
-impl RaddleMessage {
-    pub(super) fn wildcards(&self) -> Wildcards {
-        Wildcards {
-            source: self.any_source != 0,
-            tag: self.any_tag != 0,
-        }
-    }
-}
-
-/// What goes to a neighbour or comes from it.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RaddleShare {
-    pub(super) bytes: u64,
-    pub(super) rank: i32,
-}
-
-/// What a request did, by its status.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct RaddleMatched {
-    pub(super) bytes: u64,
-    pub(super) source: i32,
-    pub(super) tag: i32,
-    pub(super) cancelled: u8,
-}
-
 type Requests = *const usize;
-
-#[repr(C)]
-pub(crate) struct RaddleRecorder {
-    clock: unsafe extern "C" fn() -> u64,
-    open: unsafe extern "C" fn(c_int, c_int),
-    close: unsafe extern "C" fn(c_int),
-    communicator: unsafe extern "C" fn(*const i32, usize, *const i32, usize) -> i32,
-    claim: unsafe extern "C" fn(usize) -> usize,
-    restore: unsafe extern "C" fn(usize, usize),
-    persist: unsafe extern "C" fn(*const RaddleMessage, c_int, usize),
-    send: unsafe extern "C" fn(u64, *const RaddleMessage, usize),
-    receive: unsafe extern "C" fn(u64, *const RaddleMessage, usize),
-    exchange: unsafe extern "C" fn(u64, *const RaddleMessage, *const RaddleMessage),
-    collective: unsafe extern "C" fn(u64, i32, u8, u64, i32, usize),
-    neighbours:
-        unsafe extern "C" fn(u64, i32, *const RaddleShare, usize, *const RaddleShare, usize, usize),
-    start: unsafe extern "C" fn(u64, Requests, usize),
-    complete: unsafe extern "C" fn(u64, Requests, *const c_int, *const c_void, usize),
-    rename: unsafe extern "C" fn(u64, usize, usize),
-    cancel: unsafe extern "C" fn(u64, usize),
-    release: unsafe extern "C" fn(u64, usize),
-    pass: unsafe extern "C" fn(u64),
-}
 
 /// The recorder as shims see it.
 pub(crate) static RECORDER: RaddleRecorder = RaddleRecorder {
@@ -175,9 +110,9 @@ unsafe extern "C" fn open(rank: c_int, size: c_int) {
         let origin = Origin {
             rank,
             size,
-            host: places::name(),
+            host: node::name(),
             program: program(),
-            mpi: library().map_or_else(String::new, |library| library.to_string()),
+            mpi: Plain::library().map_or_else(String::new, |library| library.to_string()),
         };
         // SAFETY: the function is there as long as the process: the library is never unloaded.
         unsafe { libc::atexit(at_exit) };
@@ -400,4 +335,20 @@ unsafe extern "C" fn release(begun: u64, request: usize) {
 
 unsafe extern "C" fn pass(begun: u64) {
     note(begun, Recording::pass);
+}
+
+/// What the `index`-th of an array of statuses says of its request.
+///
+/// # Safety
+/// `statuses` is what a shim passed, and has more than `index` of them.
+unsafe fn matched(statuses: *const c_void, index: usize) -> RaddleMatched {
+    let mut matched = RaddleMatched::default();
+    if let Some(shim) = ffi::shim() {
+        // SAFETY: as the caller says; the record is ours.
+        unsafe {
+            let status = statuses.byte_add(index * shim.status_bytes);
+            (shim.matched)(status, &raw mut matched);
+        }
+    }
+    matched
 }

@@ -2,10 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "shim.h"
-
-/* Codes of raddle_wire::DataType. */
-enum { I8 = 1, U8, I16, U16, I32, U32, I64, U64, F32, F64, SHORT_INT = 32, TWO_INTS, LONG_INT, FLOAT_INT, DOUBLE_INT };
+#include "library/library.h"
 
 /* Handles in a table of open addressing: at most a third of it is used. */
 enum { SLOTS = 256 };
@@ -47,18 +44,18 @@ static void type(MPI_Datatype handle, uint8_t code, size_t bytes, uint8_t of)
 static uint8_t integer(size_t bytes, bool is_signed)
 {
     switch (bytes) {
-    case 1: return is_signed ? I8 : U8;
-    case 2: return is_signed ? I16 : U16;
-    case 4: return is_signed ? I32 : U32;
-    case 8: return is_signed ? I64 : U64;
-    default: return 0;
+    case 1: return is_signed ? RADDLE_DATA_INT8 : RADDLE_DATA_UINT8;
+    case 2: return is_signed ? RADDLE_DATA_INT16 : RADDLE_DATA_UINT16;
+    case 4: return is_signed ? RADDLE_DATA_INT32 : RADDLE_DATA_UINT32;
+    case 8: return is_signed ? RADDLE_DATA_INT64 : RADDLE_DATA_UINT64;
+    default: return RADDLE_DATA_NONE;
     }
 }
 
 #define SIGNED(name, c) type(name, integer(sizeof(c), true), sizeof(c), RADDLE_ANY)
 #define UNSIGNED(name, c) type(name, integer(sizeof(c), false), sizeof(c), RADDLE_ANY)
 /* Only moved, never combined by us. */
-#define MOVED(name, c) type(name, 0, sizeof(c), RADDLE_ANY)
+#define MOVED(name, c) type(name, RADDLE_DATA_NONE, sizeof(c), RADDLE_ANY)
 
 static void add_c_types(void)
 {
@@ -83,20 +80,20 @@ static void add_c_types(void)
     UNSIGNED(MPI_UINT16_T, uint16_t);
     UNSIGNED(MPI_UINT32_T, uint32_t);
     UNSIGNED(MPI_UINT64_T, uint64_t);
-    type(MPI_FLOAT, F32, sizeof(float), RADDLE_ANY);
-    type(MPI_DOUBLE, F64, sizeof(double), RADDLE_ANY);
-    type(MPI_C_BOOL, sizeof(bool) == 1 ? U8 : 0, sizeof(bool), RADDLE_LOGICAL);
-    type(MPI_BYTE, U8, 1, RADDLE_BITWISE);
+    type(MPI_FLOAT, RADDLE_DATA_FLOAT, sizeof(float), RADDLE_ANY);
+    type(MPI_DOUBLE, RADDLE_DATA_DOUBLE, sizeof(double), RADDLE_ANY);
+    type(MPI_C_BOOL, sizeof(bool) == 1 ? RADDLE_DATA_UINT8 : RADDLE_DATA_NONE, sizeof(bool), RADDLE_LOGICAL);
+    type(MPI_BYTE, RADDLE_DATA_UINT8, 1, RADDLE_BITWISE);
     MOVED(MPI_CHAR, char);
     MOVED(MPI_WCHAR, wchar_t);
     MOVED(MPI_PACKED, char);
     MOVED(MPI_C_FLOAT_COMPLEX, float[2]);
     MOVED(MPI_C_DOUBLE_COMPLEX, double[2]);
-    type(MPI_2INT, TWO_INTS, 8, RADDLE_ANY);
-    type(MPI_FLOAT_INT, FLOAT_INT, 8, RADDLE_ANY);
-    type(MPI_SHORT_INT, SHORT_INT, 0, RADDLE_ANY);
-    type(MPI_LONG_INT, sizeof(long) == 8 ? LONG_INT : 0, 0, RADDLE_ANY);
-    type(MPI_DOUBLE_INT, DOUBLE_INT, 0, RADDLE_ANY);
+    type(MPI_2INT, RADDLE_DATA_INT32_INDEX, 8, RADDLE_ANY);
+    type(MPI_FLOAT_INT, RADDLE_DATA_FLOAT_INDEX, 8, RADDLE_ANY);
+    type(MPI_SHORT_INT, RADDLE_DATA_INT16_INDEX, 0, RADDLE_ANY);
+    type(MPI_LONG_INT, sizeof(long) == 8 ? RADDLE_DATA_INT64_INDEX : RADDLE_DATA_NONE, 0, RADDLE_ANY);
+    type(MPI_DOUBLE_INT, RADDLE_DATA_DOUBLE_INDEX, 0, RADDLE_ANY);
 }
 
 /* Fortran's types by the size that this library gives them. */
@@ -107,7 +104,7 @@ static void fortran(MPI_Datatype handle, bool real, uint8_t of)
         return;
     uint8_t code = integer((size_t)bytes, true);
     if (real)
-        code = bytes == 4 ? F32 : bytes == 8 ? F64 : 0;
+        code = bytes == 4 ? RADDLE_DATA_FLOAT : bytes == 8 ? RADDLE_DATA_DOUBLE : RADDLE_DATA_NONE;
     type(handle, code, (size_t)bytes, of);
 }
 
@@ -124,7 +121,7 @@ static void add_fortran_types(void)
     fortran(MPI_DOUBLE_PRECISION, true, RADDLE_ANY);
     fortran(MPI_LOGICAL, false, RADDLE_LOGICAL);
     if (sizeof(MPI_Fint) == 4)
-        type(MPI_2INTEGER, TWO_INTS, 8, RADDLE_ANY);
+        type(MPI_2INTEGER, RADDLE_DATA_INT32_INDEX, 8, RADDLE_ANY);
     MOVED(MPI_CHARACTER, char);
 }
 
@@ -132,8 +129,18 @@ static const struct {
     uint8_t code;
     MPI_Op handle;
 } all_operations[] = {
-    {1, MPI_MAX},  {2, MPI_MIN}, {3, MPI_SUM},  {4, MPI_PROD},  {5, MPI_LAND},    {6, MPI_BAND},
-    {7, MPI_LOR},  {8, MPI_BOR}, {9, MPI_LXOR}, {10, MPI_BXOR}, {11, MPI_MAXLOC}, {12, MPI_MINLOC},
+    {RADDLE_OP_MAX, MPI_MAX},
+    {RADDLE_OP_MIN, MPI_MIN},
+    {RADDLE_OP_SUM, MPI_SUM},
+    {RADDLE_OP_PROD, MPI_PROD},
+    {RADDLE_OP_LAND, MPI_LAND},
+    {RADDLE_OP_BAND, MPI_BAND},
+    {RADDLE_OP_LOR, MPI_LOR},
+    {RADDLE_OP_BOR, MPI_BOR},
+    {RADDLE_OP_LXOR, MPI_LXOR},
+    {RADDLE_OP_BXOR, MPI_BXOR},
+    {RADDLE_OP_MAXLOC, MPI_MAXLOC},
+    {RADDLE_OP_MINLOC, MPI_MINLOC},
 };
 enum { OPERATIONS = sizeof all_operations / sizeof all_operations[0] };
 
@@ -156,7 +163,7 @@ const struct raddle_type *raddle_type_find(MPI_Datatype handle)
 uint8_t raddle_operation_find(MPI_Op handle)
 {
     const struct raddle_type *found = get(operations, 64, (uintptr_t)handle);
-    return found == NULL ? 0 : found->code;
+    return found == NULL ? RADDLE_OP_NONE : found->code;
 }
 
 MPI_Op raddle_operation_of(uint8_t code)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "messages/messages.h"
+#include "channel/channel.h"
 
 /* MPICH's MPI_STATUSES_IGNORE is an address of nothing. */
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
@@ -17,16 +17,8 @@ enum { RING = 8 };
 /* The handler asks the library at least so often. */
 enum { ASK = 64 };
 
-MPI_Comm raddle_shadow = MPI_COMM_NULL, raddle_alone = MPI_COMM_NULL;
-
-static char *memory; /* of the ring */
-static size_t longest;
-static MPI_Request ring[RING];
-static int head; /* the one that gets the next parcel */
-static int ranks;
-static uint64_t *sent_to, came; /* parcels */
-static int sending;
-static uint64_t looks;
+MPI_Comm raddle_shadow = MPI_COMM_NULL;
+MPI_Comm raddle_alone = MPI_COMM_NULL;
 
 /* Requests of ours under way, beside those of the ring. */
 struct watched {
@@ -34,14 +26,37 @@ struct watched {
     void *what;
     int is_done;
 };
-static struct {
-    int count, room;
-    MPI_Request *requests;
-    struct watched *watched;
-    int *indices;
-} way;
 
-int raddle_awake, raddle_unsent, raddle_busy;
+/* All state of this file that others do not see. */
+static struct {
+    int ranks;
+    int (*inside)(void); /* raddle_open_channel */
+    /* Receives for parcels. */
+    struct {
+        char *memory;
+        size_t longest; /* bytes of a parcel */
+        MPI_Request requests[RING];
+        int head; /* the one that gets the next parcel */
+        unsigned asked;
+    } ring;
+    /* What is under channel.way. */
+    struct {
+        int count, room;
+        MPI_Request *requests;
+        struct watched *watched;
+        int *indices;
+    } way;
+    /* Counts of parcels: sent to each rank, received, not yet sent. */
+    uint64_t *sent_to, received;
+    int sending;
+    uint64_t looks;
+} channel;
+
+int raddle_awake;
+int raddle_unsent;
+int raddle_busy;
+int raddle_rails;
+uint64_t raddle_supersteps = 1;
 MPI_Request raddle_sent = MPI_REQUEST_NULL;
 
 void raddle_fail(const char *what)
@@ -53,79 +68,65 @@ void raddle_fail(const char *what)
 
 static void make_room(int room)
 {
-    way.room = room;
-    way.requests = realloc(way.requests, (size_t)room * sizeof *way.requests);
-    way.watched = realloc(way.watched, (size_t)room * sizeof *way.watched);
-    way.indices = realloc(way.indices, (size_t)room * sizeof *way.indices);
-    if (way.requests == NULL || way.watched == NULL || way.indices == NULL)
+    channel.way.room = room;
+    channel.way.requests = realloc(channel.way.requests, (size_t)room * sizeof *channel.way.requests);
+    channel.way.watched = realloc(channel.way.watched, (size_t)room * sizeof *channel.way.watched);
+    channel.way.indices = realloc(channel.way.indices, (size_t)room * sizeof *channel.way.indices);
+    if (channel.way.requests == NULL || channel.way.watched == NULL || channel.way.indices == NULL)
         raddle_fail("no memory for requests");
 }
 
 void raddle_watch(MPI_Request request, void (*done)(void *what), void *what)
 {
-    if (way.count == way.room)
-        make_room(2 * way.room);
-    way.requests[way.count] = request;
-    way.watched[way.count++] = (struct watched){.done = done, .what = what};
+    if (channel.way.count == channel.way.room)
+        make_room(2 * channel.way.room);
+    channel.way.requests[channel.way.count] = request;
+    channel.way.watched[channel.way.count++] = (struct watched){.done = done, .what = what};
     raddle_awake++;
 }
 
 static void parcel_sent(void *slot)
 {
-    sending--;
+    channel.sending--;
     raddle_messages->sent((uint32_t)(uintptr_t)slot);
 }
 
-static void send_parcel(uint32_t to, const void *bytes, size_t length, uint32_t slot)
+void raddle_send_parcel(uint32_t to, const void *bytes, size_t length, uint32_t slot)
 {
     MPI_Request request;
     raddle_must(PMPI_Isend(bytes, (int)length, MPI_BYTE, (int)to, 0, raddle_shadow, &request), "MPI_Isend of a parcel");
-    sent_to[to]++;
-    sending++;
+    channel.sent_to[to]++;
+    channel.sending++;
     raddle_watch(request, parcel_sent, (void *)(uintptr_t)slot);
 }
 
-const struct raddle_channel raddle_channel_calls = {
-    .send = send_parcel,
-    .deliver = raddle_deliver,
-    .fetch = raddle_fetch,
-    .fetch_aside = raddle_fetch_aside,
-    .set_aside = raddle_set_aside,
-    .land = raddle_land,
-    .landed = raddle_landed,
-    .fetch_offered = raddle_fetch_offered,
-    .send_offered = raddle_send_offered,
-    .offer_sent = raddle_offer_sent,
-};
-
 static char *first_byte(int place)
 {
-    return memory + (size_t)place * longest;
+    return channel.ring.memory + (size_t)place * channel.ring.longest;
 }
 
 static void start(int place)
 {
     *first_byte(place) = 0;
-    raddle_must(PMPI_Start(&ring[place]), "MPI_Start");
+    raddle_must(PMPI_Start(&channel.ring.requests[place]), "MPI_Start");
 }
 
 static void take_parcel(const MPI_Status *status)
 {
     int length = 0;
     PMPI_Get_count(status, MPI_BYTE, &length);
-    came++;
-    if (!raddle_messages->parcel(status->MPI_SOURCE, first_byte(head), (size_t)length))
-        raddle_fail("a parcel that is none");
-    start(head);
-    head = (head + 1) % RING;
+    channel.received++;
+    if (!raddle_messages->parcel(status->MPI_SOURCE, first_byte(channel.ring.head), (size_t)length))
+        raddle_fail("what came is not a parcel");
+    start(channel.ring.head);
+    channel.ring.head = (channel.ring.head + 1) % RING;
 }
 
 /* Parcels do not begin with 0: as long as the first byte is, none has come. Inside the library's progress this is asked
  * instead of the library, which would look at the network again. */
 static int seems_empty(void)
 {
-    static unsigned asked;
-    return *(volatile char *)first_byte(head) == 0 && ++asked % ASK != 0;
+    return *(volatile char *)first_byte(channel.ring.head) == 0 && ++channel.ring.asked % ASK != 0;
 }
 
 /* Whether a parcel is there; the library looks at the network once if it is not. */
@@ -133,7 +134,7 @@ static int has_parcel(void)
 {
     int flag = 0;
     MPI_Status status;
-    raddle_must(PMPI_Test(&ring[head], &flag, &status), "MPI_Test");
+    raddle_must(PMPI_Test(&channel.ring.requests[channel.ring.head], &flag, &status), "MPI_Test");
     if (flag)
         take_parcel(&status);
     return flag;
@@ -143,26 +144,26 @@ static int has_parcel(void)
  * has its length in its envelope. */
 static int settle(void)
 {
-    int completed = 0, error = PMPI_Testsome(way.count, way.requests, &completed, way.indices, MPI_STATUSES_IGNORE);
+    int completed = 0, error = PMPI_Testsome(channel.way.count, channel.way.requests, &completed, channel.way.indices, MPI_STATUSES_IGNORE);
     if (error != MPI_SUCCESS && error != MPI_ERR_IN_STATUS)
         raddle_fail("MPI_Testsome");
     if (completed == MPI_UNDEFINED)
         return 0;
     /* In the order in which they were begun; what follows may begin others. */
     for (int at = 0; at < completed; at++)
-        way.watched[way.indices[at]].is_done = 1;
-    int kept = 0, count = way.count;
-    for (int at = 0; completed > 0 && at < way.count; at++) {
-        struct watched watched = way.watched[at];
+        channel.way.watched[channel.way.indices[at]].is_done = 1;
+    int kept = 0, count = channel.way.count;
+    for (int at = 0; completed > 0 && at < channel.way.count; at++) {
+        struct watched watched = channel.way.watched[at];
         if (at < count && watched.is_done) {
             watched.done(watched.what);
             continue;
         }
-        way.requests[kept] = way.requests[at];
-        way.watched[kept++] = watched;
+        channel.way.requests[kept] = channel.way.requests[at];
+        channel.way.watched[kept++] = watched;
     }
     if (completed > 0)
-        way.count = kept;
+        channel.way.count = kept;
     raddle_awake -= completed;
     return completed;
 }
@@ -170,13 +171,13 @@ static int settle(void)
 /* One look; how much was found. */
 static int turn(int inside)
 {
-    looks++;
+    channel.looks++;
     int found = inside ? 0 : has_parcel();
     while (!seems_empty() && has_parcel())
         found++;
     if (raddle_rails)
         found += raddle_messages->step_rails();
-    return way.count > 0 ? found + settle() : found;
+    return channel.way.count > 0 ? found + settle() : found;
 }
 
 void raddle_look(void)
@@ -201,7 +202,7 @@ static int look(int inside)
     send_open();
     int found = turn(inside);
     if (inside)
-        found += raddle_tell_library();
+        found += channel.inside();
     raddle_leave();
     return found;
 }
@@ -282,13 +283,14 @@ static void find_sent(void)
 }
 #endif
 
-void raddle_open_channel(int size)
+void raddle_open_channel(int size, int (*inside)(void))
 {
-    ranks = size;
-    longest = raddle_messages->longest();
-    memory = malloc(RING * longest);
-    sent_to = calloc((size_t)size, sizeof *sent_to);
-    if (memory == NULL || sent_to == NULL)
+    channel.inside = inside;
+    channel.ranks = size;
+    channel.ring.longest = raddle_messages->longest();
+    channel.ring.memory = malloc(RING * channel.ring.longest);
+    channel.sent_to = calloc((size_t)size, sizeof *channel.sent_to);
+    if (channel.ring.memory == NULL || channel.sent_to == NULL)
         raddle_fail("no memory for parcels");
     raddle_must(PMPI_Comm_dup(MPI_COMM_WORLD, &raddle_shadow), "MPI_Comm_dup");
     raddle_must(PMPI_Comm_dup(MPI_COMM_SELF, &raddle_alone), "MPI_Comm_dup");
@@ -297,7 +299,7 @@ void raddle_open_channel(int size)
     find_sent();
     make_room(64);
     for (int at = 0; at < RING; at++) {
-        raddle_must(PMPI_Recv_init(first_byte(at), (int)longest, MPI_BYTE, MPI_ANY_SOURCE, 0, raddle_shadow, &ring[at]),
+        raddle_must(PMPI_Recv_init(first_byte(at), (int)channel.ring.longest, MPI_BYTE, MPI_ANY_SOURCE, 0, raddle_shadow, &channel.ring.requests[at]),
                     "MPI_Recv_init");
         start(at);
     }
@@ -306,10 +308,10 @@ void raddle_open_channel(int size)
 /* What others wait for is handed on until all are here; then everything that is still under way is taken. */
 void raddle_close_channel(void)
 {
-    uint64_t expected = 0, *sent = malloc((size_t)ranks * sizeof *sent);
+    uint64_t expected = 0, *sent = malloc((size_t)channel.ranks * sizeof *sent);
     if (sent == NULL)
         raddle_fail("no memory");
-    raddle_messages->looked(looks);
+    raddle_messages->looked(channel.looks);
     raddle_end_superstep();
     while (raddle_rails && raddle_messages->open_offers() > 0)
         raddle_poll();
@@ -318,17 +320,17 @@ void raddle_close_channel(void)
     raddle_enter();
     raddle_messages->close_rails();
     raddle_leave();
-    memcpy(sent, sent_to, (size_t)ranks * sizeof *sent);
+    memcpy(sent, channel.sent_to, (size_t)channel.ranks * sizeof *sent);
     raddle_must(PMPI_Reduce_scatter_block(sent, &expected, 1, MPI_UINT64_T, MPI_SUM, raddle_shadow), "MPI_Reduce_scatter_block");
     free(sent);
-    while (came < expected || sending > 0)
+    while (channel.received < expected || channel.sending > 0)
         raddle_poll();
     raddle_enter();
     unhook();
     for (int at = 0; at < RING; at++) {
-        PMPI_Cancel(&ring[at]);
-        PMPI_Wait(&ring[at], MPI_STATUS_IGNORE);
-        PMPI_Request_free(&ring[at]);
+        PMPI_Cancel(&channel.ring.requests[at]);
+        PMPI_Wait(&channel.ring.requests[at], MPI_STATUS_IGNORE);
+        PMPI_Request_free(&channel.ring.requests[at]);
     }
     raddle_leave();
 }

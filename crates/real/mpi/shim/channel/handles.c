@@ -1,7 +1,7 @@
 /* Handles of the program's, and what we know of them: a table by the handle's bits, at most half full. */
 #include <stdlib.h>
 
-#include "messages/messages.h"
+#include "channel/channel.h"
 
 enum { LEAST_ROOM = 64 };
 

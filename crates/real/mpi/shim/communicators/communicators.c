@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "record/record.h"
-#include "shim.h"
+#include "communicators/communicators.h"
 
 /* Entries are reused but never given back: a reader of `raddle_last` may look into one while another thread frees that
  * communicator. */
 _Atomic(struct known *) raddle_last;
+struct raddle_observers raddle_observers;
 static struct known *free_entries;
 static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Threads may send on a communicator at the same time: it is seen for the first time once. */
@@ -22,9 +22,9 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra)
 {
     struct known *entry = value;
     (void)comm, (void)key, (void)extra;
-    raddle_core->forget(entry->state);
+    raddle_collectives->forget(entry->state);
     if (entry->scope != NULL)
-        raddle_forget_scope(entry->scope);
+        raddle_observers.forget_scope(entry->scope);
     entry->scope = NULL;
     struct known *self = entry;
     atomic_compare_exchange_strong(&raddle_last, &self, NULL);
@@ -75,8 +75,8 @@ static struct known *enter(MPI_Comm comm)
     entry->rank = rank;
     entry->size = size;
     entry->inter = inter;
-    entry->number = raddle_recorder == NULL ? -1 : raddle_number_of(comm, inter);
-    entry->state = raddle_core->communicator(&view);
+    entry->number = raddle_recorder == NULL ? -1 : raddle_observers.number(comm, inter);
+    entry->state = raddle_collectives->communicator(&view);
     atomic_store(&entry->comm, comm);
     if (entry->state == NULL || PMPI_Comm_set_attr(comm, keyval, entry) != MPI_SUCCESS)
         return NULL;

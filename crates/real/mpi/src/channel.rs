@@ -1,0 +1,117 @@
+//! The channel between the ranks of a job, which the shim keeps beside the program's messages: what the matcher and rails have
+//! it do there.
+
+use raddle_matching::{Actions, Envelope, Fetch, Parcel};
+
+use crate::ffi::{self, RaddleChannel, RaddleEnvelope};
+
+impl From<Envelope> for RaddleEnvelope {
+    fn from(message: Envelope) -> Self {
+        Self {
+            bytes: message.bytes,
+            context: message.context,
+            source: message.source,
+            tag: message.tag,
+        }
+    }
+}
+
+/// A message that was offered to this process and matched.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Matched {
+    pub(crate) receive: u64,
+    pub(crate) envelope: Envelope,
+    pub(crate) key: u32,
+}
+
+/// What the matcher decides goes to the shim at once.
+pub(crate) struct Wire {
+    pub(crate) channel: &'static RaddleChannel,
+    /// On their way out, by slot.
+    parcels: Vec<Parcel>,
+    free: Vec<u32>,
+    /// For rails, since the last turn.
+    pub(crate) matched: Vec<Matched>,
+    pub(crate) notices: Vec<(u32, Vec<u8>)>,
+}
+
+impl Wire {
+    /// What the shim does for the matcher; `None`: no shim is attached.
+    pub(crate) fn new() -> Option<Self> {
+        // SAFETY: the table of an attached shim is static.
+        let channel = unsafe { ffi::shim()?.channel.as_ref()? };
+        Some(Self {
+            channel,
+            parcels: Vec::new(),
+            free: Vec::new(),
+            matched: Vec::new(),
+            notices: Vec::new(),
+        })
+    }
+
+    /// The shim has sent what is in this slot; its parcel can be used again.
+    pub(crate) fn sent(&mut self, slot: u32) -> Option<Parcel> {
+        let parcel = self.parcels.get_mut(slot as usize).map(std::mem::take);
+        if parcel.is_some() {
+            self.free.push(slot);
+        }
+        parcel
+    }
+}
+
+impl Actions for Wire {
+    fn send(&mut self, to: u32, parcel: Parcel) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.parcels.push(Parcel::default());
+            self.parcels.len() as u32 - 1
+        });
+        let bytes = parcel.bytes();
+        let (start, length) = (bytes.as_ptr().cast(), bytes.len());
+        // The bytes stay where they are when their owner moves.
+        self.parcels[slot as usize] = parcel;
+        // SAFETY: the bytes stay until the shim calls `sent` with this slot.
+        unsafe { (self.channel.send)(to, start, length, slot) }
+    }
+
+    fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]) {
+        let message = RaddleEnvelope::from(*message);
+        // SAFETY: the shim gave this name to a receive that is not complete; it copies the bytes.
+        unsafe {
+            (self.channel.deliver)(
+                receive,
+                &raw const message,
+                bytes.as_ptr().cast(),
+                bytes.len(),
+            );
+        }
+    }
+
+    fn fetch(&mut self, receive: u64, _capacity: u64, message: &Envelope, from: Fetch) {
+        let envelope = *message;
+        let message = RaddleEnvelope::from(envelope);
+        // SAFETY: the shim gave this name to a receive that is not complete.
+        unsafe {
+            match from {
+                Fetch::Key(key) => (self.channel.fetch)(receive, &raw const message, key),
+                Fetch::Aside(aside) => {
+                    (self.channel.fetch_aside)(receive, &raw const message, aside);
+                }
+                Fetch::Offered(key) => self.matched.push(Matched {
+                    receive,
+                    envelope,
+                    key,
+                }),
+            }
+        }
+    }
+
+    fn notice(&mut self, from: u32, bytes: &[u8]) {
+        self.notices.push((from, bytes.to_vec()));
+    }
+
+    fn set_aside(&mut self, aside: u64, message: &Envelope, key: u32) {
+        let message = RaddleEnvelope::from(*message);
+        // SAFETY: a call with a record that lives as long.
+        unsafe { (self.channel.set_aside)(aside, &raw const message, key) }
+    }
+}
