@@ -95,7 +95,7 @@ struct raddle_view {
     int32_t size;
     uint8_t inter;     /* an intercommunicator */
     uint8_t world;     /* MPI_COMM_WORLD */
-    uint8_t session;   /* MPI was not initialised by MPI_Init */
+    uint8_t session;   /* MPI was initialised by a session, not by MPI_Init */
     char name[64];
 };
 
@@ -124,9 +124,9 @@ struct raddle_plain {
 struct raddle_process {
     /* MPI_Init has come back. */
     void (*initialised)(void);
-    /* MPI runs: says on standard error what is to be said. `alike`: all ranks have the same faults. */
+    /* MPI runs: rank 0 logs what runs and its faults, another rank its faults unless all are `alike`. */
     void (*introduce)(int rank, uint8_t alike);
-    /* What is wrong with this rank's settings, as a number to compare; 0: nothing. */
+    /* A digest of the faults in this rank's settings, to compare; 0: there are none. */
     uint64_t (*faults)(void);
     void (*finalize)(uintptr_t world, int rank, int size);
     /* The MPI library's own function of this name; NULL if it has none. */
@@ -209,7 +209,7 @@ struct raddle_recorder {
     void (*persist)(const struct raddle_message *message, int receives, uintptr_t request);
     void (*send)(uint64_t begun, const struct raddle_message *message, uintptr_t request);
     void (*receive)(uint64_t begun, const struct raddle_message *message, uintptr_t request);
-    /* A send and a receive at once; NULL: with nobody. */
+    /* A send and a receive at once; NULL: with MPI_PROC_NULL. */
     void (*exchange)(uint64_t begun, const struct raddle_message *sent, const struct raddle_message *received);
     void (*collective)(uint64_t begun, int32_t comm, uint8_t kind, uint64_t bytes, int32_t root, uintptr_t request);
     void (*neighbours)(uint64_t begun, int32_t comm, const struct raddle_share *sent, size_t sent_count,
@@ -222,7 +222,7 @@ struct raddle_recorder {
     void (*rename)(uint64_t begun, uintptr_t from, uintptr_t to);
     void (*cancel)(uint64_t begun, uintptr_t request);
     void (*release)(uint64_t begun, uintptr_t request);
-    /* Time in a call that is no event of a trace. */
+    /* Time in a call that leaves no event in a trace. */
     void (*pass)(uint64_t begun);
 };
 
@@ -308,7 +308,7 @@ struct raddle_messages {
     int (*parcel)(int from, const void *bytes, size_t length);
     /* A parcel was sent. */
     void (*sent)(uint32_t slot);
-    /* From here on it is measured whether a communicator should be ours. */
+    /* From here on it is measured whether the matcher should have a communicator's messages. */
     void (*begin_trial)(uint32_t context);
     /* A blocking collective of a communicator on trial; 1: its ranks vote. `plain` is counted by the shim. */
     int (*collective)(uint32_t context);

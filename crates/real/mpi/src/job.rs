@@ -105,7 +105,7 @@ fn finish(world: Plain, rank: usize, size: usize) {
 }
 
 fn end(world: Plain, rank: usize, size: usize) {
-    // Nobody may leave with a result that another rank still asks for: the service answers until all are here.
+    // Another rank may still ask for a result that this one has: the service answers until all ranks are here.
     if world.barrier().is_err() {
         return;
     }

@@ -69,7 +69,7 @@ impl Listing {
         &self.listed
     }
 
-    /// The others: how many they are, and their counts. Null: there are none.
+    /// The number of the others and their counts; null where there are none.
     pub(crate) fn others_to_json(&self) -> Value {
         if self.others == 0 {
             return Value::Null;

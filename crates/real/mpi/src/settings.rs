@@ -104,7 +104,7 @@ pub(crate) struct Settings {
 /// What the environment says.
 struct Environment {
     settings: Settings,
-    /// What of it cannot be followed.
+    /// The values that cannot be followed, a line each.
     faults: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn get() -> &'static Settings {
     &environment().settings
 }
 
-/// What is wrong with the settings of this process, as one number to compare; 0: nothing.
+/// A digest of the faults in the settings of this process, to compare with those of other ranks; 0: there are none.
 pub(crate) fn faults() -> u64 {
     let faults = &environment().faults;
     match faults.as_slice() {
@@ -131,7 +131,7 @@ pub(crate) fn faults() -> u64 {
     }
 }
 
-/// What is wrong with them, a line each.
+/// The faults in the settings of this process, a line each.
 pub(crate) fn fault_lines() -> &'static [String] {
     &environment().faults
 }
@@ -297,7 +297,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The value that was set and the row of the table. An empty value is none.
+    /// The value that was set and the row of the table. An empty value counts as not set.
     fn text(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|value| !value.is_empty())
     }

@@ -20,7 +20,7 @@ enum { ASK = 64 };
 MPI_Comm raddle_shadow = MPI_COMM_NULL;
 MPI_Comm raddle_alone = MPI_COMM_NULL;
 
-/* Requests of ours under way, beside those of the ring. */
+/* What is done when a request is complete. */
 struct watched {
     void (*done)(void *what);
     void *what;
@@ -39,7 +39,7 @@ static struct {
         int head; /* the one that gets the next parcel */
         unsigned asked;
     } ring;
-    /* What is under channel.way. */
+    /* Requests of ours under way, beside those of the ring. */
     struct {
         int count, room;
         MPI_Request *requests;
@@ -140,7 +140,7 @@ static int has_parcel(void)
     return flag;
 }
 
-/* Takes what is complete off the list. Errors are seen where they are expected: a message by reference that is too long
+/* Takes complete requests off the list. Errors of single requests are seen elsewhere: a message by reference that is too long
  * has its length in its envelope. */
 static int settle(void)
 {

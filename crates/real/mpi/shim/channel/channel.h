@@ -40,18 +40,19 @@ extern MPI_Comm raddle_alone;  /* of MPI_COMM_SELF: messages to ourselves, such 
 enum { RADDLE_PIECE_TAG = 0, RADDLE_MESSAGE_TAG = 2 };
 /* The request of a send that is complete, if the library has one for all of them; else MPI_REQUEST_NULL. */
 extern MPI_Request raddle_sent;
-/* Something may wait in the matcher to be joined. */
+/* Messages may wait in the matcher to be joined. */
 extern int raddle_unsent;
-/* What waits there leaves. */
+/* Ends the superstep: what waits in the matcher is sent. */
 void raddle_end_superstep(void);
-extern uint64_t raddle_supersteps; /* so far, one more: what is joined belongs to one */
+/* The number of this superstep, from 1: only messages of one superstep are joined. */
+extern uint64_t raddle_supersteps;
 /* Some messages may be offered to rails. */
 extern int raddle_rails;
 /* What the matcher sends. */
 void raddle_send_parcel(uint32_t to, const void *bytes, size_t length, uint32_t slot);
 /* One look at everything that is under way. */
 void raddle_look(void);
-/* What is open leaves, and one look. Nothing from inside another call of ours. */
+/* Ends the superstep and looks once. From inside another call of ours it does nothing. */
 void raddle_poll(void);
 /* What this process waits for: receives of ours without a message, requests of ours under way; and one each for rails, and
  * for ranks whose messages it hands on. 0: it sleeps. What comes then stays with the library until somebody asks for it. */
@@ -94,7 +95,7 @@ struct piece {
     MPI_Datatype type;
     uint64_t bytes;
 };
-/* Of a type that is none of MPI's own, or has gaps. */
+/* A piece of a derived type, or of one that has gaps. */
 struct piece raddle_other_piece(const void *buf, int count, MPI_Datatype type);
 /* What programs use again and again. */
 extern const struct raddle_type *raddle_last_type;

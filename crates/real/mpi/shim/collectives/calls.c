@@ -92,7 +92,7 @@ int raddle_Barrier(MPI_Comm comm)
     return error;
 }
 
-/* Ranks may describe the same bytes by different types; what is decided may depend on their number only. */
+/* Ranks may describe the same bytes by different types: a decision may depend on the number of bytes only. */
 static int64_t message_bytes(int count, MPI_Datatype datatype, const struct raddle_type *type)
 {
     if (count < 0 || datatype == MPI_DATATYPE_NULL)

@@ -16,7 +16,7 @@ struct known {
 extern _Atomic(struct known *) raddle_last;
 /* The entry if there is one. */
 struct known *raddle_known(MPI_Comm comm);
-/* The slow way: by the attribute, which is made if it is not there. NULL: the call is none of ours. */
+/* The slow way: by the attribute, which is made if it is not there. NULL: MPI does not run, or does not know the communicator. */
 struct known *raddle_look_up(MPI_Comm comm);
 /* MPI ends. */
 void raddle_forget_all(void);

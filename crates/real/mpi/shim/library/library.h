@@ -1,4 +1,4 @@
-/* The MPI library below us, against whose mpi.h a shim is compiled: what is known of it before it runs, and the core above. */
+/* What every part of a shim knows: the MPI library, against whose mpi.h it is compiled, and the tables of the core. */
 #ifndef RADDLE_LIBRARY_H
 #define RADDLE_LIBRARY_H
 

@@ -86,7 +86,7 @@ static int self_rank; /* in MPI_COMM_WORLD */
 
 static void plain_progress(void)
 {
-    /* A message of this process to itself with a tag that is not used: looking for it turns the library's crank. */
+    /* A message of this process to itself with a tag that is not used: looking for it makes the library look after all its messages. */
     int found;
     PMPI_Iprobe(self_rank, 32767, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
 }

@@ -126,7 +126,7 @@ void raddle_agree(MPI_Comm comm)
     if (known == NULL || scope == NULL)
         raddle_fail("no memory for a communicator");
     *scope = (struct scope){.comm = comm, .uses = 1, .size = known->size};
-    /* What is asked before the Allreduce has the same answer on all its ranks. */
+    /* The conditions before the Allreduce have the same answer on all ranks of the communicator. */
     if (!translate(comm, scope) || (!force && !crosses_the_network(scope)) ||
         PMPI_Allreduce(&next_context, &scope->context, 1, MPI_UINT32_T, MPI_MAX, comm) != MPI_SUCCESS ||
         scope->context >= MOST_CONTEXTS) {

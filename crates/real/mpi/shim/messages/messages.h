@@ -15,7 +15,7 @@ void raddle_forget_scope(struct scope *scope);
 /* MPI is about to end. */
 void raddle_end_messages(void);
 extern int raddle_turns;  /* communicators on trial that are plain for a turn: supersteps are counted for them */
-/* What is open leaves. */
+/* Ends the superstep if something belongs to it. */
 static inline void raddle_flush(void)
 {
     if (raddle_unsent | raddle_turns)
@@ -100,7 +100,7 @@ void raddle_persistent_status(MPI_Request request, MPI_Status *status, int repor
 void raddle_sent_plain(MPI_Comm comm, int dest);
 void raddle_received_plain(MPI_Comm comm, int source);
 void raddle_begun_plain(MPI_Comm comm, int source, MPI_Request request);
-/* What is not counted: it stays plain. */
+/* A plain message or request that cannot be counted: its communicator keeps its way from here on. */
 void raddle_pin_plain(MPI_Comm comm);
 void raddle_pin_request(MPI_Request request);
 /* Around a call that completes requests. */

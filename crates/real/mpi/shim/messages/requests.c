@@ -11,7 +11,7 @@ int raddle_receives;
 static struct handles ours;
 /* Those of them that are done. */
 static struct receive *done;
-/* Receives that nobody has; some with such a request. */
+/* Receives that are free to be used again; some still have such a request. */
 static struct receive *spare;
 
 static void keep_spare(struct receive *receive)

@@ -1,4 +1,4 @@
-/* Sends. What is copied is complete at once: its request is one to MPI_PROC_NULL, which every call of MPI knows. */
+/* Sends. One that is copied is complete at once: its request is that of a send to MPI_PROC_NULL, which every call of MPI knows. */
 #include <string.h>
 
 #include "messages/messages.h"

@@ -1,4 +1,4 @@
-/* Calls that complete requests: what is open leaves, the library waits or tests, and what it cannot know is added. */
+/* Calls that complete requests: the superstep ends, the library waits or tests, and we add what it cannot know. */
 #include "messages/messages.h"
 
 struct failure raddle_failure;
@@ -22,7 +22,7 @@ static void begin_wait(int count, const MPI_Request requests[])
     raddle_before_wait(count, requests);
 }
 
-/* A test is a look at what is under way too: the library looks at it after it has looked at the requests. */
+/* A test looks at our own requests first: the library looks at them only after it has looked at the program's. */
 static void begin_own_test(void)
 {
     raddle_failure.error = MPI_SUCCESS;
@@ -172,7 +172,7 @@ static struct receive *wait_for_ours(int count, MPI_Request requests[], int *oth
             *others += requests[at] != MPI_REQUEST_NULL;
             continue;
         }
-        /* Whoever names a request twice, against the rules, waits for it once. */
+        /* A program that names a request twice, against the rules, waits for it once. */
         if (receive != NULL && !receive->in_wait) {
             receive->in_wait = 1;
             receive->place = at;
@@ -189,7 +189,7 @@ static struct receive *wait_for_ours(int count, MPI_Request requests[], int *oth
     return first;
 }
 
-/* The library waits for what is not ours, if there is any. */
+/* The library waits for its own requests, if there are any. */
 static int wait_for_others(int others, int count, MPI_Request requests[], MPI_Status statuses[])
 {
     if (others > 0) {
@@ -206,7 +206,7 @@ static int wait_for_others(int others, int count, MPI_Request requests[], MPI_St
 int matching_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 {
     begin_own_wait();
-    /* Without receives of ours all is the library's, also what is wrong with these arguments. */
+    /* Without receives of ours the library does it all, and judges these arguments. */
     int others = raddle_receives == 0 || requests == NULL || count <= 0;
     struct receive *receive = others ? NULL : wait_for_ours(count, requests, &others);
     int error = wait_for_others(others, count, requests, statuses);

@@ -46,7 +46,7 @@ static int in_distributed_graph(MPI_Comm comm, struct neighbours *found)
     int in = 0, out = 0, weighted = 0;
     if (PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted) != MPI_SUCCESS || !make_room(found, in, out))
         return 0;
-    /* Weights are written even if nobody asks for them, unless there are none. */
+    /* Weights are written even if the caller does not want them, unless the graph has none. */
     int *weights = malloc(((size_t)in + (size_t)out + 1) * sizeof(int));
     int done = weights != NULL &&
                PMPI_Dist_graph_neighbors(comm, in, found->sources, weighted ? weights : MPI_UNWEIGHTED, out, found->destinations,
@@ -68,7 +68,7 @@ static int find_neighbours(MPI_Comm comm, int rank, struct neighbours *found)
     }
 }
 
-/* Those that exist, and what is sent to each or comes from it. */
+/* The neighbours that exist, with the bytes that are sent to each or come from it. */
 static struct raddle_share *list(const int ranks[], int count, const struct shares *shares, size_t *listed)
 {
     struct raddle_share *all = malloc(((size_t)count + 1) * sizeof *all);

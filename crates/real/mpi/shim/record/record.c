@@ -1,4 +1,4 @@
-/* The recorder's layer by hand: start and end of the program, and what is too long for a macro. */
+/* The recorder's functions that are not generated: start and end of the program, and notes too long for a macro. */
 #include <stdlib.h>
 
 #include "functions.h"

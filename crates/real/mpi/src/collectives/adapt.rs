@@ -1,5 +1,5 @@
 //! Is it faster? Each class of calls of a communicator (collective and size) is measured both ways in its first calls,
-//! in turns; then all ranks take what was faster for them together. Both ways give the same result, so nobody notices.
+//! in turns; then all ranks take what was faster for them together. Both ways give the same result.
 
 use std::time::Duration;
 

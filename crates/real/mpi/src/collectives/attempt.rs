@@ -41,7 +41,7 @@ impl LeaderAttempt {
         &self.socket
     }
 
-    /// Takes of what came, does what is due, sends what there is. Gives when to come again, or earlier when something comes.
+    /// Takes messages that came, does what is due and sends. Gives the time of the next call; a message may need one earlier.
     pub(crate) fn step(&self, buffer: &mut [u8]) -> Option<Time> {
         let mut attempt = self.lock();
         let attempt = attempt.as_mut()?;
@@ -86,7 +86,7 @@ impl LeaderAttempt {
         Some((agreement, Link::new(Arc::clone(&self.socket), endpoint)))
     }
 
-    /// There shall be no group.
+    /// Ends the attempt: no group is set up.
     pub(crate) fn cancel(&self) {
         if let Some(mut attempt) = self.lock().take() {
             attempt.cancel(native::Reason::Unsupported);
@@ -96,7 +96,7 @@ impl LeaderAttempt {
 
     fn transmit(&self, attempt: &mut Attempt, buffer: &mut [u8]) {
         while let Some((to, length)) = attempt.poll_transmit(buffer) {
-            // What cannot be sent is as good as lost, and sent again.
+            // What cannot be sent counts as lost: it is sent again.
             let _ = self.socket.send_to(&buffer[..length], to);
         }
     }

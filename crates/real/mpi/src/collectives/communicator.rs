@@ -311,7 +311,7 @@ impl<M: Mpi> Communicator<M> {
         }
     }
 
-    /// All ranks compare what each knows; who speaks for whom, or why nobody does.
+    /// All ranks compare their settings and places. Gives who speaks for whom, or why the communicator stays plain.
     fn agree(&self) -> Result<Result<Roles, Reason>, PlainFailed> {
         let size = self.view.size as usize;
         let mine = Hello::of_this_process(self.view.settings).to_bytes();

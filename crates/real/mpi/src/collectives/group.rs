@@ -96,7 +96,7 @@ pub(crate) struct Group<M> {
     tried: usize,
     /// Links of lanes that have failed: other members may still lack their last result.
     failed: Vec<Arc<Link>>,
-    /// What those did that are no more.
+    /// What the links have done that are gone.
     past: Rounds,
     buffers: Buffers,
 }
@@ -160,7 +160,7 @@ impl<M: Mpi> Group<M> {
         Ok(self.lanes.len() - 1)
     }
 
-    /// Nobody has tried to set this lane's group up.
+    /// Whether no rank has tried to set this lane's group up.
     pub(crate) fn is_new(&self, lane: usize) -> bool {
         matches!(self.lanes[lane].state, State::New)
     }
@@ -301,7 +301,7 @@ impl<M: Mpi> Group<M> {
             let buffers = &mut self.buffers;
             ending = link.round(&wire, &buffers.operands, &mut buffers.result, M::progress);
             if ending != Ending::Done {
-                // What is left to be said to others, the service says.
+                // The service sends what other members still have to hear.
                 service::wake();
             }
         }

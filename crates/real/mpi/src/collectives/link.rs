@@ -27,12 +27,12 @@ use crate::clock;
 
 /// Bytes of the longest message.
 pub(crate) const MESSAGE: usize = Header::SIZE + MAX_BODY;
-/// Messages that are taken of a socket at a time: whoever floods it keeps nobody waiting for a lock.
+/// Most messages that are taken from a socket at a time, so that a flood of them does not hold the lock.
 pub(crate) const MESSAGES_AT_ONCE: usize = 64;
-/// Times that a waiting rank yields between two turns of the MPI library's crank.
+/// A waiting rank lets the MPI library make progress each time that it has yielded so often.
 const PROGRESS_EVERY: u32 = 16;
-/// Rounds between two, where results come sooner: a program may wait for nothing else while a message of it is on its way.
-const ROUNDS_PER_TURN: u32 = 32;
+/// Where results come without a yield, it does so after so many rounds: a message of the program may be on its way.
+const ROUNDS_PER_PROGRESS: u32 = 32;
 
 /// How a round ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) enum Ending {
 struct Caller {
     spin: Spin,
     buffer: Box<[u8]>,
-    /// Rounds since the last turn of the crank after one.
+    /// Rounds since the MPI library last made progress.
     rounds: u32,
 }
 
@@ -77,7 +77,7 @@ impl Retired {
         lock(&self.0).handle_packet(clock::now(), payload)
     }
 
-    /// Does what is due; what it sends goes over `socket`. Gives when to come again.
+    /// Does what is due; what it sends goes over `socket`. Gives the time of the next call.
     pub(crate) fn attend(&self, socket: &UdpSocket, buffer: &mut [u8]) -> Option<Time> {
         let mut endpoint = lock(&self.0);
         let now = clock::now();
@@ -85,7 +85,7 @@ impl Retired {
             endpoint.handle_timeout(now);
         }
         while let Some((to, length)) = endpoint.poll_transmit(buffer) {
-            // What cannot be sent is as good as lost, and sent again.
+            // What cannot be sent counts as lost: it is sent again.
             let _ = socket.send_to(&buffer[..length], to);
         }
         endpoint.poll_timeout()
@@ -167,7 +167,7 @@ impl Link {
                     *rounds += 1;
                     // What was sent before a barrier should be there behind it, as it is behind one of messages: programs
                     // probe for it, or test a window, once.
-                    if *rounds >= ROUNDS_PER_TURN || spec.collective == Collective::Barrier {
+                    if *rounds >= ROUNDS_PER_PROGRESS || spec.collective == Collective::Barrier {
                         *rounds = 0;
                         progress();
                     }
@@ -208,7 +208,7 @@ impl Link {
     fn transmit(&self, endpoint: &mut Endpoint, buffer: &mut [u8]) {
         while let Some((to, length)) = endpoint.poll_transmit(buffer) {
             let message = &buffer[..length];
-            // What cannot be sent is as good as lost, and sent again.
+            // What cannot be sent counts as lost: it is sent again.
             let _ = if self.switch == Some(to) {
                 self.socket.send(message)
             } else {
@@ -235,7 +235,7 @@ impl Link {
         self.lock().handle_packet(clock::now(), payload)
     }
 
-    /// From the service thread: does what is due. Gives when to come again.
+    /// From the service thread: does what is due. Gives the time of the next call.
     pub(crate) fn attend(&self, buffer: &mut [u8]) -> Option<Time> {
         let mut endpoint = self.lock();
         let now = clock::now();

@@ -96,7 +96,7 @@ pub(crate) fn begin(attempt: Arc<LeaderAttempt>) {
     }
 }
 
-/// There shall be no such group.
+/// Ends an attempt: its group is not set up.
 pub(crate) fn cancel(attempt: &Arc<LeaderAttempt>) {
     attempt.cancel();
     if let Some(service) = current().as_ref() {
@@ -104,7 +104,7 @@ pub(crate) fn cancel(attempt: &Arc<LeaderAttempt>) {
     }
 }
 
-/// A group stands: looks after it.
+/// A group is set up: the service keeps it alive.
 pub(crate) fn add(attempt: &Arc<LeaderAttempt>, link: Arc<Link>) {
     if let Some(service) = current().as_ref() {
         let mut links = service.links();
@@ -115,7 +115,7 @@ pub(crate) fn add(attempt: &Arc<LeaderAttempt>, link: Arc<Link>) {
     }
 }
 
-/// Something has to be sent or is due earlier than before.
+/// Wakes the thread: something has to be sent, or is due earlier than before.
 pub(crate) fn wake() {
     if let Some(service) = current().as_ref() {
         service.ring();

@@ -27,7 +27,7 @@ impl<T> ExclusiveCell<T> {
         if self.used.replace(true) {
             return None;
         }
-        // SAFETY: nobody else is in here: no other thread, and no call around this one.
+        // SAFETY: nothing else uses the value: no other thread, as the caller says, and no call around this one.
         let done = body(unsafe { &mut *self.value.get() });
         self.used.set(false);
         Some(done)

@@ -34,7 +34,7 @@ pub(super) fn write(ends: &[End]) -> Vec<u8> {
     bytes
 }
 
-/// Ends from bytes; `None`: they are none.
+/// Ends from bytes; `None`: the bytes are not those of ends.
 pub(super) fn read(bytes: &[u8]) -> Option<Vec<End>> {
     let (ends, rest) = bytes.as_chunks::<BYTES>();
     if !rest.is_empty() || ends.len() > MAX_RAILS {

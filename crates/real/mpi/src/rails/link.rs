@@ -8,10 +8,10 @@ use raddle_host::rails::{Buffer, Node, NodeEvent};
 use raddle_matching::{BadNotice, Carrier, Deed, Envelope, Matcher, Notice};
 use raddle_units::{Span, Time};
 
-use super::{Around, Counters, ends::End};
+use super::{Counters, Process, ends::End};
 use crate::log;
 
-/// A process that has not looked for so long was computing: that is no silence of the rails.
+/// A process that has not looked at its rails for so long was computing: that time does not count as silence.
 const AWAY: Span = Span::from_ms(2);
 /// How long rails are looked at after their last message: an acknowledgement may have been lost.
 const LINGER: Span = Span::from_ms(2);
@@ -117,16 +117,16 @@ impl Link {
         key: u32,
         receive: u64,
         envelope: Envelope,
-        around: &mut Around<'_>,
+        process: &mut Process<'_>,
     ) {
         if self.ours.is_none() && self.node.is_none() && !self.carrier.is_off() {
-            self.greet(around);
+            self.greet(process);
         }
         // Asked for before the answer, which cannot be taken back.
         let room = self.carrier.is_open();
-        let room = room.then(|| around.land(receive, &envelope));
+        let room = room.then(|| process.land(receive, &envelope));
         if room == Some(None) {
-            self.decline(key, receive, &envelope, around);
+            self.decline(key, receive, &envelope, process);
             return;
         }
         let landing = Landing {
@@ -136,19 +136,19 @@ impl Link {
         };
         self.landings.insert(key, landing);
         self.carrier.matched(now, key, envelope.bytes);
-        self.obey(now, around);
+        self.obey(now, process);
     }
 
     /// There is no memory for a message: it comes by the MPI library, which needs none. The rails stay.
-    fn decline(&self, key: u32, receive: u64, envelope: &Envelope, around: &mut Around<'_>) {
+    fn decline(&self, key: u32, receive: u64, envelope: &Envelope, process: &mut Process<'_>) {
         let answer = Notice::Answer {
             key,
             slot: None,
-            // What is worth it the next answer says, which is the carrier's.
+            // The carrier's next answer says from which size on an offer is worth it.
             worth: u32::MAX,
         };
-        around.notify(self.peer, &answer);
-        around.fetch(receive, envelope, key);
+        process.notify(self.peer, &answer);
+        process.fetch(receive, envelope, key);
     }
 
     /// A message came on the shadow channel.
@@ -161,17 +161,17 @@ impl Link {
         &mut self,
         now: Time,
         bytes: &[u8],
-        around: &mut Around<'_>,
+        process: &mut Process<'_>,
     ) -> Result<(), BadNotice> {
         // What has come counts, also if the other side has given up.
         self.hear(now);
         let handled = self.carrier.handle(bytes);
-        self.obey(now, around);
+        self.obey(now, process);
         handled
     }
 
     /// One look at the rails, if something is under way there; whether something came.
-    pub(super) fn step(&mut self, now: Time, around: &mut Around<'_>) -> bool {
+    pub(super) fn step(&mut self, now: Time, process: &mut Process<'_>) -> bool {
         let Some(node) = &mut self.node else {
             return false;
         };
@@ -200,11 +200,11 @@ impl Link {
         }
         if came || !sending {
             (self.heard, self.nudges) = (now, 0);
-        } else if now.since(self.heard) > stall(self.nudges, around.give_up) {
+        } else if now.since(self.heard) > stall(self.nudges, process.give_up) {
             (self.heard, self.nudges) = (now, self.nudges + 1);
-            around.notify(self.peer, &Notice::Nudge);
+            process.notify(self.peer, &Notice::Nudge);
         }
-        self.obey(now, around);
+        self.obey(now, process);
         came
     }
 
@@ -257,14 +257,14 @@ impl Link {
     }
 
     /// Does what the carrier says.
-    fn obey(&mut self, now: Time, around: &mut Around<'_>) {
+    fn obey(&mut self, now: Time, process: &mut Process<'_>) {
         while let Some(deed) = self.carrier.poll() {
             match deed {
-                Deed::Notify(notice) => around.notify(self.peer, &notice),
+                Deed::Notify(notice) => process.notify(self.peer, &notice),
                 Deed::SendPlain { key } => {
-                    if let Some(offer) = self.close_offer(key, around.matcher) {
-                        around.counters.answered(&offer);
-                        around.send_plain(offer.name, key);
+                    if let Some(offer) = self.close_offer(key, process.matcher) {
+                        process.counters.answered(&offer);
+                        process.send_plain(offer.name, key);
                     }
                 }
                 Deed::SendOnRails { key, slot } => {
@@ -273,15 +273,15 @@ impl Link {
                     }
                 }
                 Deed::Arrived { key } => {
-                    if let Some(offer) = self.close_offer(key, around.matcher) {
-                        around.counters.by_rails += 1;
-                        around.counters.by_rails_bytes += offer.bytes;
-                        around.sent(offer.name);
+                    if let Some(offer) = self.close_offer(key, process.matcher) {
+                        process.counters.by_rails += 1;
+                        process.counters.by_rails_bytes += offer.bytes;
+                        process.sent(offer.name);
                     }
                 }
                 Deed::FetchPlain { key } => {
                     if let Some(landing) = self.landings.remove(&key) {
-                        around.fetch(landing.receive, &landing.envelope, key);
+                        process.fetch(landing.receive, &landing.envelope, key);
                     }
                 }
                 Deed::Provide { key, slot } => {
@@ -291,15 +291,15 @@ impl Link {
                 }
                 Deed::Landed { key } => {
                     if let Some(landing) = self.landings.remove(&key) {
-                        around.landed(landing.receive);
+                        process.landed(landing.receive);
                     }
                 }
                 Deed::Close => {
-                    around.counters.rails_failed += u64::from(self.node.is_some());
+                    process.counters.rails_failed += u64::from(self.node.is_some());
                     self.close();
                 }
                 Deed::Hello(bytes) => {
-                    if self.meet(now, &bytes, around).is_none() {
+                    if self.meet(now, &bytes, process).is_none() {
                         self.carrier.fail();
                     }
                 }

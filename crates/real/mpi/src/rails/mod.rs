@@ -56,7 +56,7 @@ pub(crate) struct Counters {
 }
 
 /// What a link needs of this process.
-struct Around<'a> {
+struct Process<'a> {
     matcher: &'a mut Matcher,
     wire: &'a mut Wire,
     counters: &'a mut Counters,
@@ -66,7 +66,7 @@ struct Around<'a> {
     give_up: Span,
 }
 
-impl Around<'_> {
+impl Process<'_> {
     fn notify(&mut self, to: u32, notice: &Notice) {
         let sent = self.matcher.notify(to, &notice.bytes(), self.wire);
         debug_assert!(sent.is_ok(), "a rank of the job, and a short notice");
@@ -171,13 +171,13 @@ impl Rails {
     /// A message that was offered to us was matched.
     pub(crate) fn matched(&mut self, matched: &Matched, matcher: &mut Matcher, wire: &mut Wire) {
         let now = clock::now();
-        let (link, mut around) = self.around(matched.envelope.source, matcher, wire);
+        let (link, mut process) = self.with_process(matched.envelope.source, matcher, wire);
         link.matched(
             now,
             matched.key,
             matched.receive,
             matched.envelope,
-            &mut around,
+            &mut process,
         );
     }
 
@@ -190,7 +190,7 @@ impl Rails {
     /// Another process says something.
     ///
     /// # Errors
-    /// When it is nothing that it could say.
+    /// [`BadNotice`] when the bytes are not those of a notice, or of one that does not fit what was said before.
     pub(crate) fn notice(
         &mut self,
         from: u32,
@@ -202,8 +202,8 @@ impl Rails {
             return Ok(());
         }
         let now = clock::now();
-        let (link, mut around) = self.around(from, matcher, wire);
-        link.notice(now, bytes, &mut around)
+        let (link, mut process) = self.with_process(from, matcher, wire);
+        link.notice(now, bytes, &mut process)
     }
 
     /// One look at all rails on which something is under way; on how many something came.
@@ -215,8 +215,8 @@ impl Rails {
         let mut found = 0;
         for index in 0..self.known.len() {
             let peer = self.known[index];
-            let (link, mut around) = self.around(peer, matcher, wire);
-            found += usize::from(link.step(now, &mut around));
+            let (link, mut process) = self.with_process(peer, matcher, wire);
+            found += usize::from(link.step(now, &mut process));
         }
         found
     }
@@ -268,18 +268,18 @@ impl Rails {
         })
     }
 
-    fn around<'a>(
+    fn with_process<'a>(
         &'a mut self,
         peer: u32,
         matcher: &'a mut Matcher,
         wire: &'a mut Wire,
-    ) -> (&'a mut Link, Around<'a>) {
+    ) -> (&'a mut Link, Process<'a>) {
         let known = &mut self.known;
         let link = self.links[peer as usize].get_or_insert_with(|| {
             known.push(peer);
             Box::new(Link::new(peer))
         });
-        let around = Around {
+        let process = Process {
             matcher,
             wire,
             counters: &mut self.counters,
@@ -288,7 +288,7 @@ impl Rails {
             rank: self.rank,
             give_up: self.give_up,
         };
-        (link, around)
+        (link, process)
     }
 }
 
@@ -311,7 +311,7 @@ fn usable(names: &RailNames, all: Vec<Interface>) -> (Vec<Interface>, Vec<&str>)
     (found, missing)
 }
 
-/// What is said of interfaces that are not there, so that `left` are.
+/// The line for a user who named interfaces that are missing; `left` are used.
 fn complaint(names: &RailNames, missing: &[&str], left: usize) -> String {
     let outcome = match left {
         0 | 1 => "no rails are used, since they take two",

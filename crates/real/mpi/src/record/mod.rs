@@ -157,7 +157,7 @@ impl Recording {
         self.wait(at, completions);
     }
 
-    /// A collective on an intracommunicator; a negative root is none.
+    /// A collective on an intracommunicator; a negative root: it has none.
     pub(crate) fn collective(
         &mut self,
         call: Interval,
@@ -245,7 +245,8 @@ impl Recording {
         }
     }
 
-    /// Keeps what is behind a handle from other threads during a call that may complete it: the word for it.
+    /// Hides the call behind a handle from other threads while a call runs that may complete it. Gives the word that stands for
+    /// it meanwhile.
     pub(crate) fn claim(&mut self, request: usize) -> usize {
         self.requests.claim(request)
     }
@@ -331,7 +332,7 @@ impl Recording {
         self.pass(call);
     }
 
-    /// A call that is no event.
+    /// A call that leaves no event.
     pub(crate) fn pass(&mut self, call: Interval) {
         self.passed_ns += call.length_ns();
     }

@@ -39,7 +39,7 @@ impl Started {
     }
 }
 
-/// What is complete at once.
+/// A call that is complete at once.
 #[derive(Debug)]
 pub(super) enum Calls {
     One(Started),
@@ -100,7 +100,7 @@ impl Requests {
         }
     }
 
-    /// The call behind the handle is complete; `None`: it is none of ours, or a persistent one that was not started.
+    /// The call behind the handle is complete; `None`: it is not recorded, or a persistent one that was not started.
     pub(super) fn finish(&mut self, handle: usize) -> Option<Calls> {
         self.take(handle)
             .or_else(|| match self.first.get_mut(&handle) {
@@ -133,7 +133,7 @@ impl Requests {
     }
 
     /// Takes the call behind a handle from it, and gives a word that stands for it until it is complete or given back. The
-    /// handle itself: it is none of ours, or a persistent one, which no other call gets.
+    /// handle itself: it is not recorded, or a persistent one, which no other call gets.
     pub(super) fn claim(&mut self, handle: usize) -> usize {
         let Some(calls) = self.take(handle) else {
             return handle;

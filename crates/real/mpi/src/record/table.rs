@@ -57,7 +57,7 @@ fn current() -> MutexGuard<'static, Option<Open>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes what is in memory; if that fails, nothing more is recorded.
+/// Writes the recording in memory to its file; if that fails, the recording ends.
 fn spill(current: &mut Option<Open>) {
     let Some(open) = current else { return };
     let written = open.spool.append(open.recording.bytes());

@@ -13,7 +13,7 @@ use super::Link;
 use crate::{
     log,
     rails::{
-        Around,
+        Process,
         ends::{self, End},
     },
 };
@@ -25,8 +25,8 @@ const HEADERS: u32 = 28;
 
 impl Link {
     /// Tells the other process our ends.
-    pub(super) fn greet(&mut self, around: &mut Around<'_>) {
-        let held: Option<Vec<_>> = around
+    pub(super) fn greet(&mut self, process: &mut Process<'_>) {
+        let held: Option<Vec<_>> = process
             .interfaces
             .iter()
             .map(|interface| {
@@ -41,21 +41,26 @@ impl Link {
             })
             .collect();
         let (sockets, ends): (Vec<_>, Vec<_>) = held.unwrap_or_default().into_iter().unzip();
-        around.notify(self.peer, &Notice::Hello(ends::write(&ends)));
+        process.notify(self.peer, &Notice::Hello(ends::write(&ends)));
         self.ours = Some((sockets, ends));
     }
 
     /// The other process has told its ends: opens the rails. `None`: there are no two.
-    pub(super) fn meet(&mut self, now: Time, bytes: &[u8], around: &mut Around<'_>) -> Option<()> {
+    pub(super) fn meet(
+        &mut self,
+        now: Time,
+        bytes: &[u8],
+        process: &mut Process<'_>,
+    ) -> Option<()> {
         if self.carrier.is_off() || self.node.is_some() {
             return Some(());
         }
         if self.ours.is_none() {
-            self.greet(around);
+            self.greet(process);
         }
         let theirs = ends::read(bytes)?;
         let (sockets, ours) = self.ours.take()?;
-        let pairs = if around.rank < self.peer {
+        let pairs = if process.rank < self.peer {
             ends::pair(&ours, &theirs)
         } else {
             let pairs = ends::pair(&theirs, &ours);
@@ -72,7 +77,7 @@ impl Link {
                 peer: peer.address,
             })
             .collect();
-        let config = self.config(&both, around)?;
+        let config = self.config(&both, process)?;
         drop(sockets);
         match Node::open(config, &addresses) {
             Ok(node) => {
@@ -87,20 +92,20 @@ impl Link {
         }
     }
 
-    fn config(&self, both: &[(End, End)], around: &Around<'_>) -> Option<Config> {
+    fn config(&self, both: &[(End, End)], process: &Process<'_>) -> Option<Config> {
         let rates = both.iter().map(|(local, peer)| local.rate.min(peer.rate));
         let mtus = both.iter().map(|(local, peer)| local.mtu.min(peer.mtu));
         let mtu = mtus.min()?.min(u32::from(u16::MAX));
         let mut config = Config::new(
-            around.secret.job,
-            around.secret.key(),
-            around.rank,
+            process.secret.job,
+            process.secret.key(),
+            process.rank,
             self.peer,
             epoch().ok()?,
             rates.collect(),
         );
         config.segment = u16::try_from(mtu.checked_sub(HEADERS + DATA_OVERHEAD as u32)?).ok()?;
-        config.give_up = around.give_up;
+        config.give_up = process.give_up;
         config.send_queue = SLOTS;
         Some(config)
     }
