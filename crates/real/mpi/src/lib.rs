@@ -5,13 +5,19 @@
 //!
 //! - `interpose`: the symbols. Each jumps to the MPI library's own function, or into a shim.
 //! - `shim/`: C, once per MPI library and compiled against its mpi.h: from handles to numbers. `functions.toml` is the
-//!   table of what is intercepted; `ffi` is the border to it.
-//! - the core, which knows no MPI: `collectives` in switches; above them `messages`, which joins point-to-point messages
-//!   (`docs/concepts/matching.md`), and `rails`, which carries large ones over several networks; highest `record`, which notes
-//!   calls in `raddle-trace`'s format.
+//!   table of what is intercepted; `shim/border.h` is the border to Rust, and `ffi` is made from it.
+//! - the core, which knows no MPI.
 //!
-//! Around these: `settings` (the environment), `job` (the process from start to end), `report`, `clock`, `log`, `floats`
-//! (no traps).
+//! The parts of the core, of which each knows only those before it; beside each is its C in `shim/`:
+//!
+//! - `library`: plain MPI calls and progress, behind a trait that tests fake; `channel`: parcels between ranks.
+//! - `collectives`: small collectives in switches.
+//! - `rails`: large messages over several networks; `messages`: point-to-point messages, joined (`docs/concepts/matching.md`).
+//! - `record`: notes of calls in `raddle-trace`'s format.
+//! - `job`: the process from start to end.
+//!
+//! Around these: `settings` (the environment), `node` (where this process runs), `report`, `clock`, `log`, `floats` (no
+//! traps).
 
 #![warn(clippy::unwrap_used)]
 #![expect(
