@@ -69,7 +69,7 @@ def switch_program() -> Path:
 def mpi_library() -> Path:
     """libraddle_mpi.so: in the environment of `raddle`, or in its checkout."""
     prefix = Path(sys.executable).parent.parent
-    checkout = Path(__file__).resolve().parents[3]
+    checkout = Path(__file__).resolve().parents[4]
     target = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
     for folder in (prefix / "lib" / "raddle", prefix / "lib", checkout / target / "release"):
         if (folder / LIBRARY).is_file():
