@@ -32,7 +32,7 @@ test: setup build ## Run all tests but the long ones (at most 20 minutes from no
 test-scale: setup build ## Run the long tests
 	@python3 scripts/run_tests.py --scale
 
-check: setup ## Format, lints, types and documentation, warnings as errors
+check: setup ## Format, lints, types, spelling and documentation, warnings as errors
 	@cargo fmt --all --check
 	profile=$${TEST_PROFILE:-dev}
 	cargo clippy --workspace --all-targets --profile $$profile --locked --quiet -- -D warnings
@@ -40,6 +40,7 @@ check: setup ## Format, lints, types and documentation, warnings as errors
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	MYPYPATH=scripts $(BIN)/mypy python/raddle tests scripts
+	$(BIN)/typos
 	python3 scripts/check_arrows.py
 
 check-bare: setup ## Check that a build without clang, MPI libraries and OpenSM prints no warning
@@ -83,11 +84,9 @@ fuzz: ## Fuzz every parser for MINUTES=1 each (needs cargo-fuzz and a nightly to
 	    cargo +nightly fuzz run "$$target" -- -max_total_time=$$((60 * $${MINUTES:-1}))
 	done
 
-audit: ## Check licences, sources and spelling where cargo-deny and typos are installed
-	@for tool in cargo-deny typos; do
-	    command -v $$tool >/dev/null || { echo "skipped: $$tool is not installed (cargo install $$tool)" >&2; continue; }
-	    if [ $$tool = cargo-deny ]; then cargo deny --locked check; else typos; fi
-	done
+audit: ## Check licences and sources of all crates (needs cargo-deny)
+	@command -v cargo-deny >/dev/null || { echo "cargo-deny is not installed: cargo install cargo-deny" >&2; exit 1; }
+	cargo deny --locked check
 
 clean: ## Remove what was built; results folders that you named stay
 	@cargo clean --quiet

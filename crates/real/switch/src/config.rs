@@ -1,4 +1,4 @@
-//! The file of a switch: what it may say, and what is wrong with it. `docs/guide/switch.md` has the table.
+//! The file of a switch: what it may say, and what is wrong with it. `docs/reference/switch.md` has the table.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

@@ -141,7 +141,7 @@ fn unknown_receivers_are_flooded_to_the_ports_that_are_up_except_the_ingress() {
 }
 
 #[test]
-fn a_question_for_the_switchs_own_address_is_answered_to_the_asker_alone() {
+fn a_question_for_the_own_address_of_the_switch_is_answered_to_the_asker_alone() {
     let mut node = node();
     let out = give(&mut node, 1, &arp(1, 3, SWITCH, MacAddress::BROADCAST));
     let mut expected = Vec::new();
