@@ -116,7 +116,11 @@ fn wrong_types_are_refused_at_their_value() {
         ":1:10",
         "must be 1",
     );
-    toml_says("schema = 2\nkind = \"small-20\"", ":1:10", "version 2 is unknown");
+    toml_says(
+        "schema = 2\nkind = \"small-20\"",
+        ":1:10",
+        "version 2 is unknown",
+    );
     toml_says(
         "schema = 1\nkind = \"dumbbell\"\nhosts_per_side = \"4\"",
         ":3:18",
