@@ -19,6 +19,8 @@ use crate::{
 };
 
 const NAME: &str = "graph";
+/// Characters of the longest name of a node.
+pub(crate) const LONGEST_NODE_NAME: u32 = 200;
 
 /// Any map: hosts, switches and links, each listed.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -50,7 +52,7 @@ pub struct HostEntry {
     /// Name of the host; with `count`, the names are this and a number from 0 (`node0`, `node1`, ...). Without it
     /// host 7 is called `h7`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(transform = one_line(100))]
+    #[schemars(transform = one_line(LONGEST_NODE_NAME))]
     pub name: Option<String>,
     /// Number of the first host of the entry. Entries without it take the lowest free numbers, hosts before switches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +69,7 @@ pub struct HostEntry {
 pub struct SwitchEntry {
     /// Name of the switch; with `count`, the names are this and a number from 0. Without it switch 9 is called `s9`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(transform = one_line(100))]
+    #[schemars(transform = one_line(LONGEST_NODE_NAME))]
     pub name: Option<String>,
     /// Number of the first switch of the entry. Entries without it take the lowest free numbers, hosts before
     /// switches.
@@ -331,6 +333,17 @@ fn number(
                 *at = place(entry.line);
             }
             return Err(error);
+        }
+        if let (Some(name), Some(count)) = (entry.name, entry.count)
+            && format!("{name}{}", count - 1).chars().count() > LONGEST_NODE_NAME as usize
+        {
+            return Err(FabricError::BadParameter {
+                at: place(entry.line),
+                key: "name".to_owned(),
+                problem: format!(
+                    "with its number it has more than {LONGEST_NODE_NAME} characters: shorten it"
+                ),
+            });
         }
         let Some(first) = entry.id else { continue };
         for index in 0..entry.count.unwrap_or(1) {

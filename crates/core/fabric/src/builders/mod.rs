@@ -28,7 +28,7 @@ use crate::{
     error::{FabricError, Place},
 };
 
-pub(crate) use graph::Origin;
+pub(crate) use graph::{LONGEST_NODE_NAME, Origin};
 
 /// Rate of a link where none is given.
 pub(crate) fn default_rate() -> BitRate {

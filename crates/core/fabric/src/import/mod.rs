@@ -31,7 +31,7 @@ const EXAMPLES: usize = 5;
 /// Description of the nodes in switches that reduce data (SHARP); they are no hosts.
 const AGGREGATION: &str = "Aggregation Node";
 /// Longest description that becomes a name, in bytes.
-const LONGEST_NAME: usize = 100;
+const LONGEST_NAME: usize = 96;
 
 /// Which program wrote a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

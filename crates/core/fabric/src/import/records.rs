@@ -17,7 +17,10 @@ use super::{
     Found, ImportFormat,
     speed::{self, Masks},
 };
-use crate::error::{FabricError, Place};
+use crate::{
+    builders::LONGEST_NODE_NAME,
+    error::{FabricError, Place},
+};
 
 /// Most characters of a line; longer ones are no topology.
 const LONGEST_LINE: usize = 4096;
@@ -340,6 +343,9 @@ impl<'a> Reader<'a, '_> {
             .split_once('"')
             .and_then(|(_, rest)| rest.split_once('"'));
         match inside {
+            Some((id, _)) if id.trim().is_empty() || id.chars().any(char::is_control) => {
+                Err(self.error(format!("{what} is no word that can be printed")))
+            }
             Some((id, rest)) if !id.is_empty() && id.len() <= LONGEST_ID => Ok((id, rest)),
             Some((id, _)) => Err(self.error(format!(
                 "{what} has {} bytes: it has 1 to {LONGEST_ID}",
@@ -356,11 +362,17 @@ impl<'a> Reader<'a, '_> {
                 shorten(id)
             )));
         }
-        Ok(if self.prefix.is_empty() {
-            id.to_owned()
-        } else {
-            format!("{}#{id}", self.prefix)
-        })
+        if self.prefix.is_empty() {
+            return Ok(id.to_owned());
+        }
+        let id = format!("{}#{id}", self.prefix);
+        // A port may be added to it.
+        if id.chars().count() + 10 > LONGEST_NODE_NAME as usize {
+            return Err(self.error(format!(
+                "the node's id has more than {LONGEST_NODE_NAME} characters with the name of the file's part before it"
+            )));
+        }
+        Ok(id)
     }
 
     /// The rate: a word like `4xHDR` outside quotes, else ibsim's options `w=`, `s=`, `e=`, else what holds for all.
