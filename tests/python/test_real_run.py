@@ -15,7 +15,7 @@ from raddle.services.run import execute, plan_text
 from real import ENVIRONMENT, QUICK, interrupt, parquet_of, raddle, raddle_json
 
 LONGER = QUICK.replace(
-    'schemes = ["none", "hpcc"]', 'schemes = ["none", "dctcp", "hpcc"]\nseeds = [1, 2, 3]'
+    'schemes = ["none", "hpcc"]', 'schemes = ["none", "dctcp", "hpcc"]\nseeds = [1, 2, 3, 4, 5, 6]'
 ).replace("hosts_per_leaf = 8", "hosts_per_leaf = 20")
 
 
