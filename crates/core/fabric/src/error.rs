@@ -191,7 +191,7 @@ impl FabricError {
             | Self::TooLarge { at, .. }
             | Self::BadParameter { at, .. }
             | Self::Malformed { at, .. } => at,
-            // It says its place itself.
+            // The error of a text has its own place.
             Self::Text(_) => return None,
         })
     }
