@@ -1,1 +1,1 @@
-../scripts/interpreter.py
+../bench/__init__.py
