@@ -39,7 +39,7 @@ check: setup ## Format, lints, types, spelling and documentation, warnings as er
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --profile $$profile --locked --quiet
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
-	MYPYPATH=scripts $(BIN)/mypy python/raddle tests scripts
+	$(BIN)/mypy python/raddle tests scripts bench
 	$(BIN)/typos
 	python3 scripts/check_arrows.py
 
@@ -70,10 +70,10 @@ bench: ## Measure packet-hops per second of the engine alone, one core: 320 and 
 	$$hop --hosts 8192 --traffic hpc-mix --flows 60000
 
 bench-mpi: setup build ## Measure in-network Allreduce against plain MPI in a lab: limit and value of each ratio (root)
-	@$(BIN)/python scripts/bench_mpi.py
+	@$(BIN)/python3 -m bench.mpi
 
 accept: setup build ## Measure every promise that has a number: command, limit, measured, pass or fail
-	@$(BIN)/python scripts/accept.py
+	@$(BIN)/python3 -m bench.accept
 
 docs: setup build ## Build the API pages into target/doc
 	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet

@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 # ruff: noqa: D103 (the promise above a function says what it measures)
 """Measure every promise that has a number; one line each: command, limit, measured, verdict.
 
 Exit status 1 if a promise is broken. To add one, write a function that returns an `Outcome` and
-put `@promise(...)` above it; that is the whole list. Nothing here is simulated by the script
+put `@promise(...)` above it; that is the whole list. Nothing here is simulated by this program
 itself: each promise runs a command of the project.
 """
 
@@ -25,9 +24,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from bench import PYTHON, ROOT
+
 RADDLE = ROOT / ".venv" / "bin" / "raddle"
-PYTHON = ROOT / ".venv" / "bin" / "python"
 LARGE = ROOT / "experiments" / "congestion-large.toml"
 
 PASS, FAIL, NOT_RUN = "pass", "fail", "not run"
@@ -137,7 +136,7 @@ def unfinished(summary: Mapping[str, Any]) -> int:
 
 def test_line(output: str) -> Outcome:
     """Read the totals of a test command out of what it printed."""
-    from run_tests import count
+    from scripts.run_tests import count
 
     total = count(output)
     text = f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped"
@@ -618,18 +617,18 @@ def offload_cleanup(_: Path) -> Outcome:
 
 @promise(
     "offload, faster than plain MPI",
-    "scripts/bench_mpi.py",
+    "python3 -m bench.mpi",
     "Allreduce >= 1.8, 2, 3x at 4, 9, 16 hosts, elsewhere >= 0.97; icoFoam >= 1.25, 1.8, 1.8x",
     minutes=70,
 )
 def offload_speed(folder: Path) -> Outcome:
-    return compared(folder, "bench_mpi.py")
+    return compared(folder, "bench.mpi")
 
 
-def compared(folder: Path, script: str) -> Outcome:
-    """Run a script of paired comparisons; what does not hold is named."""
+def compared(folder: Path, module: str) -> Outcome:
+    """Run a program of paired comparisons; what does not hold is named."""
     out = folder / "compared.json"
-    done = run(PYTHON, ROOT / "scripts" / script, "--out", out)
+    done = run(PYTHON, "-m", module, "--out", out)
     if not out.exists():
         raise Broken(done.last_words)
     document = json.loads(out.read_text())
@@ -676,23 +675,23 @@ def scheduling_delivery(_: Path) -> Outcome:
 
 @promise(
     "scheduling, recording costs little",
-    "scripts/bench_record.py",
+    "python3 -m bench.record",
     "< 3 % of the time of LAMMPS and icoFoam",
     minutes=15,
 )
 def scheduling_record(folder: Path) -> Outcome:
-    return compared(folder, "bench_record.py")
+    return compared(folder, "bench.record")
 
 
 @promise(
     "scheduling, messages are joined",
-    "scripts/bench_schedule.py",
+    "python3 -m bench.schedule",
     "32 messages per peer: 8x to 256 B, 4x at 1 KiB, 1.5x at 4 KiB; 60 % of packing by hand; "
     "16 KiB and more, LAMMPS, icoFoam: at most 2 % slower",
     minutes=60,
 )
 def scheduling_messages(folder: Path) -> Outcome:
-    return compared(folder, "bench_schedule.py")
+    return compared(folder, "bench.schedule")
 
 
 @promise(
@@ -723,12 +722,12 @@ def rails_schedules(_: Path) -> Outcome:
 
 @promise(
     "rails, goodput, latency, cuts, sharing",
-    "scripts/bench_rails.py",
+    "python3 -m bench.rails",
     "two rails 1.9 x, four 3.6 x, 4:1 90 % of the sum, 8 B within 5 %; 10 GB over cut rails",
     minutes=240,
 )
 def rails_measured(folder: Path) -> Outcome:
-    return compared(folder, "bench_rails.py")
+    return compared(folder, "bench.rails")
 
 
 # ---- what holds for all --------------------------------------------------------------------
@@ -799,7 +798,9 @@ def machine() -> str:
 
 def main() -> int:
     """Measure what was asked for and print the lines as they come."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m bench.accept", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--only", metavar="WORD", help="only promises whose name has WORD")
     parser.add_argument("--full", action="store_true", help="also what takes 5 minutes or more")
     parser.add_argument("--list", action="store_true", help="list the promises")

@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """Measure in-network Allreduce against plain MPI in a lab: limit and measured value of each ratio.
 
 Every comparison is paired and interleaved: plain and offloaded runs alternate in two labs of the
 same shape, and whoever begins alternates too. Allreduce programs run side by side and take turns of
-about a second, asleep in between, so that the machine's moods hit both of a pair; all of them start
+about a second, asleep in between, so that what disturbs the machine hits both; all of them start
 anew several times. A comparison holds when the median of at least 20 ratios is inside the limit and
 its bootstrap 95 % interval is narrower than 10 %; a wider one is "not measured", never a pass.
 While an interval is too wide, pairs are added, up to six times as many: the width alone decides.
@@ -12,11 +11,8 @@ ratio does not hold.
 """
 
 import argparse
-import math
 import os
 import platform
-import re
-import shutil
 import subprocess
 import sys
 import time
@@ -26,16 +22,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
-from legs import MOST_TIMES, OUT, Judge, Leg, Sleeper, Times, alternate, say
-from pairs import FEWEST_PAIRS, Comparison, compare
-
+from bench import OUT, SOURCES, openfoam
+from bench.comparison import FEWEST_PAIRS, Comparison, compare
+from bench.turns import MOST_TIMES, Judge, ProgramInTurns, Side, Times, alternate, say
 from raddle.files import write_json
 from raddle.services.lab import Backend, Lab, LabSpec
 from raddle.services.lab.tools import mpi_library, switch_program
 
-ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "benches" / "mpi" / "allreduce.c"
+SOURCE = SOURCES / "allreduce.c"
 NAME = "bench-mpi"
 SIZES = (4, 8, 16, 32, 64, 128, 256)
 ITERATIONS = {4: 1000, 9: 300, 16: 150}
@@ -56,10 +50,6 @@ LEAST_FOAM = {4: 1 / 0.8, 9: 1.8, 16: 1.8}
 LEAST_ELSEWHERE = 0.97
 DISABLED = {"RADDLE_DISABLE": "1"}
 PARTS = ("small", "long", "foam")
-FOAM_ENVIRONMENT = {"WM_PROJECT_DIR": "/usr/share/openfoam"}
-RESIDUALS = re.compile(r"Time =|.*(Solving for|Courant|continuity errors)")
-"""Lines of an icoFoam log that the solution decides, and not the clock."""
-
 LONG_TIMES = 3
 """Pairs of the size that offload leaves alone, likewise."""
 
@@ -80,10 +70,10 @@ class Bench:
         """
         forced = self._best_algorithm(hosts)
         say(f"{hosts} hosts: the best forced algorithm is {forced}")
-        legs = {
-            "default": Leg(self.plain, hosts),
-            "forced": Leg(self.plain, hosts, force(forced)),
-            "offload": Leg(self.offload, hosts),
+        sides = {
+            "default": Side(self.plain, hosts),
+            "forced": Side(self.plain, hosts, force(forced)),
+            "offload": Side(self.offload, hosts),
         }
 
         def judge(rounds: list[dict[str, Times]]) -> list[Comparison]:
@@ -100,7 +90,7 @@ class Bench:
                 for size in SIZES
             ]
 
-        return self._by_turns(f"{hosts} hosts", legs, ITERATIONS[hosts], SIZES, judge)
+        return self._by_turns(f"{hosts} hosts", sides, ITERATIONS[hosts], SIZES, judge)
 
     def elsewhere(self, hosts: int) -> list[Comparison]:
         """A size at which offload is not to help: the library may cost little.
@@ -108,25 +98,25 @@ class Bench:
         Both run over the same switches. Against the kernel's bridge one would measure how fast a
         software switch forwards, which no network card asks.
         """
-        legs = {
-            "plain": Leg(self.offload, hosts, variables=DISABLED),
-            "offload": Leg(self.offload, hosts),
+        sides = {
+            "plain": Side(self.offload, hosts, variables=DISABLED),
+            "offload": Side(self.offload, hosts),
         }
         what = f"{hosts} hosts, {LONG} B"
         judge = ratio_of(f"{what}, not to be slower", LEAST_ELSEWHERE, LONG)
         # The limit is near what two equal programs give: the median must be known well.
         many = replace(self, pairs=LONG_TIMES * self.pairs)
-        return many._by_turns(what, legs, LONG_ITERATIONS[hosts], (LONG,), judge)
+        return many._by_turns(what, sides, LONG_ITERATIONS[hosts], (LONG,), judge)
 
     def foam(self, hosts: int, case: Path, at_least: float) -> tuple[list[Comparison], bool]:
         """OpenFOAM's icoFoam: wall time, and whether all residual logs are identical."""
         logs: set[str] = set()
         words = ["icoFoam", "-parallel", "-case", str(case)]
 
-        def leg(lab: Lab) -> Callable[[], Times]:
+        def side(lab: Lab) -> Callable[[], Times]:
             def run() -> Times:
-                log, seconds = Leg(lab, hosts, variables=FOAM_ENVIRONMENT).run(words)
-                logs.add("\n".join(filter(RESIDUALS.match, log.splitlines())))
+                log, seconds = Side(lab, hosts, variables=openfoam.ENVIRONMENT).run(words)
+                logs.add("\n".join(filter(openfoam.RESIDUALS.match, log.splitlines())))
                 return {0: seconds}
 
             return run
@@ -134,7 +124,7 @@ class Bench:
         found = alternate(
             f"icoFoam, {hosts} hosts",
             self.pairs,
-            lambda: nullcontext({"plain": leg(self.plain), "offload": leg(self.offload)}),
+            lambda: nullcontext({"plain": side(self.plain), "offload": side(self.offload)}),
             self.pairs,
             ratio_of(f"icoFoam cavity, {hosts} hosts", at_least, 0),
         )
@@ -143,15 +133,15 @@ class Bench:
     def _best_algorithm(self, hosts: int) -> int:
         totals = {}
         for number in ALGORITHMS:
-            leg = Leg(self.plain, hosts, force(number))
-            with Sleeper(leg, self.program, ITERATIONS[hosts], SIZES) as sleeper:
-                totals[number] = sum(sleeper.turn().values())
+            side = Side(self.plain, hosts, force(number))
+            with ProgramInTurns(side, self.program, ITERATIONS[hosts], SIZES) as waiting:
+                totals[number] = sum(waiting.turn().values())
         return min(totals, key=lambda number: totals[number])
 
     def _by_turns(
         self,
         what: str,
-        legs: Mapping[str, Leg],
+        sides: Mapping[str, Side],
         iterations: int,
         sizes: tuple[int, ...],
         judge: Judge,
@@ -162,9 +152,9 @@ class Bench:
         def start() -> Iterator[dict[str, Callable[[], Times]]]:
             with ExitStack() as stack:
                 turns = {}
-                for name, leg in legs.items():
-                    sleeper = Sleeper(leg, self.program, iterations, sizes)
-                    turns[name] = stack.enter_context(sleeper).turn
+                for name, side in sides.items():
+                    waiting = ProgramInTurns(side, self.program, iterations, sizes)
+                    turns[name] = stack.enter_context(waiting).turn
                     turns[name]()
                 yield turns
 
@@ -172,7 +162,7 @@ class Bench:
 
 
 def ratio_of(what: str, at_least: float, key: int) -> Judge:
-    """Judge one ratio: legs `plain` and `offload`, what they say under `key`."""
+    """Judge one ratio: sides `plain` and `offload`, what they say under `key`."""
 
     def judge(rounds: list[dict[str, Times]]) -> list[Comparison]:
         return [compare(what, at_least, [r["plain"][key] / r["offload"][key] for r in rounds])]
@@ -187,7 +177,9 @@ def force(algorithm: int) -> str:
 
 def main() -> int:
     """Measure, print, judge."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m bench.mpi", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument(
         "--hosts", default="4,9,16", help="comma-separated; limits are for 4, 9, 16"
     )
@@ -246,7 +238,7 @@ def main() -> int:
         "holds": good,
         "offload": options.offload,
         "machine": {"kernel": platform.release(), "cores": os.cpu_count()},
-        "command": " ".join(sys.argv),
+        "command": " ".join(sys.orig_argv),
         "seconds": round(time.monotonic() - begun),
         "comparisons": [c.as_json() for c in comparisons],
         "notes": notes,
@@ -258,38 +250,18 @@ def main() -> int:
 
 def foam(bench: Bench, numbers: list[int], notes: list[str]) -> list[Comparison]:
     """Solve OpenFOAM's cavity, as it is shipped; what stands in the way goes to `notes`."""
-    tutorial = Path(
-        "/usr/share/doc/openfoam-examples/examples/incompressible/icoFoam/cavity/cavity"
-    )
-    if shutil.which("icoFoam") is None or not tutorial.is_dir():
+    if not openfoam.installed():
         notes.append("icoFoam: not measured (install openfoam and openfoam-examples)")
         return [compare(f"icoFoam cavity, {n} hosts", LEAST_FOAM[n], []) for n in numbers]
     found = []
     for hosts in numbers:
         case = OUT / f"cavity-{hosts}"
-        prepare(tutorial, case, hosts)
+        openfoam.prepare(case, hosts)
         comparisons, equal = bench.foam(hosts, case, LEAST_FOAM[hosts])
         found += comparisons
         if not equal:
             notes.append(f"icoFoam, {hosts} hosts: residual logs differ")
     return found
-
-
-def prepare(tutorial: Path, case: Path, parts: int) -> None:
-    """Copy the case, mesh it and cut it into squares (Debian's OpenFOAM has no scotch)."""
-    side = math.isqrt(parts)
-    shutil.rmtree(case, ignore_errors=True)
-    shutil.copytree(tutorial, case)
-    (case / "system" / "decomposeParDict").write_text(
-        "FoamFile { version 2.0; format ascii; class dictionary; object decomposeParDict; }\n"
-        f"numberOfSubdomains {parts};\nmethod simple;\n"
-        f"simpleCoeffs {{ n ({side} {side} 1); delta 0.001; }}\n"
-    )
-    environment = {**os.environ, **FOAM_ENVIRONMENT}
-    for tool in ("blockMesh", "decomposePar"):
-        subprocess.run(
-            [tool, "-case", str(case)], check=True, env=environment, stdout=subprocess.DEVNULL
-        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What else goes over rails, to compare with: plain TCP, the kernel's MPTCP, raw UDP.
 
 `serve` receives on one host of a lab; `send` fills one or more rails for a while from another and
@@ -151,7 +150,9 @@ def send_datagrams(host: str, to: list[str], seconds: float) -> dict[str, float]
 
 def main() -> None:
     """Serve, or send and print what came."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m bench.plain_flows", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("what", choices=("serve", "tcp", "mptcp", "udp"))
     parser.add_argument("--host", default="h2", help="where `serve` runs (%(default)s)")
     parser.add_argument("--to", default="", help="for udp: its addresses, one for each rail")

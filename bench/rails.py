@@ -1,18 +1,17 @@
-#!/usr/bin/env python3
 """Measure messages over rails in labs: limit and measured value of each ratio.
 
-All runs of a comparison take turns, forwards and backwards, so that the machine's moods hit all of
-them. A comparison holds when the median of at least 20 ratios is inside the limit and its bootstrap
-95 % interval is narrower than 10 %; while it is wider, runs are added, one round at a time. Beside
-our messages, without a limit: plain TCP over one rail, raw UDP, the kernel's MPTCP with a subflow
-per rail, and Open MPI that stripes. Programs of MPI run with and without RADDLE_RAILS. Both ends
-are on this machine: where its processors are busy all the time, they limit, not the rails; how
-busy they were is printed. Needs root, Open MPI and what `make build` builds. Leaves
-out/bench-rails.json; exit status 1 if a limit was not seen to hold.
+All runs of a comparison take turns, forwards and backwards, so that what disturbs the machine hits
+all of them. A comparison holds when the median of at least 20 ratios is inside the limit and its
+bootstrap 95 % interval is narrower than 10 %; while it is wider, runs are added, one round at a
+time. Beside our messages, without a limit: plain TCP over one rail, raw UDP, the kernel's MPTCP
+with a subflow per rail, and Open MPI that stripes. Programs of MPI run with and without
+RADDLE_RAILS. Both ends are on this machine: where its processors are busy all the time, they limit,
+not the rails; how busy they were is printed. Needs root, Open MPI and what `make build` builds.
+Leaves out/bench-rails.json; exit status 1 if a limit was not seen to hold.
 
-    scripts/bench_rails.py                             all of it, half an hour on a quiet machine
-    scripts/bench_rails.py --part latency,uneven       two parts
-    scripts/bench_rails.py --part cut --bytes 1GB      one, shorter
+    python3 -m bench.rails                             all of it, half an hour on a quiet machine
+    python3 -m bench.rails --part latency,uneven       two parts
+    python3 -m bench.rails --part cut --bytes 1GB      one, shorter
 """
 
 import argparse
@@ -28,14 +27,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
-import rails_faults
-import rails_mpi
-import rails_sharing
-from legs import MOST_TIMES, OUT, Judge, Times, alternate, say
-from pairs import FEWEST_PAIRS, Comparison, compare
-from rails_faults import Check
-from rails_lab import (
+from bench import OUT, rails_faults, rails_mpi, rails_sharing
+from bench.comparison import FEWEST_PAIRS, Comparison, compare
+from bench.rails_faults import Check
+from bench.rails_lab import (
     BUSY,
     GOODPUT,
     LATENCY,
@@ -47,7 +42,7 @@ from rails_lab import (
     rails_lab,
     watched,
 )
-
+from bench.turns import MOST_TIMES, Judge, Times, alternate, say
 from raddle.files import write_json
 
 RATES = {"400M": 400_000_000, "1G": 1_000_000_000}
@@ -67,7 +62,7 @@ that 1.92 and 3.84 are the most."""
 LEAST_OF_SUM = 0.9
 LEAST_LATENCY = 1 / 1.05
 
-Legs = Mapping[str, Callable[[], Times]]
+Sides = Mapping[str, Callable[[], Times]]
 
 
 @dataclass
@@ -77,7 +72,7 @@ class Found:
     comparisons: list[Comparison] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     medians: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
-    """By comparison and leg."""
+    """By comparison and side."""
 
     @property
     def holds(self) -> bool:
@@ -85,17 +80,17 @@ class Found:
         kept = all(check.holds for check in self.checks)
         return kept and not any(comparison.fails for comparison in self.comparisons)
 
-    def by_turns(self, what: str, pairs: int, legs: Legs, judge: Judge) -> None:
+    def by_turns(self, what: str, pairs: int, sides: Sides, judge: Judge) -> None:
         """Let all runs of a comparison take turns."""
 
         def note(rounds: list[dict[str, Times]]) -> list[Comparison]:
             self.medians[what] = {
-                leg: {label(key): median(r[leg][key] for r in rounds) for key in rounds[0][leg]}
-                for leg in legs
+                side: {label(key): median(r[side][key] for r in rounds) for key in rounds[0][side]}
+                for side in sides
             }
             return judge(rounds)
 
-        seen = {leg: watched(run) for leg, run in legs.items()}
+        seen = {side: watched(run) for side, run in sides.items()}
         self.comparisons += alternate(
             what, pairs, lambda: nullcontext(seen), 1, note, shown=main_figure
         )
@@ -103,14 +98,16 @@ class Found:
     def busy(self) -> list[str]:
         """How busy the processors were, a line for each comparison."""
         shares = {
-            what: ", ".join(f"{leg} {100 * told[label(BUSY)]:.0f} %" for leg, told in legs.items())
-            for what, legs in self.medians.items()
+            what: ", ".join(
+                f"{side} {100 * told[label(BUSY)]:.0f} %" for side, told in sides.items()
+            )
+            for what, sides in self.medians.items()
         }
         return [f"processors busy, {what}: {told}" for what, told in shares.items()]
 
 
 def main_figure(found: Times) -> float:
-    """What a leg is about: goodput or latency stands first."""
+    """What a side is about: goodput or latency stands first."""
     return next(iter(found.values()))
 
 
@@ -127,13 +124,13 @@ def even(found: Found, options: Options, name: str) -> None:
     """Two and four equal rails against one, and what others get from the same links."""
     with rails_lab((RATES[name],) * RAILS, options.seconds) as bench:
         for size in SIZES:
-            legs: dict[str, Callable[[], Times]] = {
+            sides: dict[str, Callable[[], Times]] = {
                 f"{rails}": partial(bench.goodput, names(rails), size) for rails in (1, *LEAST)
             }
             if size == BESIDE:
-                legs |= others(bench, SIZES[size])
+                sides |= others(bench, SIZES[size])
             what = f"{name}, {size}"
-            found.by_turns(what, options.pairs, legs, partial(judge_even, what, legs))
+            found.by_turns(what, options.pairs, sides, partial(judge_even, what, sides))
 
 
 def others(bench: RailsLab, size: int) -> dict[str, Callable[[], Times]]:
@@ -147,7 +144,7 @@ def others(bench: RailsLab, size: int) -> dict[str, Callable[[], Times]]:
     }
 
 
-def judge_even(what: str, legs: Legs, rounds: list[dict[str, Times]]) -> list[Comparison]:
+def judge_even(what: str, sides: Sides, rounds: list[dict[str, Times]]) -> list[Comparison]:
     """Our rails against one of them, with limits; all else without."""
 
     def ratio(name: str, least: float | None, over: str, under: str) -> Comparison:
@@ -155,7 +152,7 @@ def judge_even(what: str, legs: Legs, rounds: list[dict[str, Times]]) -> list[Co
         return compare(f"{what}: {name}", least, ratios)
 
     found = [ratio(f"{n} rails / one", least, f"{n}", "1") for n, least in LEAST.items()]
-    if "TCP 1" not in legs:
+    if "TCP 1" not in sides:
         return found
     for rails in LEAST:
         subflows = min(r[f"MPTCP {rails}"][SUBFLOWS] for r in rounds)
@@ -178,9 +175,9 @@ def uneven(found: Found, options: Options) -> None:
 
     with rails_lab(UNEVEN, options.seconds) as bench:
         for size in SIZES:
-            legs = {rails: partial(bench.goodput, rails, size) for rails in ("e0", "e1", "e0,e1")}
+            sides = {rails: partial(bench.goodput, rails, size) for rails in ("e0", "e1", "e0,e1")}
             what = f"rails of 4:1, {size}"
-            found.by_turns(what, options.pairs, legs, partial(judge, what))
+            found.by_turns(what, options.pairs, sides, partial(judge, what))
 
 
 def latency(found: Found, options: Options) -> None:
@@ -198,8 +195,8 @@ def latency(found: Found, options: Options) -> None:
         ]
 
     with rails_lab((RATES["400M"],) * RAILS, options.seconds) as bench:
-        legs = {f"{rails}": partial(bench.one_way, names(rails), "8B") for rails in numbers}
-        found.by_turns("latency, 8 B", options.pairs, legs, judge)
+        sides = {f"{rails}": partial(bench.one_way, names(rails), "8B") for rails in numbers}
+        found.by_turns("latency, 8 B", options.pairs, sides, judge)
 
 
 def share(found: Found, options: Options, policies: Sequence[str]) -> None:
@@ -207,9 +204,9 @@ def share(found: Found, options: Options, policies: Sequence[str]) -> None:
     with rails_lab((RATES["400M"],) * RAILS, options.seconds) as bench:
         for policy in policies:
             for rails in LEAST:
-                legs = {policy: partial(rails_sharing.staircase, bench, rails, policy)}
+                sides = {policy: partial(rails_sharing.staircase, bench, rails, policy)}
                 judge = partial(rails_sharing.judge, rails, policy)
-                found.by_turns(f"{rails} rails shared, {policy}", options.pairs, legs, judge)
+                found.by_turns(f"{rails} rails shared, {policy}", options.pairs, sides, judge)
 
 
 def cut(found: Found, options: Options) -> None:
@@ -226,17 +223,17 @@ def mpi(found: Found, options: Options) -> None:
     """Programs of MPI with our rails under them, on even and on uneven ones."""
     with rails_lab((RATES["400M"],) * RAILS, options.seconds) as bench:
         for size, length in SIZES.items():
-            legs = rails_mpi.legs(bench, tuple(LEAST_MPI), length)
+            sides = rails_mpi.sides(bench, tuple(LEAST_MPI), length)
             what = f"MPI, {size}"
             judge = partial(rails_mpi.judge_even, what, LEAST_MPI)
-            found.by_turns(what, options.pairs, legs, judge)
+            found.by_turns(what, options.pairs, sides, judge)
     with rails_lab(UNEVEN, options.seconds) as bench:
         for size, length in SIZES.items():
             alone = {rail: partial(bench.goodput, rail, size) for rail in ("e0", "e1")}
-            legs = {**rails_mpi.legs(bench, (2,), length), **alone}
+            sides = {**rails_mpi.sides(bench, (2,), length), **alone}
             what = f"MPI, rails of 4:1, {size}"
             judge = partial(rails_mpi.judge_uneven, what, LEAST_OF_SUM)
-            found.by_turns(what, options.pairs, legs, judge)
+            found.by_turns(what, options.pairs, sides, judge)
 
 
 PARTS: dict[str, Callable[[Found, Options], None]] = {
@@ -254,7 +251,9 @@ PARTS: dict[str, Callable[[Found, Options], None]] = {
 def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python3 -m bench.rails",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--part", default=",".join(PARTS), help=f"parts, of {', '.join(PARTS)} (all of them)"
@@ -290,7 +289,7 @@ def measure(parts: Sequence[str], options: Options, out: Path) -> int:
         "schema": 1,
         "holds": found.holds,
         "machine": {"kernel": platform.release(), "cores": os.cpu_count()},
-        "command": " ".join(sys.argv),
+        "command": " ".join(sys.orig_argv),
         "seconds": round(time.monotonic() - begun),
         "comparisons": [comparison.as_json() for comparison in found.comparisons],
         "checks": [asdict(check) for check in found.checks],

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import quantiles
 
-from pairs import Comparison, compare
-from rails_diary import INTERVAL, Diary
-from rails_lab import RailsLab, names, report
-
+from bench.comparison import Comparison, compare
+from bench.rails_lab import RailsLab, names, report
+from bench.rails_progress import INTERVAL, Progress
 from raddle.errors import LabError
 
 HEARTBEAT_S = 0.020
@@ -46,10 +45,10 @@ def cut_and_restore(
     The server looks at every byte and the order; both sides count. Goodput counts from the cut on.
     """
     words = ["--rails", names(rails), "--size", "1MiB", "--bytes", total]
-    diary = Diary(bench.start_perf(*words, "--check", *INTERVAL, "--count", "1"))
+    progress = Progress(bench.start_perf(*words, "--check", *INTERVAL, "--count", "1"))
     cuts: list[tuple[float, float]] = []
     time.sleep(UP_S)
-    while diary.process.poll() is None:
+    while progress.process.poll() is None:
         interface = f"e{1 + len(cuts) % (rails - 1)}"
         bench.ask("h1", "ip", "link", "set", interface, "down")
         cut = time.monotonic()
@@ -58,25 +57,25 @@ def cut_and_restore(
         cuts.append((cut, time.monotonic()))
         time.sleep(UP_S)
     try:
-        diary.end()
+        progress.end()
     except LabError as error:
         return [], [Check(f"{total} arrive", "all, every byte right", str(error), holds=False)]
-    return judge(diary, cuts, rails, total)
+    return judge(progress, cuts, rails, total)
 
 
 def judge(
-    diary: Diary, cuts: list[tuple[float, float]], rails: int, total: str
+    progress: Progress, cuts: list[tuple[float, float]], rails: int, total: str
 ) -> tuple[list[Comparison], list[Check]]:
     """Compare each cut with the time before it."""
-    ended = diary.lines[-1][0]
+    ended = progress.lines[-1][0]
     whole = [pair for pair in pairwise(cuts) if pair[1][1] < ended]
     ratios, gaps, rises = [], [], []
     for (_, restored), (cut, again) in whole:
-        before = diary.goodput(restored + SETTLED_S, cut)
-        ratios.append(diary.goodput(cut, again) / before * rails / (rails - 1))
-        gaps.append(max(one["longest_gap_ms"] for one in diary.intervals(cut, again)) / 1000)
-        rises.append(min(diary.rises(again, again + UP_S), default=again + UP_S) - again)
-    found = diary.report
+        before = progress.goodput(restored + SETTLED_S, cut)
+        ratios.append(progress.goodput(cut, again) / before * rails / (rails - 1))
+        gaps.append(max(one["longest_gap_ms"] for one in progress.intervals(cut, again)) / 1000)
+        rises.append(min(progress.rises(again, again + UP_S), default=again + UP_S) - again)
+    found = progress.report
     came = f"{found['messages']} messages, {found['retransmissions']} segments sent again"
     return (
         [compare(f"a rail of {rails} is cut, against its share", LEAST_OF_SHARE, ratios)],

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from legs import OUT, Leg, Times
-
+from bench import OUT, SOURCES
+from bench.turns import Side, Times
 from raddle.errors import LabError
 from raddle.services.lab import Lab, LabSpec
 
 NAME = "bench-rails"
-PLAIN = str(Path(__file__).resolve().parent / "plain_flows.py")
-MPI_SOURCE = Path(__file__).resolve().parent.parent / "benches" / "mpi" / "stream.c"
+PLAIN = ("-m", "bench.plain_flows")
+MPI_SOURCE = SOURCES / "stream.c"
 GOODPUT, LATENCY, SUBFLOWS, JAIN, BUSY = range(5)
 """Keys of what a run found: bit/s, us, MPTCP's subflows, Jain's index, share of time busy."""
 
@@ -96,8 +96,8 @@ class RailsLab:
 
     def mpi(self, rails: int, size: int, words: str = "", warm_up: int = 1) -> Times:
         """Goodput of Open MPI that stripes over the first rails; more `words` for mpirun."""
-        leg = Leg(self.lab, 2, f"--mca btl_tcp_if_include {names(rails)} {words}")
-        out, _ = leg.run([str(OUT / "stream"), str(size), str(self.seconds), str(warm_up)])
+        side = Side(self.lab, 2, f"--mca btl_tcp_if_include {names(rails)} {words}")
+        out, _ = side.run([str(OUT / "stream"), str(size), str(self.seconds), str(warm_up)])
         return {GOODPUT: json.loads(out.splitlines()[-1])["bps"]}
 
     def addresses(self, host: str) -> list[str]:
@@ -107,7 +107,7 @@ class RailsLab:
         return [address for name, address in rails if name.startswith("e")]
 
     def _plain(self, what: str, *words: str) -> dict[str, float]:
-        run = [sys.executable, PLAIN, what, "--seconds", str(self.seconds), *words]
+        run = [sys.executable, *PLAIN, what, "--seconds", str(self.seconds), *words]
         found: dict[str, float] = json.loads(self.ask("h1", *run))
         return found
 
@@ -131,12 +131,12 @@ def processor_s() -> tuple[float, float]:
     return sum(spent) - spent[3] - spent[4], sum(spent)
 
 
-def watched(leg: Callable[[], Times]) -> Callable[[], Times]:
+def watched(side: Callable[[], Times]) -> Callable[[], Times]:
     """A run that tells as well how busy the processors were; both ends are on this machine."""
 
     def run() -> Times:
         begun = processor_s()
-        found = leg()
+        found = side()
         busy, had = (after - before for before, after in zip(begun, processor_s(), strict=True))
         return {**found, BUSY: busy / had if had else 0.0}
 
@@ -170,7 +170,7 @@ def rails_lab(rates: Sequence[int], seconds: float) -> Iterator[RailsLab]:
         stack.callback(Lab.down, name)
         spec = LabSpec(name=name, hosts=2, rails=len(rates), rates=tuple(rates))
         bench = RailsLab(Lab.up(spec, replace=True), seconds)
-        for words in (["raddle-perf", "serve"], [sys.executable, PLAIN, "serve"]):
+        for words in (["raddle-perf", "serve"], [sys.executable, *PLAIN, "serve"]):
             server = bench.start("h2", words)
             stack.callback(server.communicate)
             stack.callback(server.terminate)

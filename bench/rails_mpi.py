@@ -7,10 +7,9 @@ MPI stripes already is a run of its own.
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from legs import Times
-from pairs import Comparison, compare
-from rails_lab import GOODPUT, RailsLab, names
-
+from bench.comparison import Comparison, compare
+from bench.rails_lab import GOODPUT, RailsLab, names
+from bench.turns import Times
 from raddle.services.lab.tools import mpi_library
 
 WARM_UP = 12
@@ -19,7 +18,7 @@ WARM_UP = 12
 ONE = "Open MPI 1"
 BOTH = "both"
 
-Legs = dict[str, Callable[[], Times]]
+Sides = dict[str, Callable[[], Times]]
 Rounds = Sequence[Mapping[str, Times]]
 
 
@@ -29,7 +28,7 @@ def ours(bench: RailsLab, rails: str, size: int, plain: int = 1) -> Times:
     return bench.mpi(plain, size, words, WARM_UP)
 
 
-def legs(bench: RailsLab, numbers: Sequence[int], size: int) -> Legs:
+def sides(bench: RailsLab, numbers: Sequence[int], size: int) -> Sides:
     """Open MPI on one rail; ours and Open MPI on each number of rails; both on the most."""
     most = max(numbers)
     return {
@@ -76,10 +75,10 @@ def chosen(what: str, rails: int, rounds: Rounds) -> Comparison:
 
 
 def ratio(what: str, least: float | None, rounds: Rounds, over: str, under: str) -> Comparison:
-    """Ratios of two legs' goodput."""
+    """Ratios of two sides' goodput."""
     return compare(what, least, [goodput(r, over) / goodput(r, under) for r in rounds])
 
 
-def goodput(found: Mapping[str, Times], leg: str) -> float:
-    """A leg's goodput in a round."""
-    return found[leg][GOODPUT]
+def goodput(found: Mapping[str, Times], side: str) -> float:
+    """A side's goodput in a round."""
+    return found[side][GOODPUT]

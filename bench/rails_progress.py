@@ -1,4 +1,4 @@
-"""What a run of `raddle-perf` tells while it goes on."""
+"""What a run of `raddle-perf` reports while it goes on: intervals, rails that come and go."""
 
 import json
 import subprocess
@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
-
 from raddle.errors import LabError
 
 INTERVAL = ("--interval", "50ms")
@@ -16,7 +14,7 @@ INTERVAL = ("--interval", "50ms")
 
 
 @dataclass
-class Diary:
+class Progress:
     """What a run told, and when, by this machine's clock."""
 
     process: subprocess.Popen[str]

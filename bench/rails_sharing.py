@@ -2,11 +2,10 @@
 
 import time
 
-from legs import Times
-from pairs import Comparison, compare
-from rails_diary import INTERVAL, Diary
-from rails_lab import GOODPUT, JAIN, WINDOW, RailsLab, key, names
-
+from bench.comparison import Comparison, compare
+from bench.rails_lab import GOODPUT, JAIN, WINDOW, RailsLab, key, names
+from bench.rails_progress import INTERVAL, Progress
+from bench.turns import Times
 from raddle.statistics.samples import jain
 
 STEPS = tuple(range(1, 9))
@@ -31,22 +30,22 @@ def staircase(bench: RailsLab, rails: int, policy: str) -> Times:
     step_s = SETTLED_S + bench.seconds
     words = ["--rails", names(rails), "--size", "1MiB", "--window", WINDOW, "--policy", policy]
     words += ["--warm-up", "1ms", "--count", "1", *INTERVAL]
-    diaries: list[Diary] = []
+    runs: list[Progress] = []
     begins: list[float] = []
     for number, processes in enumerate(STEPS):
         begins.append(time.monotonic())
         lasts = ["--time", f"{round(1000 * (step_s * (len(STEPS) - number) + END_S))}ms"]
-        diaries += [
-            Diary(bench.start_perf(*words, *lasts, "--source-port", str(port)))
-            for port in range(len(diaries), processes)
+        runs += [
+            Progress(bench.start_perf(*words, *lasts, "--source-port", str(port)))
+            for port in range(len(runs), processes)
         ]
         time.sleep(max(0.0, begins[-1] + step_s - time.monotonic()))
     ends = [begun + step_s for begun in begins]
-    for diary in diaries:
-        diary.end()
+    for progress in runs:
+        progress.end()
     found: Times = {}
     for processes, ended in zip(STEPS, ends, strict=True):
-        shares = [one.goodput(ended - bench.seconds, ended) for one in diaries[:processes]]
+        shares = [one.goodput(ended - bench.seconds, ended) for one in runs[:processes]]
         found |= {key(GOODPUT, processes): sum(shares), key(JAIN, processes): jain(shares) or 0.0}
     return found
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure what recording costs: nanoseconds per call, and its share of the time of real programs.
 
 Runs with and without the recorder alternate, and whoever begins alternates too. The cost of a call
@@ -24,17 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
-from bench_mpi import FOAM_ENVIRONMENT, prepare
-from pairs import FEWEST_PAIRS, Comparison, compare
-
+from bench import OUT, ROOT, SOURCES, openfoam
+from bench.comparison import FEWEST_PAIRS, Comparison, compare
 from raddle.files import write_json
 from raddle.services.lab.tools import mpi_library
 from raddle.services.record import Launcher, with_recorder
 
-ROOT = Path(__file__).resolve().parent.parent
-OUT = ROOT / "out"
-SOURCE = ROOT / "benches" / "mpi" / "messages.c"
+SOURCE = SOURCES / "messages.c"
 LEAST = 1 / 1.03
 """Time without / time with: recording costs less than 3 %."""
 
@@ -45,7 +40,6 @@ LAUNCHERS: dict[Launcher, tuple[str, ...]] = {
     ),
     Launcher.MPICH: ("mpiexec.mpich",),
 }
-CAVITY = Path("/usr/share/doc/openfoam-examples/examples/incompressible/icoFoam/cavity/cavity")
 MELT = ROOT / "experiments" / "lammps-melt.in"
 
 MESSAGES = "messages"
@@ -78,7 +72,7 @@ def ran(program: Program, *, recorded: bool) -> float:
             )
         begun = time.monotonic()
         done = subprocess.run(
-            command, env={**os.environ, **FOAM_ENVIRONMENT, **variables}, cwd=folder,
+            command, env={**os.environ, **openfoam.ENVIRONMENT, **variables}, cwd=folder,
             capture_output=True, text=True, timeout=600, check=True,
         )  # fmt: skip
         seconds = time.monotonic() - begun
@@ -113,9 +107,9 @@ def of_mpirun(_: str, seconds: float) -> float:
 def real_programs(parts: Sequence[str]) -> list[Program]:
     """Those of these programs that are installed here."""
     programs = []
-    if "icofoam" in parts and shutil.which("icoFoam") and CAVITY.is_dir():
+    if "icofoam" in parts and openfoam.installed():
         case = OUT / "cavity-record"
-        prepare(CAVITY, case, 4)
+        openfoam.prepare(case, 4)
         foam = ("icoFoam", "-parallel", "-case", str(case))
         programs.append(Program("icoFoam cavity", foam, Launcher.OPENMPI, 4, of_mpirun))
     if "lammps" in parts and shutil.which("lmp"):
@@ -127,7 +121,9 @@ def real_programs(parts: Sequence[str]) -> list[Program]:
 
 def main() -> int:
     """Measure, print, judge."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m bench.record", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--pairs", type=int, default=FEWEST_PAIRS, help="(%(default)s)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--rounds", type=int, default=100_000, help="of short messages")
@@ -162,7 +158,7 @@ def main() -> int:
             "schema": 1,
             "holds": good,
             "machine": {"kernel": platform.release(), "cores": os.cpu_count()},
-            "command": " ".join(sys.argv),
+            "command": " ".join(sys.orig_argv),
             "cost_per_call_ns": {str(k): round(v, 1) for k, v in costs.items()},
             "comparisons": [c.as_json() for c in comparisons],
         },

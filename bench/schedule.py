@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure what joining the messages of a superstep gives, by the library and by hand.
 
 Messages: every rank sends 32 messages to every other: each by itself (direct), packed into one by
@@ -20,17 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
-from bench_mpi import FOAM_ENVIRONMENT, RESIDUALS, prepare
-from bench_record import CAVITY, MELT
-from legs import OUT, Leg, Sleeper, Times, alternate, say
-from pairs import FEWEST_PAIRS, Comparison, compare
-
+from bench import OUT, SOURCES, openfoam
+from bench.comparison import FEWEST_PAIRS, Comparison, compare
+from bench.record import MELT
+from bench.turns import ProgramInTurns, Side, Times, alternate, say
 from raddle.files import write_json
 from raddle.services.lab import Lab, LabSpec
 from raddle.services.lab.tools import mpi_library
 
-SOURCE = Path(__file__).resolve().parent.parent / "benches" / "mpi" / "superstep.c"
+SOURCE = SOURCES / "superstep.c"
 GAINS = {64: 8.0, 256: 8.0, 1024: 4.0, 4096: 1.5, 16_384: 0.98, 65_536: 0.98}
 """Least ratio direct / ours, by size."""
 
@@ -40,7 +37,7 @@ OF_PACKED = 0.6
 JOINED = 4096
 SIZES = tuple(GAINS)
 SUPERSTEPS = {64: 500, 256: 500, 1024: 500, 4096: 200, 16_384: 200, 65_536: 50}
-"""Of a turn, by size: half a second or more of the slowest, or one sees the machine's moods."""
+"""Of a turn, by size: half a second or more of the slowest; shorter turns are disturbed."""
 
 TURNS = 5
 TRIAL = 8
@@ -75,11 +72,11 @@ def lammps(_: int) -> Program:
 def icofoam(hosts: int) -> Program:
     """OpenFOAM's cavity, as it is shipped."""
     case = OUT / f"cavity-schedule-{hosts}"
-    installed = shutil.which("icoFoam") is not None and CAVITY.is_dir()
+    installed = openfoam.installed()
     if installed:
-        prepare(CAVITY, case, hosts)
+        openfoam.prepare(case, hosts)
     words = ("icoFoam", "-parallel", "-case", str(case))
-    return Program("icoFoam cavity", words, RESIDUALS, installed)
+    return Program("icoFoam cavity", words, openfoam.RESIDUALS, installed)
 
 
 PROGRAMS: dict[str, Callable[[int], Program]] = {"lammps": lammps, "icofoam": icofoam}
@@ -108,15 +105,15 @@ def judge(size: int, rounds: list[dict[str, Times]]) -> list[Comparison]:
 def measure(lab: Lab, hosts: int, program: Path, size: int, pairs: int) -> list[Comparison]:
     """Let the three run in turns."""
     plain, ours = both(lab, hosts)
-    legs = {"direct": (plain, ()), "packed": (plain, ("-p",)), "ours": (ours, ())}
+    sides = {"direct": (plain, ()), "packed": (plain, ("-p",)), "ours": (ours, ())}
 
     @contextmanager
     def start() -> Iterator[dict[str, Callable[[], Times]]]:
         with ExitStack() as stack:
             turns = {}
-            for name, (leg, words) in legs.items():
-                sleeper = Sleeper(leg, program, SUPERSTEPS[size], (size,), *words)
-                turns[name] = stack.enter_context(sleeper).turn
+            for name, (side, words) in sides.items():
+                waiting = ProgramInTurns(side, program, SUPERSTEPS[size], (size,), *words)
+                turns[name] = stack.enter_context(waiting).turn
             for _ in range(TRIAL):
                 turns["ours"]()
             yield turns
@@ -131,11 +128,11 @@ def messages(lab: Lab, hosts: int, sizes: Sequence[int], pairs: int) -> list[Com
     return [one for size in sizes for one in measure(lab, hosts, program, size, pairs)]
 
 
-def both(lab: Lab, hosts: int) -> tuple[Leg, Leg]:
+def both(lab: Lab, hosts: int) -> tuple[Side, Side]:
     """Without and with scheduling."""
     scheduled = f"-x LD_PRELOAD={mpi_library()} -x RADDLE_SCHEDULE=on"
-    return Leg(lab, hosts, variables=FOAM_ENVIRONMENT), Leg(
-        lab, hosts, scheduled, variables=FOAM_ENVIRONMENT
+    return Side(lab, hosts, variables=openfoam.ENVIRONMENT), Side(
+        lab, hosts, scheduled, variables=openfoam.ENVIRONMENT
     )
 
 
@@ -145,9 +142,9 @@ def measure_program(
     """Let a program run with and without in turns; and whether its results were always the same."""
     results: set[str] = set()
 
-    def runs(leg: Leg) -> Callable[[], Times]:
+    def runs(side: Side) -> Callable[[], Times]:
         def run() -> Times:
-            log, seconds = leg.run(list(program.words))
+            log, seconds = side.run(list(program.words))
             results.add("\n".join(filter(program.results.match, log.splitlines())))
             return {0: seconds}
 
@@ -159,8 +156,8 @@ def measure_program(
 
     if program.installed:
         direct, ours = both(lab, hosts)
-        legs = nullcontext({"direct": runs(direct), "ours": runs(ours)})
-        found = alternate(program.name, pairs, lambda: legs, pairs, judge_program)
+        sides = nullcontext({"direct": runs(direct), "ours": runs(ours)})
+        found = alternate(program.name, pairs, lambda: sides, pairs, judge_program)
     else:
         found = judge_program([])
     same = len(results) == 1 and "" not in results
@@ -170,7 +167,9 @@ def measure_program(
 
 def main() -> int:
     """Measure and print; 1 if a limit was not seen to hold."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m bench.schedule", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--pairs", type=int, default=FEWEST_PAIRS)
     parser.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=SIZES)

@@ -1,4 +1,4 @@
-"""Programs of benches/mpi in labs, by turns: pairs that the machine's moods hit alike."""
+"""Programs that take turns in labs, so that what disturbs the machine hits all of them alike."""
 
 import json
 import os
@@ -15,13 +15,12 @@ from statistics import median
 from threading import Timer
 from typing import Self
 
-from pairs import Comparison, Verdict
-
+from bench import OUT
+from bench.comparison import Comparison, Verdict
 from raddle.errors import LabError
 from raddle.services.lab import Lab, Mode
 from raddle.services.lab.mpi import MpiRun, prepared
 
-OUT = Path(__file__).resolve().parent.parent / "out"
 PATIENCE_S = 600
 
 MOST_TIMES = 6
@@ -33,7 +32,7 @@ Start = Callable[[], AbstractContextManager[Mapping[str, Callable[[], Times]]]]
 
 
 @dataclass(frozen=True)
-class Leg:
+class Side:
     """One side of a comparison: a program of MPI, and how it is run."""
 
     lab: Lab
@@ -70,14 +69,14 @@ class Leg:
         return done.stdout, seconds
 
 
-class Sleeper:
-    """A program of benches/mpi that measures when it is given a turn, and sleeps in between."""
+class ProgramInTurns:
+    """A program of bench/programs that measures when it is given a turn, and sleeps in between."""
 
     def __init__(
-        self, leg: Leg, program: Path, iterations: int, sizes: tuple[int, ...], *words: str
+        self, side: Side, program: Path, iterations: int, sizes: tuple[int, ...], *words: str
     ) -> None:
         """Name what runs; it starts when the context is entered."""
-        self.leg, self.sizes = leg, sizes
+        self.side, self.sizes = side, sizes
         self.fifo = OUT / f"turn-{secrets.token_hex(4)}"
         self.words = [str(program), "-n", str(iterations), "-t", str(self.fifo), *words]
         self.words += map(str, sizes)
@@ -90,7 +89,7 @@ class Sleeper:
             # Open for both, so that neither side waits for the other nor sees an end.
             self.pipe = os.open(self.fifo, os.O_RDWR)
             stack.callback(os.close, self.pipe)
-            command, environment = stack.enter_context(self.leg.command(self.words))
+            command, environment = stack.enter_context(self.side.command(self.words))
             self.said = stack.enter_context(tempfile.TemporaryFile("w+"))
             self.process = subprocess.Popen(
                 command, env=environment, stdout=subprocess.PIPE, stderr=self.said, text=True
@@ -104,7 +103,7 @@ class Sleeper:
         self.stack.close()
 
     def _end(self) -> None:
-        os.write(self.pipe, b"q" * self.leg.hosts)
+        os.write(self.pipe, b"q" * self.side.hosts)
         try:
             self.process.wait(20)
         except subprocess.TimeoutExpired:
@@ -113,7 +112,7 @@ class Sleeper:
 
     def turn(self) -> Times:
         """Median of what is measured in us, by size."""
-        os.write(self.pipe, b"." * self.leg.hosts)
+        os.write(self.pipe, b"." * self.side.hosts)
         times: Times = {}
         limit = Timer(PATIENCE_S, self.process.terminate)
         limit.start()
@@ -133,7 +132,7 @@ class Sleeper:
 
 
 def middle(times: Times) -> float:
-    """The median of what a leg measured."""
+    """The median of what a side measured."""
     return median(times.values())
 
 
@@ -146,17 +145,17 @@ def alternate(
     *,
     shown: Callable[[Times], float] = middle,
 ) -> list[Comparison]:
-    """Let all legs measure in turns, every second time the other way round, until it is clear.
+    """Let all sides measure in turns, every second time the other way round, until it is clear.
 
-    `start` gives the legs, anew for every `together` rounds; `shown` is what is said of a leg.
+    `start` gives the sides, anew for every `together` rounds; `shown` is what is said of a side.
     """
     begun, rounds = time.monotonic(), list[dict[str, Times]]()
     while True:
-        with start() as legs:
+        with start() as sides:
             for _ in range(together):
-                names = list(legs)[:: 1 if len(rounds) % 2 == 0 else -1]
-                rounds.append({name: legs[name]() for name in names})
-                told = ", ".join(f"{name} {shown(rounds[-1][name]):.4g}" for name in legs)
+                names = list(sides)[:: 1 if len(rounds) % 2 == 0 else -1]
+                rounds.append({name: sides[name]() for name in names})
+                told = ", ".join(f"{name} {shown(rounds[-1][name]):.4g}" for name in sides)
                 left = (pairs - len(rounds)) * (time.monotonic() - begun) / len(rounds)
                 ahead = f" of {pairs}, {left:.0f} s left" if left > 0 else ""
                 say(f"{what}: {len(rounds)}{ahead}: {told}")

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Write the generated pages of docs/reference from what the programs themselves say.
 
-python scripts/reference.py            write the pages that differ
-python scripts/reference.py --check    write nothing; exit 1 if a page differs
+make generate                                      write the pages that differ
+.venv/bin/python scripts/reference.py --check    write nothing; exit 1 if a page differs
 """
 
 import argparse
@@ -13,14 +12,14 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
-import interpreter
 import typer.main
 
 from raddle.cli.app import app
 
-ROOT = interpreter.ROOT
+ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
 PROGRAMS = {
     "raddle-switch": ([], ["status"], ["new-secret"], ["job-key"]),

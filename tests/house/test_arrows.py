@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import check_arrows
 import pytest
+
+from scripts import check_arrows
 
 ROOT = Path(__file__).resolve().parents[2]
 

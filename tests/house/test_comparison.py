@@ -2,14 +2,10 @@
 
 import math
 import random
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-from pairs import FEWEST_PAIRS, Verdict, compare
+from bench.comparison import FEWEST_PAIRS, Verdict, compare
 
 
 def ratios(middle: float, spread: float, count: int = FEWEST_PAIRS) -> list[float]:

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -125,6 +126,6 @@ def test_the_generated_pages_say_what_the_programs_say() -> None:
     programs = ROOT / "target" / "release"
     if not all((programs / name).exists() for name in ("raddle-switch", "raddle-perf")):
         pytest.skip("raddle-switch and raddle-perf are not built (make build)")
-    command = [str(ROOT / "scripts" / "reference.py"), "--check"]
+    command = [sys.executable, str(ROOT / "scripts" / "reference.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

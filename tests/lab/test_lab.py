@@ -186,7 +186,7 @@ def test_mpirun_starts_ranks_where_they_belong(eight: str, mpi: str) -> None:
 @pytest.mark.skipif(bool(no_library()), reason=no_library())
 def test_with_offload_the_program_finds_its_switches(eight: str, tmp_path: Path) -> None:
     program, report = tmp_path / "allreduce", tmp_path / "report.json"
-    source = Path(__file__).parents[2] / "benches" / "mpi" / "allreduce.c"
+    source = Path(__file__).parents[2] / "bench" / "programs" / "allreduce.c"
     subprocess.run(["mpicc.openmpi", "-o", program, source], check=True)
     words = ("mpirun", "--name", eight, "--hosts", "h1,h2,h6")
     variables = {"RADDLE_REPORT": str(report), "RADDLE_OFFLOAD": "always"}
