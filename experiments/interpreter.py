@@ -1,1 +1,0 @@
-../bench/__init__.py
