@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .ONESHELL:
 VENV := .venv
 BIN := $(VENV)/bin
-EXPERIMENT ?= experiments/congestion-large.toml
+EXPERIMENT ?= experiments/congestion/large.toml
 OUT ?= demo
 
 .PHONY: help setup build demo test test-scale check check-bare fmt generate bench bench-mpi accept docs fuzz audit clean

@@ -27,7 +27,8 @@ from typing import Any
 from bench import PYTHON, ROOT
 
 RADDLE = ROOT / ".venv" / "bin" / "raddle"
-LARGE = ROOT / "experiments" / "congestion-large.toml"
+EXPERIMENTS = ROOT / "experiments"
+LARGE = EXPERIMENTS / "congestion" / "large.toml"
 
 PASS, FAIL, NOT_RUN = "pass", "fail", "not run"
 
@@ -421,19 +422,19 @@ def multicast_theorems(_: Path) -> Outcome:
 def multicast_tfi(folder: Path) -> Outcome:
     found = []
     for name in PUBLISHED_TFI:
-        engines = route(folder, ROOT / "experiments" / f"multicast-{name}.toml")
+        engines = route(folder, EXPERIMENTS / "multicast" / f"{name}.toml")
         found.append(engines["c-mr4lms-fixed"]["max_tfi"])
     return judge(", ".join(map(str, found)), kept=found == list(PUBLISHED_TFI.values()))
 
 
 @promise(
     "multicast, the paper's 18 patterns",
-    "raddle route experiments/multicast-{grid,random}-*.toml",
+    "raddle route experiments/multicast/{grid,random}-*.toml",
     "C-MR4LMS < 0.5 s each, MR4LMS < 20 s each",
     minutes=2,
 )
 def multicast_patterns(folder: Path) -> Outcome:
-    files = sorted((ROOT / "experiments").glob("multicast-[gr]*.toml"))
+    files = sorted((EXPERIMENTS / "multicast").glob("[gr]*.toml"))
     slowest = {"c-mr4lms": 0.0, "mr4lms": 0.0}
     for file in files:
         for name, measures in route(folder, file).items():
@@ -696,12 +697,12 @@ def scheduling_messages(folder: Path) -> Outcome:
 
 @promise(
     "replay, LAMMPS recorded in labs",
-    "experiments/replay_findings.py",
+    "python3 -m experiments.replay.findings",
     "time in MPI within 15 % of the measured one: 2 and 4 hosts, 1 and 2 ranks each",
     minutes=5,
 )
 def replay_recorded(folder: Path) -> Outcome:
-    done = run(PYTHON, ROOT / "experiments" / "replay_findings.py", "--out", folder / "replay")
+    done = run(PYTHON, "-m", "experiments.replay.findings", "--out", folder / "replay")
     if done.status not in (0, 1):
         raise Broken(done.last_words)
     return judge(done.stdout.strip().splitlines()[-1], kept=done.status == 0)

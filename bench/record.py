@@ -40,7 +40,7 @@ LAUNCHERS: dict[Launcher, tuple[str, ...]] = {
     ),
     Launcher.MPICH: ("mpiexec.mpich",),
 }
-MELT = ROOT / "experiments" / "lammps-melt.in"
+MELT = ROOT / "experiments" / "replay" / "lammps-melt.in"
 
 MESSAGES = "messages"
 PARTS = (MESSAGES, "icofoam", "lammps")

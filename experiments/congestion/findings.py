@@ -1,7 +1,7 @@
 """Our figures beside each finding of Sun et al., from the results folders of the experiments here.
 
-python experiments/findings.py            print the tables of docs/results/congestion.md from out/
-python experiments/findings.py --run      run what is missing in out/ first (raddle has to be built)
+python3 -m experiments.congestion.findings          print the tables of docs/results/congestion.md
+python3 -m experiments.congestion.findings --run    run what is missing in out/ first
 """
 
 import argparse
@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
 import numpy as np
 import pyarrow.compute as pc
 
@@ -344,8 +343,9 @@ def findings_table(columns: Mapping[str, Sequence[Finding]]) -> str:
 
 def run_missing(out: Path) -> None:
     """Every congestion experiment that has no results yet, but not the one with five seeds."""
-    for file in sorted(HERE.glob("congestion-*.toml")):
-        folder = out / file.stem
+    files = (file for file in HERE.glob("*.toml") if not file.stem.startswith("figure7"))
+    for file in sorted(files):
+        folder = out / f"congestion-{file.stem}"
         if (folder / "summary.json").exists() or file.stem.endswith("-seeds"):
             continue
         command = ["raddle", "run", str(file), "--out", str(folder), "--quiet"]
@@ -354,7 +354,9 @@ def run_missing(out: Path) -> None:
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m experiments.congestion.findings", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the results")
     parser.add_argument("--run", action="store_true", help="run what is missing first")
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
 """Collectives on multicast trees beside Table 1 and Figures 11 and 12 of Chen et al. (C-MR4LMS).
 
-python experiments/multicast_collectives.py          print the tables of docs/results/offload.md
-python experiments/multicast_collectives.py --run    simulate first what is missing in out/
+python3 -m experiments.multicast.collectives          print the tables of docs/results/offload.md
+python3 -m experiments.multicast.collectives --run    simulate first what is missing in out/
 
 Draws out/multicast-collectives/figure11.svg and figure12.svg.
 """
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
 import numpy as np
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
@@ -25,7 +24,7 @@ from raddle.report.plots import save
 from raddle.results import Results, load
 
 HERE = Path(__file__).resolve().parent
-BASE = HERE / "multicast-collectives.toml"
+BASE = HERE / "collectives.toml"
 OUT = Path("out/multicast-collectives")
 GRIDS = ((60, 60), (20, 180), (120, 30))
 ENGINES = ("broadcast", "mr4lms", "c-mr4lms-fixed", "c-mr4lms-dynamic")
@@ -176,7 +175,10 @@ def draw(times: dict[Case, np.ndarray], cases: dict[str, list[Case]], file: Path
 
 def main() -> int:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m experiments.multicast.collectives",
+        description=(__doc__ or "").partition("\n")[0],
+    )
     parser.add_argument("--run", action="store_true", help="simulate what is missing in out/")
     options = parser.parse_args()
     overhead = overhead_ps(run=options.run)

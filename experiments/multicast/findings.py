@@ -1,7 +1,7 @@
 """Our figures beside each claim of Chen et al. (C-MR4LMS), from the results of the route files.
 
-python experiments/multicast_findings.py          print the tables of docs/results/multicast.md
-python experiments/multicast_findings.py --run    route what is missing in out/ first
+python3 -m experiments.multicast.findings          print the tables of docs/results/multicast.md
+python3 -m experiments.multicast.findings --run    route what is missing in out/ first
 """
 
 import argparse
@@ -268,7 +268,7 @@ def route(pattern: str, folder: Path, *options: str) -> None:
     """Routes one pattern unless its results are there."""
     if folder.exists():
         return
-    file = HERE / f"multicast-{pattern}.toml"
+    file = HERE / f"{pattern}.toml"
     command = ["raddle", "route", str(file), "--out", str(folder), "--quiet", "--no-report"]
     subprocess.run([sys.executable, "-m", *command, *options], check=True)
 
@@ -288,7 +288,9 @@ def run_missing(out: Path) -> None:
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m experiments.multicast.findings", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the results")
     parser.add_argument("--run", action="store_true", help="route what is missing first")
     arguments = parser.parse_args()

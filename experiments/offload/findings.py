@@ -1,8 +1,8 @@
 """In-network Allreduce in the simulator beside the tables of Li et al. (2022).
 
-python experiments/offload_findings.py --fit-hosts    write offload-hosts.toml: the hosts' costs
-python experiments/offload_findings.py --fit-switch   write offload-switch.toml: the switch's time
-python experiments/offload_findings.py                print the tables of docs/results/offload.md
+python3 -m experiments.offload.findings --fit-hosts    write hosts.toml: the hosts' costs
+python3 -m experiments.offload.findings --fit-switch   write switch.toml: the switch's time
+python3 -m experiments.offload.findings                print the tables of docs/results/offload.md
 
 The plain columns alone decide the hosts' costs, one cell of the others the switch's time per
 packet. Both are read back from their files.
@@ -18,16 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
 import numpy as np
 from scipy.optimize import brentq, least_squares
 
 HERE = Path(__file__).resolve().parent
-PUBLISHED = HERE / "offload-published.csv"
-MACHINE = HERE / "offload-machine.toml"
-HOSTS = HERE / "offload-hosts.toml"
-SWITCH = HERE / "offload-switch.toml"
-OPENFOAM = HERE / "offload-openfoam.csv"
+PUBLISHED = HERE / "published.csv"
+MACHINE = HERE / "machine.toml"
+HOSTS = HERE / "hosts.toml"
+SWITCH = HERE / "switch.toml"
+OPENFOAM = HERE / "openfoam.csv"
 OPENFOAM_BYTES = 8
 """Nearly all Allreduces of icoFoam are sums of one double."""
 NODES = (4, 9, 16)
@@ -84,7 +83,7 @@ class Simulator:
         command = ("cargo", "run", "--quiet", "--locked", "-p", "raddle-engine")
         self._process = subprocess.Popen(
             (*command, "--example", "allreduce"),
-            cwd=HERE.parent,
+            cwd=HERE,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -200,7 +199,7 @@ def write_hosts(costs: dict[str, float], logs: np.ndarray) -> None:
     lines = [
         "# Costs of the hosts of Li et al. (2022), in ns. Fitted to the 63 plain cells of its",
         "# tables 4, 5 and 6 and to nothing else: least squares on log(simulated / published), by",
-        "# `python experiments/offload_findings.py --fit-hosts`.",
+        "# `python3 -m experiments.offload.findings --fit-hosts`.",
         f"# Error of the fit: median {median(logs):.1f} %, root mean square {rms(logs):.1f} %, "
         f"largest {largest(logs):.1f} %.",
         "[ns]",
@@ -214,8 +213,8 @@ def write_switch(ns: float) -> None:
     SWITCH.write_text(
         "# Time of a switch's unit per packet of a reduction, in ns. Fitted to one cell of table\n"
         "# 5 of Li et al. (2022): 9 nodes, 8 bytes, 8 processes per node, Node mode, 8.6 us; with\n"
-        "# the costs of offload-hosts.toml and no other cell of the offload columns, by\n"
-        "# `python experiments/offload_findings.py --fit-switch`.\n"
+        "# the costs of hosts.toml and no other cell of the offload columns, by\n"
+        "# `python3 -m experiments.offload.findings --fit-switch`.\n"
         f"[ns]\ncompute = {ns:.4g}\n"
     )
 
@@ -349,9 +348,12 @@ def openfoam(simulate: Simulate) -> Iterator[str]:
 
 def main() -> int:
     """Fit, or print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--fit-hosts", action="store_true", help="write offload-hosts.toml")
-    parser.add_argument("--fit-switch", action="store_true", help="write offload-switch.toml")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m experiments.offload.findings",
+        description=(__doc__ or "").partition("\n")[0],
+    )
+    parser.add_argument("--fit-hosts", action="store_true", help="write hosts.toml")
+    parser.add_argument("--fit-switch", action="store_true", help="write switch.toml")
     options = parser.parse_args()
     cells, simulate = read_published(), Simulator()
     if options.fit_hosts:

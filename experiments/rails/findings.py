@@ -1,8 +1,8 @@
 """Messages over rails in the simulator beside the figures of Zhang et al. (MNC), and predictions.
 
-python experiments/multirail_findings.py             print the tables of docs/results/rails.md
-python experiments/multirail_findings.py --fit       print the two fitted constants, from the paper
-python experiments/multirail_findings.py --measured FILE    only what a lab carries, beside FILE
+python3 -m experiments.rails.findings             print the tables of docs/results/rails.md
+python3 -m experiments.rails.findings --fit       print the two fitted constants, from the paper
+python3 -m experiments.rails.findings --measured FILE    only what a lab carries, beside FILE
 
 Leaves cells.parquet, summary.json and pictures in --out. Nothing here is random: the same command
 leaves the same bytes.
@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
 import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
@@ -28,9 +27,9 @@ from raddle.report.plots import save
 from raddle.statistics.samples import jain
 
 HERE = Path(__file__).resolve().parent
-MYRINET = HERE / "multirail-myrinet.toml"
-LAB = HERE / "multirail-lab.toml"
-MODERN = HERE / "multirail-400g.toml"
+MYRINET = HERE / "myrinet.toml"
+LAB = HERE / "lab.toml"
+MODERN = HERE / "400g.toml"
 LONG = 1 << 20
 """Bytes of a long message: its goodput is a link's "highest" one."""
 
@@ -89,7 +88,7 @@ def simulate(machine: dict[str, Any], cells: Iterable[Cell]) -> Found:
     request = {"machine": machine, "cells": [cell.request() for cell in asked]}
     done = subprocess.run(
         ("cargo", "run", "--quiet", "--locked", "-p", "raddle-engine", "--example", "rails"),
-        cwd=HERE.parent, input=json.dumps(request) + "\n", stdout=subprocess.PIPE,
+        cwd=HERE, input=json.dumps(request) + "\n", stdout=subprocess.PIPE,
         text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:
@@ -453,7 +452,9 @@ def draw_all(found: dict[str, Found], out: Path) -> None:
 
 def main() -> None:
     """Simulate everything and print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m experiments.rails.findings", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--fit", action="store_true", help="print the fitted constants only")
     parser.add_argument("--measured", type=Path, help="JSON of what a lab measured")
     parser.add_argument("--out", type=Path, default=Path("out/multirail"), help="(%(default)s)")

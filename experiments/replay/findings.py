@@ -1,7 +1,7 @@
 """LAMMPS recorded in labs, and replayed on the lab's fabric: time in MPI, measured and simulated.
 
-python experiments/replay_findings.py                  print the tables of docs/results/replay.md
-python experiments/replay_findings.py --runs 1 --out FOLDER    a quick look
+python3 -m experiments.replay.findings                  print the tables of docs/results/replay.md
+python3 -m experiments.replay.findings --runs 1 --out FOLDER    a quick look
 
 What messages cost is measured by host_costs.c, ping-pongs and bursts of pairs of ranks between two
 hosts, inside one, and between hosts on one processor; nothing is taken from LAMMPS. Costs of a
@@ -23,10 +23,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
 import numpy as np
-from record_programs import pinned, raddle, record
 
+from experiments.replay.record_programs import pinned, raddle, record
 from raddle import _core
 from raddle.files import write_json
 from raddle.results.trace import SUFFIX
@@ -253,7 +252,10 @@ def print_parts(shape: Shape, rows: list[dict[str, dict[str, float]]]) -> dict[s
 
 def main() -> int:
     """Measure what is missing and print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m experiments.replay.findings",
+        description=(__doc__ or "").partition("\n")[0],
+    )
     parser.add_argument("--out", type=Path, default=Path("out/replay"))
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()

@@ -1,8 +1,8 @@
 """Record LAMMPS, OpenFOAM and GROMACS between hosts of a lab.
 
-python experiments/record_programs.py                          all three, 4 hosts of one rank
-python experiments/record_programs.py lammps --hosts 4 --ppn 2 --size 12 --steps 500
-python experiments/record_programs.py openfoam gromacs --steps 5 --out small
+python3 -m experiments.replay.record_programs                         all three, 4 hosts of one rank
+python3 -m experiments.replay.record_programs lammps --hosts 4 --ppn 2 --size 12 --steps 500
+python3 -m experiments.replay.record_programs openfoam gromacs --steps 5 --out small
 
 Each leaves NAME.trace.parquet and NAME.json, what was measured beside it: wall time, what the
 program says of itself, and where the time of each rank went (`raddle trace times`). Needs root for
@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import interpreter  # noqa: F401 (first: goes on where the packages are)
 
 from raddle.files import write_json
 from raddle.results.trace import SUFFIX
@@ -229,7 +227,10 @@ def version(package: str) -> str:
 
 def main() -> None:
     """Record what was asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m experiments.replay.record_programs",
+        description=(__doc__ or "").partition("\n")[0],
+    )
     parser.add_argument("programs", nargs="*", help=f"of {', '.join(PROGRAMS)} (all)")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--ppn", type=int, default=1, help="ranks of a host")

@@ -1,7 +1,7 @@
 """What scheduling gains on a Tianhe-2-like fat tree, beside the figures of Peng et al.
 
-python experiments/scheduling_findings.py    print the tables of docs/results/scheduling.md
-python experiments/scheduling_findings.py --out FOLDER --seeds 2 --exchanges 1    a quick look
+python3 -m experiments.scheduling.findings    print the tables of docs/results/scheduling.md
+python3 -m experiments.scheduling.findings --out FOLDER --seeds 2 --exchanges 1    a quick look
 
 Generated message sets of six kinds of programs, short and long messages, 4 and 16 nodes of 24
 processes; the gain of each schedule over program order with its 95 % interval, and the processor's
@@ -17,8 +17,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import interpreter  # noqa: F401 (first: goes on where the packages are)
-
 from raddle import _core
 from raddle.files import write_json
 from raddle.results.trace import SUFFIX
@@ -26,7 +24,7 @@ from raddle.services.replay import SCHEDULES, Settings, replay
 from raddle.services.trace import APPLICATIONS
 
 HERE = Path(__file__).resolve().parent
-FABRIC = HERE / "scheduling-tianhe2.toml"
+FABRIC = HERE / "tianhe2.toml"
 PER_NODE = 24
 NODES = (4, 16)
 SIZES = ("small", "large")
@@ -144,7 +142,10 @@ def _mean_row(case: Case, nodes: int, sizes: str, found: Cells) -> str:
 
 def main() -> None:
     """Run what is missing and print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m experiments.scheduling.findings",
+        description=(__doc__ or "").partition("\n")[0],
+    )
     parser.add_argument("--out", type=Path, default=Path("out/scheduling"))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--exchanges", type=int, default=3)

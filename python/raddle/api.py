@@ -70,7 +70,7 @@ def run(
 
     Examples
     --------
-    >>> results = raddle.run("experiments/congestion-small.toml", "out/small")  # doctest: +SKIP
+    >>> results = raddle.run("experiments/congestion/small.toml", "out/small")  # doctest: +SKIP
     >>> results.flows.to_pandas().groupby("scheme").fct_ps.median()  # doctest: +SKIP
     """
     folder = Path(out)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def findings() -> ModuleType:
     spec = importlib.util.spec_from_file_location(
-        "multirail_findings", ROOT / "experiments" / "multirail_findings.py"
+        "multirail_findings", ROOT / "experiments" / "rails" / "findings.py"
     )
     assert spec is not None
     assert spec.loader is not None

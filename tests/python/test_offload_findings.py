@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments" / "offload"
 
 
 @pytest.fixture(scope="module")
 def findings() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "offload_findings", EXPERIMENTS / "offload_findings.py"
-    )
+    spec = importlib.util.spec_from_file_location("offload_findings", EXPERIMENTS / "findings.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -43,7 +43,7 @@ app.add_typer(trace.app, name="trace")
 app.command(
     name="route",
     epilog=examples(
-        "raddle route experiments/multicast-grid-64x32x16.toml",
+        "raddle route experiments/multicast/grid-64x32x16.toml",
         "raddle route my.toml --out out/first --json | jq '.engines[].max_efi'",
         "raddle route my.toml --set multicast.colours=8,16,32,64,256 --out out/colours",
         "raddle route my.toml --dry-run   check the file, count the groups",
@@ -123,7 +123,7 @@ def root(
 app.command(
     name="run",
     epilog=examples(
-        "raddle run experiments/congestion-small.toml",
+        "raddle run experiments/congestion/small.toml",
         "raddle run my.toml --out out/first --jobs 4",
         "raddle run my.toml --json --no-report | jq .verdict.leaders",
         "Ctrl-C keeps finished runs; the same command resumes.",

@@ -181,7 +181,7 @@ schemes = ["hpcc"]
     #[test]
     fn the_latency_experiment_crosses_as_many_links_as_its_trees_have() {
         let folder = env!("CARGO_MANIFEST_DIR");
-        let file = format!("{folder}/../../../experiments/multicast-latency.toml");
+        let file = format!("{folder}/../../../experiments/multicast/latency.toml");
         let text = std::fs::read_to_string(file).unwrap();
         let files = MemoryFiles::default();
         let (rounds, packets) = (3, 3);
