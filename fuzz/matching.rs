@@ -1,7 +1,7 @@
 //! What a process promises about parcels with any contents, used by the fuzz target and by the tests of
 //! `crates/core/matching`: no panic; a parcel that is refused changes nothing; what is kept stays within the window.
 
-use raddle_matching::{Actions, Envelope, Fetch, Matcher, Parcel, Settings, Wanted};
+use raddle_matching::{Event, Matcher, Refused, Settings, Wanted};
 use raddle_schedule::{Distance, Join, Placement, Scope, parcel::ParcelView};
 use raddle_units::Bytes;
 
@@ -13,20 +13,41 @@ struct Counter {
     received: u64,
 }
 
-impl Actions for Counter {
-    fn send(&mut self, to: u32, parcel: Parcel) {
-        assert!(to < RANKS);
-        ParcelView::parse(parcel.bytes()).expect("we wrote it");
+impl Counter {
+    fn after<T>(&mut self, matcher: &mut Matcher, call: impl FnOnce(&mut Matcher) -> T) -> T {
+        let outcome = call(matcher);
+        self.drain(matcher, &[]);
+        outcome
     }
-    fn deliver(&mut self, _receive: u64, message: &Envelope, bytes: &[u8]) {
-        assert!(bytes.len() as u64 == message.bytes.min(100));
-        self.received += 1;
+
+    fn bring(&mut self, matcher: &mut Matcher, from: u32, parcel: &[u8]) -> Result<(), Refused> {
+        let outcome = matcher.handle_parcel(from, parcel);
+        self.drain(matcher, parcel);
+        outcome
     }
-    fn fetch(&mut self, _receive: u64, capacity: u64, _message: &Envelope, _from: Fetch) {
-        assert_eq!(capacity, 100);
-        self.received += 1;
+
+    fn drain(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
+        while let Some(event) = matcher.poll_event() {
+            match event {
+                Event::Delivered {
+                    message, contents, ..
+                } => {
+                    assert!(contents.bytes(parcel).len() as u64 == message.bytes.min(100));
+                    self.received += 1;
+                    matcher.give_back(contents);
+                }
+                Event::Fetch { capacity, .. } => {
+                    assert_eq!(capacity, 100);
+                    self.received += 1;
+                }
+                Event::SetAside { .. } | Event::Notice { .. } => {}
+            }
+        }
+        while let Some(transmit) = matcher.poll_transmit() {
+            assert!(transmit.to < RANKS);
+            ParcelView::parse(transmit.parcel.bytes()).expect("we wrote it");
+        }
     }
-    fn set_aside(&mut self, _aside: u64, _message: &Envelope, _key: u32) {}
 }
 
 /// The first byte says who receives and how; then come parcels, each after its sender (one byte) and its length (two).
@@ -58,8 +79,8 @@ pub(crate) fn parcels(bytes: &[u8]) {
         tag: Some(1),
     };
     for id in 0..3 {
-        matcher
-            .receive(&wanted, 100, id, &mut counter)
+        counter
+            .after(&mut matcher, |matcher| matcher.receive(&wanted, 100, id))
             .expect("good numbers");
     }
     while let Some((&[from, high, low], after)) = rest.split_first_chunk() {
@@ -67,7 +88,7 @@ pub(crate) fn parcels(bytes: &[u8]) {
         let (parcel, next) = after.split_at(length);
         rest = next;
         let before = *matcher.statistics();
-        if let Err(refused) = matcher.handle_parcel(u32::from(from), parcel, &mut counter) {
+        if let Err(refused) = counter.bring(&mut matcher, u32::from(from), parcel) {
             assert_eq!(*matcher.statistics(), before);
             assert!(refused.to_string().len() < 200, "{refused}");
         }
@@ -79,8 +100,8 @@ pub(crate) fn parcels(bytes: &[u8]) {
         ..wanted
     };
     while matcher.probe(&any).expect("good numbers").is_some() {
-        matcher
-            .receive(&any, 100, 0, &mut counter)
+        counter
+            .after(&mut matcher, |matcher| matcher.receive(&any, 100, 0))
             .expect("good numbers");
     }
     assert_eq!(counter.received, matcher.context_counts(0).received);

@@ -6,9 +6,7 @@
 
 use std::{hint::black_box, time::Instant};
 
-use raddle_matching::{
-    Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Sent, Settings, Wanted,
-};
+use raddle_matching::{Event, Matcher, Mode, Outgoing, Parcel, Refused, Sent, Settings, Wanted};
 use raddle_schedule::{Distance, Placement};
 
 /// Messages of a superstep.
@@ -22,16 +20,33 @@ struct Wire {
     delivered: u64,
 }
 
-impl Actions for Wire {
-    fn send(&mut self, _to: u32, parcel: Parcel) {
-        self.parcels.push(parcel);
+impl Wire {
+    /// Makes a call, then does what the matcher wants done.
+    fn after<T>(&mut self, matcher: &mut Matcher, call: impl FnOnce(&mut Matcher) -> T) -> T {
+        let outcome = call(matcher);
+        self.drain(matcher, &[]);
+        outcome
     }
-    fn deliver(&mut self, _receive: u64, _message: &Envelope, bytes: &[u8]) {
-        self.buffer[..bytes.len()].copy_from_slice(bytes);
-        self.delivered += 1;
+
+    fn bring(&mut self, matcher: &mut Matcher, from: u32, parcel: &[u8]) -> Result<(), Refused> {
+        matcher.handle_parcel(from, parcel)?;
+        self.drain(matcher, parcel);
+        Ok(())
     }
-    fn fetch(&mut self, _receive: u64, _capacity: u64, _message: &Envelope, _from: Fetch) {}
-    fn set_aside(&mut self, _aside: u64, _message: &Envelope, _key: u32) {}
+
+    fn drain(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
+        while let Some(event) = matcher.poll_event() {
+            if let Event::Delivered { contents, .. } = event {
+                let bytes = contents.bytes(parcel);
+                self.buffer[..bytes.len()].copy_from_slice(bytes);
+                self.delivered += 1;
+                matcher.give_back(contents);
+            }
+        }
+        while let Some(transmit) = matcher.poll_transmit() {
+            self.parcels.push(transmit.parcel);
+        }
+    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -95,12 +110,12 @@ fn exchange(
                 mode: Mode::Standard,
             };
             let fill = |room: &mut [u8]| room.copy_from_slice(&contents);
-            let sent = zero.send(&message, fill, &mut wire)?;
+            let sent = wire.after(&mut zero, |matcher| matcher.send(&message, fill))?;
             assert_eq!(sent, Sent::Copied);
         }
-        zero.flush(&mut wire);
+        wire.after(&mut zero, |matcher| matcher.flush());
         for parcel in std::mem::take(&mut wire.parcels) {
-            one.handle_parcel(0, parcel.bytes(), &mut wire)?;
+            wire.bring(&mut one, 0, parcel.bytes())?;
             zero.recycle(parcel);
         }
         if !posted_first {
@@ -108,7 +123,7 @@ fn exchange(
         }
         back.parcels.append(&mut wire.parcels);
         for parcel in std::mem::take(&mut back.parcels) {
-            zero.handle_parcel(1, parcel.bytes(), &mut back)?;
+            back.bring(&mut zero, 1, parcel.bytes())?;
             one.recycle(parcel);
         }
     }
@@ -130,7 +145,9 @@ fn receive(
             source: (!wild).then_some(0),
             tag: Some(number as i32),
         };
-        one.receive(&wanted, bytes, superstep * SUPERSTEP + number, wire)?;
+        wire.after(one, |matcher| {
+            matcher.receive(&wanted, bytes, superstep * SUPERSTEP + number)
+        })?;
     }
     Ok(())
 }

@@ -1,26 +1,98 @@
 //! What goes into a [`Matcher`](crate::Matcher) and what comes out.
 
+use std::collections::VecDeque;
+
 use thiserror::Error;
 
-use crate::{parcel::Parcel, queues::Envelope, slab::Place};
+use crate::{parcel::Parcel, queues::Envelope, slab::Place, store::Block};
 
-/// What a [`Matcher`](crate::Matcher) lets its driver do, at once or as soon as the call is over; the matcher is never
-/// called from inside.
-pub trait Actions {
-    /// Send a parcel to a rank on the shadow channel, which keeps the order of what is sent to one rank. The buffer
-    /// comes back by [`Matcher::recycle`](crate::Matcher::recycle) when it was sent.
-    fn send(&mut self, to: u32, parcel: Parcel);
-    /// This receive is complete: `bytes` are those that fit into it. It is truncated if `message` has more.
-    fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]);
-    /// This receive has a message that is with its sender: get it into the receive's buffer, where there is room for
-    /// `capacity` bytes. What is fetched and set aside of one source and key is received in the order of these calls.
-    fn fetch(&mut self, receive: u64, capacity: u64, message: &Envelope, from: Fetch);
-    /// Get a message that nobody has asked for yet into memory of the driver's, under the number `aside`: its sender
-    /// uses its key again.
-    fn set_aside(&mut self, aside: u64, message: &Envelope, key: u32);
-    /// A process sent these bytes by [`Matcher::notify`](crate::Matcher::notify). Only drivers that send some get some.
-    fn notice(&mut self, from: u32, bytes: &[u8]) {
-        let _ = (from, bytes);
+/// What happened to messages: what [`Matcher::poll_event`](crate::Matcher::poll_event) gives, oldest first.
+#[derive(Debug)]
+pub enum Event {
+    /// This receive is complete: `contents` are the bytes that fit into it. It is truncated if `message` has more.
+    Delivered {
+        /// The driver's name for the receive.
+        receive: u64,
+        /// The message.
+        message: Envelope,
+        /// Its bytes.
+        contents: Contents,
+    },
+    /// This receive has a message that is with its sender: get it into the receive's buffer. What is fetched and set aside of
+    /// one source and key is received in the order of these events.
+    Fetch {
+        /// The driver's name for the receive.
+        receive: u64,
+        /// Bytes that the receive has room for.
+        capacity: u64,
+        /// The message.
+        message: Envelope,
+        /// Where to get it.
+        from: Fetch,
+    },
+    /// Get a message that nobody has asked for yet into memory of the driver's: its sender uses its key again.
+    SetAside {
+        /// The number by which [`Fetch::Aside`] names it.
+        aside: u64,
+        /// The message.
+        message: Envelope,
+        /// Its key.
+        key: u32,
+    },
+    /// A process sent this by [`Matcher::notify`](crate::Matcher::notify). Only drivers that send some get some.
+    Notice {
+        /// The process.
+        from: u32,
+        /// What it sent.
+        contents: Contents,
+    },
+}
+
+/// Bytes of an [`Event`]: they lie in the parcel that was handled last, or with the matcher.
+#[derive(Debug)]
+pub struct Contents(pub(crate) Source);
+
+#[derive(Debug)]
+pub(crate) enum Source {
+    Parcel { start: usize, length: usize },
+    Kept(Block),
+}
+
+impl Contents {
+    /// The bytes. `parcel` is the one given to [`Matcher::handle_parcel`](crate::Matcher::handle_parcel) in the call that
+    /// brought the event; anything after another call.
+    ///
+    /// # Panics
+    /// When the bytes lie in a parcel and this one is too short to be that.
+    #[inline]
+    #[must_use]
+    pub fn bytes<'a>(&'a self, parcel: &'a [u8]) -> &'a [u8] {
+        match &self.0 {
+            Source::Parcel { start, length } => &parcel[*start..*start + *length],
+            Source::Kept(block) => block.bytes(),
+        }
+    }
+}
+
+/// A parcel that is to be sent: what [`Matcher::poll_transmit`](crate::Matcher::poll_transmit) gives.
+#[derive(Debug)]
+pub struct Transmit {
+    /// The rank that it is for, on the shadow channel, which keeps the order of what is sent to one rank.
+    pub to: u32,
+    /// The parcel; its buffer comes back by [`Matcher::recycle`](crate::Matcher::recycle) when it was sent.
+    pub parcel: Parcel,
+}
+
+/// What a matcher has for its driver.
+#[derive(Debug, Default)]
+pub(crate) struct Outputs {
+    pub(crate) transmits: VecDeque<Transmit>,
+    pub(crate) events: VecDeque<Event>,
+}
+
+impl Outputs {
+    pub(crate) fn send(&mut self, to: u32, parcel: Parcel) {
+        self.transmits.push_back(Transmit { to, parcel });
     }
 }
 
@@ -29,7 +101,7 @@ pub trait Actions {
 pub enum Fetch {
     /// From its source, by its key on the shadow channel.
     Key(u32),
-    /// From what [`Actions::set_aside`] got under this number.
+    /// From what [`Event::SetAside`] asked to get under this number.
     Aside(u64),
     /// It was offered under this key: its source sends it once the driver has said how ([`Carrier`](crate::Carrier)).
     Offered(u32),
@@ -113,7 +185,7 @@ impl Claim {
 /// What became of a receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Posted {
-    /// It has its message: [`Actions::deliver`] or [`Actions::fetch`] was called.
+    /// It has its message: [`Event::Delivered`] or [`Event::Fetch`] comes.
     Matched,
     /// It waits.
     Waiting(Ticket),

@@ -1,12 +1,12 @@
 //! The matching of point-to-point messages as a pure state machine: one MPI process with all communicators that are
-//! ours (`docs/concepts/matching.md` has the design and its reasons). Calls and parcels go in; parcels, delivered bytes and
-//! fetches come out through [`Actions`]. No clock, socket, thread or random source.
+//! ours (`docs/concepts/matching.md` has the design and its reasons). Calls and parcels go in; parcels
+//! ([`Matcher::poll_transmit`]) and what happened ([`Matcher::poll_event`]) come out. No clock, socket, thread or random source.
 //!
 //! ```text
-//!  send ──► lines (joined per target or node) ──► Actions::send ─ ─ ─► handle_parcel ──► order of each pair
+//!  send ──► lines (joined per target or node) ──► poll_transmit ─ ─ ─► handle_parcel ──► order of each pair
 //!                                                 shadow channel                          │
 //!  receive, probe, claim, cancel ──► queues (posted, unexpected) ◄────────────────────────┘
-//!                                      └──► Actions::deliver, fetch
+//!                                      └──► poll_event: delivered, fetch
 //! ```
 //!
 //! # Order
@@ -19,33 +19,33 @@
 //! sends by reference: its program's bytes stay where they are until a receive takes them. Nothing waits for room.
 //!
 //! ```
-//! use raddle_matching::{Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Settings, Wanted};
+//! use raddle_matching::{Event, Matcher, Mode, Outgoing, Parcel, Settings, Wanted};
 //! use raddle_schedule::{Distance, Placement};
 //!
-//! #[derive(Default)]
-//! struct Wire(Vec<Parcel>, Vec<(u64, u32, Vec<u8>)>);
-//! impl Actions for Wire {
-//!     fn send(&mut self, _to: u32, parcel: Parcel) {
-//!         self.0.push(parcel);
+//! /// What a driver does after each call: the program gets its bytes, parcels go out.
+//! fn drain(matcher: &mut Matcher, parcel: &[u8], program: &mut Vec<(u64, Vec<u8>)>) -> Vec<Parcel> {
+//!     while let Some(event) = matcher.poll_event() {
+//!         if let Event::Delivered { receive, contents, .. } = event {
+//!             program.push((receive, contents.bytes(parcel).to_vec()));
+//!             matcher.give_back(contents);
+//!         }
 //!     }
-//!     fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]) {
-//!         self.1.push((receive, message.source, bytes.to_vec()));
-//!     }
-//!     fn fetch(&mut self, _receive: u64, _capacity: u64, _message: &Envelope, _from: Fetch) {}
-//!     fn set_aside(&mut self, _aside: u64, _message: &Envelope, _key: u32) {}
+//!     std::iter::from_fn(|| matcher.poll_transmit()).map(|transmit| transmit.parcel).collect()
 //! }
 //!
 //! let placement = Placement::blocks(2, 1).unwrap();
 //! let rank = |rank| Matcher::new(rank, &placement, &Distance::default(), &Settings::default()).unwrap();
-//! let (mut zero, mut one, mut wire) = (rank(0), rank(1), Wire::default());
+//! let (mut zero, mut one, mut program) = (rank(0), rank(1), Vec::new());
 //! let message = Outgoing { to: 1, context: 0, tag: 7, bytes: 3, mode: Mode::Standard };
-//! zero.send(&message, |room| room.copy_from_slice(b"abc"), &mut wire).unwrap();
-//! zero.flush(&mut wire);
-//! one.receive(&Wanted { context: 0, source: None, tag: Some(7) }, 100, 1, &mut wire).unwrap();
-//! for parcel in std::mem::take(&mut wire.0) {
-//!     one.handle_parcel(0, parcel.bytes(), &mut wire).unwrap();
+//! zero.send(&message, |room| room.copy_from_slice(b"abc")).unwrap();
+//! zero.flush();
+//! one.receive(&Wanted { context: 0, source: None, tag: Some(7) }, 100, 1).unwrap();
+//! for parcel in drain(&mut zero, &[], &mut program) {
+//!     one.handle_parcel(0, parcel.bytes()).unwrap();
+//!     drain(&mut one, parcel.bytes(), &mut program);
+//!     zero.recycle(parcel);
 //! }
-//! assert_eq!(wire.1, [(1, 0, b"abc".to_vec())]);
+//! assert_eq!(program, [(1, b"abc".to_vec())]);
 //! ```
 
 #![forbid(unsafe_code)]
@@ -70,7 +70,8 @@ mod tests;
 mod trial;
 
 pub use calls::{
-    Actions, CallError, Claim, Counts, Fetch, Mode, Outgoing, Posted, Sent, Statistics, Ticket,
+    CallError, Claim, Contents, Counts, Event, Fetch, Mode, Outgoing, Posted, Sent, Statistics,
+    Ticket, Transmit,
 };
 pub use carrier::{BadNotice, Carrier, Deed, LEAST_OFFER, Notice, SLOTS};
 pub use matcher::Matcher;

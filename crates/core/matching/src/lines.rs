@@ -7,7 +7,7 @@ use raddle_schedule::{
 use raddle_units::Bytes;
 
 use crate::{
-    calls::{Actions, Statistics},
+    calls::{Outputs, Statistics},
     degrees::Degrees,
     parcel::Parcel,
     part::{GRANT_BYTES, MOST_NOTICE, REFERENCE_BYTES, grant_head, notice_head},
@@ -129,7 +129,7 @@ impl Lines {
         bytes: usize,
         fill: impl FnOnce(&mut [u8]),
         statistics: &mut Statistics,
-        out: &mut impl Actions,
+        out: &mut Outputs,
     ) {
         statistics.parts += 1;
         let node = self.placement.node(head.target);
@@ -179,7 +179,7 @@ impl Lines {
         self.append(head.target, head, bytes.len(), fill);
     }
 
-    pub(crate) fn issue_relayed(&mut self, statistics: &mut Statistics, out: &mut impl Actions) {
+    pub(crate) fn issue_relayed(&mut self, statistics: &mut Statistics, out: &mut Outputs) {
         while let Some(number) = self.relayed.pop() {
             self.issue(number, statistics, out);
         }
@@ -191,7 +191,7 @@ impl Lines {
         to: u32,
         freed: u64,
         statistics: &mut Statistics,
-        out: &mut impl Actions,
+        out: &mut Outputs,
     ) {
         statistics.grants += 1;
         self.send_alone(&grant_head(self.rank, to), &freed.to_be_bytes(), out);
@@ -203,14 +203,14 @@ impl Lines {
         to: u32,
         bytes: &[u8],
         statistics: &mut Statistics,
-        out: &mut impl Actions,
+        out: &mut Outputs,
     ) {
         statistics.notices += 1;
         self.send_alone(&notice_head(self.rank, to), bytes, out);
     }
 
     /// Sends a part in a parcel of its own.
-    fn send_alone(&mut self, head: &PartHead, bytes: &[u8], out: &mut impl Actions) {
+    fn send_alone(&mut self, head: &PartHead, bytes: &[u8], out: &mut Outputs) {
         let mut parcel = self.buffers.pop().unwrap_or_default();
         parcel.append(head, bytes.len(), |room| room.copy_from_slice(bytes));
         parcel.finish();
@@ -218,7 +218,7 @@ impl Lines {
     }
 
     /// Ends the superstep: everything leaves, near nodes first.
-    pub(crate) fn flush(&mut self, statistics: &mut Statistics, out: &mut impl Actions) {
+    pub(crate) fn flush(&mut self, statistics: &mut Statistics, out: &mut Outputs) {
         if self.used.is_empty() {
             return;
         }
@@ -261,7 +261,7 @@ impl Lines {
         line.parcel.append(head, bytes, fill);
     }
 
-    fn issue(&mut self, number: u32, statistics: &mut Statistics, out: &mut impl Actions) {
+    fn issue(&mut self, number: u32, statistics: &mut Statistics, out: &mut Outputs) {
         let line = &mut self.lines[number as usize];
         if line.parcel.parts() == 0 {
             return;

@@ -5,13 +5,16 @@ mod release;
 
 use raddle_schedule::{
     Distance, Placement,
-    parcel::{ParcelView, PartHead},
+    parcel::{HEAD_BYTES, PART_BYTES, ParcelView, PartHead},
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::release::envelope;
 use crate::{
-    calls::{Actions, CallError, Claim, Counts, Mode, Outgoing, Posted, Sent, Statistics, Ticket},
+    calls::{
+        CallError, Claim, Contents, Counts, Event, Mode, Outgoing, Outputs, Posted, Sent, Source,
+        Statistics, Ticket, Transmit,
+    },
     lines::Lines,
     parcel::Parcel,
     part::{
@@ -30,8 +33,14 @@ const MOST_OFFERS: u32 = 1024;
 
 /// One process: its sends, its receives, and what it keeps for them.
 ///
-/// Call [`Self::flush`] before the program waits for anything, and [`Self::handle_parcel`] for each parcel in the order
-/// in which the shadow channel brings those of a sender.
+/// Its methods are commands of the program ([`send`](Self::send), [`receive`](Self::receive), …),
+/// [`handle_parcel`](Self::handle_parcel), and polls. **After each command and each parcel** its driver
+/// 1. does what [`poll_event`](Self::poll_event) says, until it gives nothing; contents go back by
+///    [`give_back`](Self::give_back) when they were copied;
+/// 2. sends what [`poll_transmit`](Self::poll_transmit) gives, until that is nothing.
+///
+/// It has no timeouts. Call [`flush`](Self::flush) before the program waits for anything, and `handle_parcel` for each parcel in
+/// the order in which the shadow channel brings those of a sender. The crate's documentation has a loop that runs.
 #[derive(Debug)]
 pub struct Matcher {
     pub(crate) rank: u32,
@@ -49,6 +58,7 @@ pub struct Matcher {
     statistics: Statistics,
     /// Offers that are open, by target and key.
     offers: FxHashSet<(u32, u32)>,
+    out: Outputs,
 }
 
 impl Matcher {
@@ -77,6 +87,7 @@ impl Matcher {
             counts: Vec::new(),
             statistics: Statistics::default(),
             offers: FxHashSet::default(),
+            out: Outputs::default(),
         })
     }
 
@@ -88,7 +99,6 @@ impl Matcher {
         &mut self,
         message: &Outgoing,
         fill: impl FnOnce(&mut [u8]),
-        out: &mut impl Actions,
     ) -> Result<Sent, CallError> {
         let &Outgoing {
             to,
@@ -111,10 +121,15 @@ impl Matcher {
         if small && peer.take_room(bytes) {
             self.statistics.copied += 1;
             if to == self.rank {
-                self.copy_to_self(envelope(&head, bytes), fill, out);
+                self.copy_to_self(envelope(&head, bytes), fill);
             } else {
-                self.lines
-                    .push(&head, bytes as usize, fill, &mut self.statistics, out);
+                self.lines.push(
+                    &head,
+                    bytes as usize,
+                    fill,
+                    &mut self.statistics,
+                    &mut self.out,
+                );
             }
             return Ok(Sent::Copied);
         }
@@ -130,9 +145,9 @@ impl Matcher {
                     offered: false,
                 },
             };
-            self.release(message, out);
+            self.release(message);
         } else {
-            self.push_envelope(&head, bytes, key, false, out);
+            self.push_envelope(&head, bytes, key, false);
         }
         Ok(Sent::ByReference {
             key,
@@ -146,11 +161,7 @@ impl Matcher {
     ///
     /// # Errors
     /// When a number is out of range; nothing is sent.
-    pub fn offer(
-        &mut self,
-        message: &Outgoing,
-        out: &mut impl Actions,
-    ) -> Result<Option<u32>, CallError> {
+    pub fn offer(&mut self, message: &Outgoing) -> Result<Option<u32>, CallError> {
         let &Outgoing {
             to,
             context,
@@ -175,7 +186,7 @@ impl Matcher {
             tag,
             sequence: peer.number(),
         };
-        self.push_envelope(&head, bytes, key, true, out);
+        self.push_envelope(&head, bytes, key, true);
         Ok(Some(key))
     }
 
@@ -190,17 +201,13 @@ impl Matcher {
     ///
     /// # Errors
     /// When there is no such process, or the bytes are too many.
-    pub fn notify(
-        &mut self,
-        to: u32,
-        bytes: &[u8],
-        out: &mut impl Actions,
-    ) -> Result<(), CallError> {
+    pub fn notify(&mut self, to: u32, bytes: &[u8]) -> Result<(), CallError> {
         self.check(0, Some(to), None)?;
         if bytes.len() > MOST_NOTICE {
             return Err(CallError::Notice(bytes.len()));
         }
-        self.lines.notify(to, bytes, &mut self.statistics, out);
+        self.lines
+            .notify(to, bytes, &mut self.statistics, &mut self.out);
         Ok(())
     }
 
@@ -213,12 +220,11 @@ impl Matcher {
         wanted: &Wanted,
         capacity: u64,
         id: u64,
-        out: &mut impl Actions,
     ) -> Result<Posted, CallError> {
         self.check(wanted.context, wanted.source, wanted.tag)?;
         let receive = Receive { id, capacity };
         if let Some(message) = self.queues.take_message(wanted) {
-            self.complete(receive, message, out);
+            self.complete(receive, message);
             return Ok(Posted::Matched);
         }
         self.counts(wanted.context).waiting += 1;
@@ -254,10 +260,9 @@ impl Matcher {
         claim: Claim,
         capacity: u64,
         id: u64,
-        out: &mut impl Actions,
     ) -> Result<(), CallError> {
         let message = self.queues.take_claimed(claim.0).ok_or(CallError::Claim)?;
-        self.complete(Receive { id, capacity }, message, out);
+        self.complete(Receive { id, capacity }, message);
         Ok(())
     }
 
@@ -271,23 +276,22 @@ impl Matcher {
     }
 
     /// Ends the superstep: what is joined leaves, to near nodes first.
-    pub fn flush(&mut self, out: &mut impl Actions) {
-        self.lines.flush(&mut self.statistics, out);
+    pub fn flush(&mut self) {
+        self.lines.flush(&mut self.statistics, &mut self.out);
     }
 
-    /// Takes a parcel of another rank apart.
+    /// Takes a parcel of another rank apart. The parcel is needed until the events of this call were looked at:
+    /// [`Contents::bytes`].
     ///
     /// # Errors
-    /// If it is none, or says what its sender could not say. Then nothing has changed.
-    pub fn handle_parcel(
-        &mut self,
-        from: u32,
-        bytes: &[u8],
-        out: &mut impl Actions,
-    ) -> Result<(), Refused> {
+    /// When the bytes are no parcel, or contain what its sender could not have sent. Then nothing has changed.
+    pub fn handle_parcel(&mut self, from: u32, bytes: &[u8]) -> Result<(), Refused> {
         let view = ParcelView::parse(bytes)?;
         check::parcel(self, from, &view)?;
+        let mut end = HEAD_BYTES;
         for (number, (head, bytes)) in (0..).zip(view.parts()) {
+            let start = end + PART_BYTES;
+            end = start + bytes.len();
             if head.target != self.rank {
                 self.statistics.handed_on += 1;
                 self.lines.relay(&head, bytes);
@@ -295,15 +299,40 @@ impl Matcher {
             }
             match part::read(number, &head, bytes)? {
                 Part::Grant { freed } => self.peers[from as usize].granted(freed, self.window),
-                Part::Notice(bytes) => out.notice(from, bytes),
+                Part::Notice(bytes) => {
+                    let length = bytes.len();
+                    let contents = Contents(Source::Parcel { start, length });
+                    self.out.events.push_back(Event::Notice { from, contents });
+                }
                 Part::Message { context, content } => {
                     self.lines.heard_of(head.source);
-                    self.arrive(&PartHead { context, ..head }, content, out);
+                    self.arrive(&PartHead { context, ..head }, content, start);
                 }
             }
         }
-        self.lines.issue_relayed(&mut self.statistics, out);
+        self.lines
+            .issue_relayed(&mut self.statistics, &mut self.out);
         Ok(())
+    }
+
+    /// The next parcel to send.
+    #[inline]
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.out.transmits.pop_front()
+    }
+
+    /// What happened to messages, oldest first.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.out.events.pop_front()
+    }
+
+    /// Gives the contents of an event back that were copied. Without this their memory is not used again.
+    #[inline]
+    pub fn give_back(&mut self, contents: Contents) {
+        if let Source::Kept(block) = contents.0 {
+            self.store.give_back(block);
+        }
     }
 
     /// Gives the buffer of a parcel back that was sent.
@@ -386,34 +415,22 @@ impl Matcher {
         }
     }
 
-    fn push_envelope(
-        &mut self,
-        head: &PartHead,
-        bytes: u64,
-        key: u32,
-        offered: bool,
-        out: &mut impl Actions,
-    ) {
+    fn push_envelope(&mut self, head: &PartHead, bytes: u64, key: u32, offered: bool) {
         self.lines.push(
             &reference_head(head),
             REFERENCE_BYTES,
             |room| write_reference(room, bytes, key, offered),
             &mut self.statistics,
-            out,
+            &mut self.out,
         );
     }
 
     /// Keeps a copy of a message of the process to itself, or hands it over.
-    fn copy_to_self(
-        &mut self,
-        envelope: Envelope,
-        fill: impl FnOnce(&mut [u8]),
-        out: &mut impl Actions,
-    ) {
+    fn copy_to_self(&mut self, envelope: Envelope, fill: impl FnOnce(&mut [u8])) {
         let mut block = self.store.block(envelope.bytes as usize);
         fill(block.bytes_mut());
         self.take_room(self.rank, envelope.bytes);
         let body = Body::Stored(block);
-        self.release(Message { envelope, body }, out);
+        self.release(Message { envelope, body });
     }
 }

@@ -27,6 +27,11 @@ impl Block {
         &self.memory[..self.length]
     }
 
+    /// Leaves `length` bytes at most.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[..self.length]
     }

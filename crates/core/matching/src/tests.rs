@@ -2,9 +2,7 @@
 
 use raddle_schedule::{Distance, Join, Placement, Scope};
 
-use crate::{
-    Actions, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Settings, Wanted, store::Store,
-};
+use crate::{Event, Matcher, Mode, Outgoing, Parcel, Refused, Settings, Wanted, store::Store};
 
 #[derive(Default)]
 struct Wire {
@@ -12,15 +10,31 @@ struct Wire {
     received: Vec<u8>,
 }
 
-impl Actions for Wire {
-    fn send(&mut self, _to: u32, parcel: Parcel) {
-        self.parcels.push(parcel);
+impl Wire {
+    /// Does what the matcher wants done.
+    fn drain(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
+        while let Some(event) = matcher.poll_event() {
+            if let Event::Delivered { contents, .. } = event {
+                self.received.extend(contents.bytes(parcel));
+                matcher.give_back(contents);
+            }
+        }
+        while let Some(transmit) = matcher.poll_transmit() {
+            self.parcels.push(transmit.parcel);
+        }
     }
-    fn deliver(&mut self, _receive: u64, _message: &Envelope, bytes: &[u8]) {
-        self.received.extend(bytes);
+
+    fn after<T>(&mut self, matcher: &mut Matcher, call: impl FnOnce(&mut Matcher) -> T) -> T {
+        let outcome = call(matcher);
+        self.drain(matcher, &[]);
+        outcome
     }
-    fn fetch(&mut self, _receive: u64, _capacity: u64, _message: &Envelope, _from: Fetch) {}
-    fn set_aside(&mut self, _aside: u64, _message: &Envelope, _key: u32) {}
+
+    fn bring(&mut self, matcher: &mut Matcher, from: u32, parcel: &[u8]) -> Result<(), Refused> {
+        let outcome = matcher.handle_parcel(from, parcel);
+        self.drain(matcher, parcel);
+        outcome
+    }
 }
 
 /// After 2^32 messages of a pair their numbers begin anew, whichever comes first.
@@ -48,17 +62,19 @@ fn numbers_of_a_pair_begin_anew() {
                 bytes: 1,
                 mode: Mode::Standard,
             };
-            zero.send(&message, |room| room[0] = byte, &mut wire)
-                .unwrap();
+            wire.after(&mut zero, |matcher| {
+                matcher.send(&message, |room| room[0] = byte)
+            })
+            .unwrap();
         }
-        zero.flush(&mut wire);
+        wire.after(&mut zero, |matcher| matcher.flush());
         let mut parcels = std::mem::take(&mut wire.parcels);
         assert_eq!(parcels.len(), 4);
         if scope == Scope::RankToNode {
             parcels.reverse();
         }
         for parcel in parcels {
-            one.handle_parcel(0, parcel.bytes(), &mut wire).unwrap();
+            wire.bring(&mut one, 0, parcel.bytes()).unwrap();
         }
         let wanted = Wanted {
             context: 0,
@@ -66,7 +82,8 @@ fn numbers_of_a_pair_begin_anew() {
             tag: Some(0),
         };
         for id in 0..4 {
-            one.receive(&wanted, 1, id, &mut wire).unwrap();
+            wire.after(&mut one, |matcher| matcher.receive(&wanted, 1, id))
+                .unwrap();
         }
         assert_eq!(wire.received, [0, 1, 2, 3]);
     }

@@ -1,8 +1,8 @@
 //! Single calls: what leaves when, what has no room, what is refused.
 
 use raddle_matching::{
-    Actions, CallError, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Posted, Refused, Sent,
-    SetUpError, Settings, Wanted,
+    CallError, Envelope, Event, Fetch, Matcher, Mode, Outgoing, Parcel, Posted, Refused, Sent,
+    SetUpError, Settings, Transmit, Wanted,
 };
 use raddle_schedule::{
     Distance, Join, Placement, Scope,
@@ -18,18 +18,46 @@ struct Log {
     aside: Vec<(u64, u32)>,
 }
 
-impl Actions for Log {
-    fn send(&mut self, to: u32, parcel: Parcel) {
-        self.parcels.push((to, parcel));
+impl Log {
+    /// Makes a call, then does what the matcher wants done.
+    fn after<T>(&mut self, matcher: &mut Matcher, call: impl FnOnce(&mut Matcher) -> T) -> T {
+        let outcome = call(matcher);
+        self.drain(matcher, &[]);
+        outcome
     }
-    fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]) {
-        self.delivered.push((receive, *message, bytes.to_vec()));
+
+    /// Hands a parcel in, then does what the matcher wants done.
+    fn bring(&mut self, matcher: &mut Matcher, from: u32, parcel: &[u8]) -> Result<(), Refused> {
+        let outcome = matcher.handle_parcel(from, parcel);
+        self.drain(matcher, parcel);
+        outcome
     }
-    fn fetch(&mut self, receive: u64, capacity: u64, message: &Envelope, from: Fetch) {
-        self.fetched.push((receive, capacity, *message, from));
-    }
-    fn set_aside(&mut self, aside: u64, _message: &Envelope, key: u32) {
-        self.aside.push((aside, key));
+
+    fn drain(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
+        while let Some(event) = matcher.poll_event() {
+            match event {
+                Event::Delivered {
+                    receive,
+                    message,
+                    contents,
+                } => {
+                    self.delivered
+                        .push((receive, message, contents.bytes(parcel).to_vec()));
+                    matcher.give_back(contents);
+                }
+                Event::Fetch {
+                    receive,
+                    capacity,
+                    message,
+                    from,
+                } => self.fetched.push((receive, capacity, message, from)),
+                Event::SetAside { aside, key, .. } => self.aside.push((aside, key)),
+                Event::Notice { .. } => panic!("nobody sent one"),
+            }
+        }
+        while let Some(Transmit { to, parcel }) = matcher.poll_transmit() {
+            self.parcels.push((to, parcel));
+        }
     }
 }
 
@@ -70,12 +98,15 @@ const ANY: Wanted = Wanted {
 };
 
 fn send(matcher: &mut Matcher, message: Outgoing, log: &mut Log) -> Sent {
-    matcher.send(&message, |room| room.fill(1), log).unwrap()
+    log.after(matcher, |matcher| {
+        matcher.send(&message, |room| room.fill(1))
+    })
+    .unwrap()
 }
 
 fn bring(from: u32, to: &mut Matcher, log: &mut Log) {
     for (_, parcel) in std::mem::take(&mut log.parcels) {
-        to.handle_parcel(from, parcel.bytes(), log).unwrap();
+        log.bring(to, from, parcel.bytes()).unwrap();
     }
 }
 
@@ -87,9 +118,9 @@ fn parcels_grow_and_leave_when_they_are_full() {
         send(&mut zero, message(1, 256), &mut log);
     }
     assert_eq!(log.sent(), [(1, 1), (1, 14)]);
-    zero.flush(&mut log);
+    log.after(&mut zero, |matcher| matcher.flush());
     assert_eq!(log.sent(), [(1, 17)]);
-    zero.flush(&mut log);
+    log.after(&mut zero, |matcher| matcher.flush());
     assert!(log.parcels.is_empty());
     let statistics = zero.statistics();
     assert_eq!((statistics.parcels, statistics.parts), (3, 32));
@@ -98,9 +129,9 @@ fn parcels_grow_and_leave_when_they_are_full() {
         send(&mut zero, message(1, 256), &mut log);
     }
     assert_eq!(log.sent(), [(1, 14)]);
-    zero.flush(&mut log);
+    log.after(&mut zero, |matcher| matcher.flush());
     send(&mut zero, message(1, 256), &mut log);
-    zero.flush(&mut log);
+    log.after(&mut zero, |matcher| matcher.flush());
     assert_eq!(log.sent(), [(1, 1), (1, 1)]);
     send(&mut zero, message(1, 256), &mut log);
     assert_eq!(log.sent(), [(1, 1)]);
@@ -115,7 +146,7 @@ fn near_nodes_are_flushed_first_and_those_inside_at_once() {
     }
     let first: Vec<u32> = log.sent().iter().map(|&(to, _)| to).collect();
     assert_eq!(first, [5, 1, 3, 4, 2, 2]);
-    zero.flush(&mut log);
+    log.after(&mut zero, |matcher| matcher.flush());
     assert_eq!(log.sent(), [(4, 1), (3, 1), (1, 1), (5, 1)]);
 }
 
@@ -134,28 +165,28 @@ fn a_leader_takes_apart_what_is_for_several_ranks_of_its_node() {
     for to in [3, 3, 2, 3] {
         send(&mut zero, message(to, 8), &mut log);
     }
-    zero.flush(&mut log);
+    log.after(&mut zero, |matcher| matcher.flush());
     // The first alone to its target; the others to the leader.
     let mut parcels = std::mem::take(&mut log.parcels);
     assert_eq!(
         parcels.iter().map(|&(to, _)| to).collect::<Vec<_>>(),
         [3, 2]
     );
-    two.handle_parcel(0, parcels.pop().unwrap().1.bytes(), &mut log)
+    log.bring(&mut two, 0, parcels.pop().unwrap().1.bytes())
         .unwrap();
     assert_eq!(two.probe(&ANY).unwrap().unwrap().source, 0);
     assert_eq!(two.statistics().handed_on, 2);
     // What was handed on comes before the first one, and waits for it.
     let (to, handed) = log.parcels.pop().unwrap();
     assert_eq!(to, 3);
-    three.handle_parcel(2, handed.bytes(), &mut log).unwrap();
+    log.bring(&mut three, 2, handed.bytes()).unwrap();
     assert_eq!(three.probe(&ANY).unwrap(), None);
-    three
-        .handle_parcel(0, parcels.pop().unwrap().1.bytes(), &mut log)
+    log.bring(&mut three, 0, parcels.pop().unwrap().1.bytes())
         .unwrap();
     for id in 0..3 {
         assert_eq!(
-            three.receive(&ANY, 8, id, &mut log).unwrap(),
+            log.after(&mut three, |matcher| matcher.receive(&ANY, 8, id))
+                .unwrap(),
             Posted::Matched
         );
     }
@@ -183,11 +214,12 @@ fn without_room_messages_go_by_reference_until_it_is_granted() {
     };
     assert_eq!(sent, by_reference);
     assert_eq!((zero.room(1), zero.statistics().without_room), (96, 1));
-    zero.flush(&mut log);
+    log.after(&mut zero, |matcher| matcher.flush());
     bring(0, &mut one, &mut log);
     assert_eq!(one.statistics().kept_bytes, 4000);
     for id in 0..26 {
-        one.receive(&ANY, 8, id, &mut log).unwrap();
+        log.after(&mut one, |matcher| matcher.receive(&ANY, 8, id))
+            .unwrap();
     }
     assert_eq!((log.delivered.len(), log.fetched.len()), (25, 1));
     assert_eq!(log.fetched[0].3, Fetch::Key(1));
@@ -220,7 +252,7 @@ fn windows_grow_with_the_number_of_nodes() {
     for to in 1..5 {
         send(&mut zero, message(to, 256), &mut log);
     }
-    zero.flush(&mut log);
+    log.after(&mut zero, |matcher| matcher.flush());
     log.sent();
     for _ in 0..70 {
         send(&mut zero, message(1, 256), &mut log);
@@ -239,7 +271,9 @@ fn large_and_synchronous_messages_go_by_reference() {
     for (outgoing, key, synchronous) in
         [(large, 1, false), (synchronous, 2, true), (large, 3, false)]
     {
-        let sent = zero.send(&outgoing, |_| panic!("nothing to copy"), &mut log);
+        let sent = log.after(&mut zero, |matcher| {
+            matcher.send(&outgoing, |_| panic!("nothing to copy"))
+        });
         assert_eq!(sent.unwrap(), Sent::ByReference { key, synchronous });
     }
 }
@@ -248,7 +282,8 @@ fn large_and_synchronous_messages_go_by_reference() {
 fn a_long_message_is_cut_to_its_receive() {
     let placement = apart(1);
     let (mut zero, mut log) = (matcher(0, &placement, &Settings::default()), Log::default());
-    zero.receive(&ANY, 2, 5, &mut log).unwrap();
+    log.after(&mut zero, |matcher| matcher.receive(&ANY, 2, 5))
+        .unwrap();
     let envelope = Envelope {
         context: 0,
         source: 0,
@@ -257,7 +292,8 @@ fn a_long_message_is_cut_to_its_receive() {
     };
     send(&mut zero, message(0, 3), &mut log);
     send(&mut zero, message(0, 1 << 20), &mut log);
-    zero.receive(&ANY, 2, 6, &mut log).unwrap();
+    log.after(&mut zero, |matcher| matcher.receive(&ANY, 2, 6))
+        .unwrap();
     assert_eq!(log.delivered, [(5, envelope, vec![1, 1])]);
     let envelope = Envelope {
         bytes: 1 << 20,
@@ -288,7 +324,8 @@ fn a_key_is_not_mistaken() {
             tag: Some(tag),
             ..ANY
         };
-        zero.receive(&wanted, 8, tag as u64, &mut log).unwrap();
+        log.after(&mut zero, |matcher| matcher.receive(&wanted, 8, tag as u64))
+            .unwrap();
     }
     let from: Vec<Fetch> = log.fetched.iter().map(|fetch| fetch.3).collect();
     assert_eq!(from, [Fetch::Key(1), Fetch::Key(2), Fetch::Aside(0)]);
@@ -309,14 +346,17 @@ fn calls_with_wrong_numbers_change_nothing() {
             tag,
             ..message(0, 1)
         };
-        let sent = zero.send(&outgoing, |_| (), &mut log);
+        let sent = log.after(&mut zero, |matcher| matcher.send(&outgoing, |_| ()));
         assert_eq!(sent, Err(error.clone()));
         let wanted = Wanted {
             context,
             source: Some(to),
             tag: Some(tag),
         };
-        assert_eq!(zero.receive(&wanted, 1, 1, &mut log), Err(error.clone()));
+        assert_eq!(
+            log.after(&mut zero, |matcher| matcher.receive(&wanted, 1, 1)),
+            Err(error.clone())
+        );
         assert_eq!(zero.probe(&wanted), Err(error.clone()));
         assert_eq!(zero.claim(&wanted), Err(error));
     }
@@ -422,41 +462,43 @@ fn parcels_that_say_what_their_sender_could_not_are_refused() {
     let mut log = Log::default();
     for (scope, wrong, parts) in lines {
         let mut zero = matcher(0, &placement, &settings(scope));
-        match zero.handle_parcel(2, &parcel(parts), &mut log) {
+        match log.bring(&mut zero, 2, &parcel(parts)) {
             Err(Refused::Part { field, .. }) => assert_eq!(field, wrong),
             other => panic!("{wrong}: {other:?}"),
         }
         // As if it had never come.
-        zero.handle_parcel(2, &parcel(&[(head, b"x"), (number(1), b"")]), &mut log)
-            .unwrap();
+        log.bring(&mut zero, 2, &parcel(&[(head, b"x"), (number(1), b"")]))
+        .unwrap();
     }
     // It waits for the one before.
     let mut zero = matcher(0, &placement, &settings(Scope::RankToNode));
     let early = parcel(&[(number(1), b"")]);
-    zero.handle_parcel(2, &early, &mut log).unwrap();
-    let twice = zero.handle_parcel(2, &early, &mut log).unwrap_err();
+    log.bring(&mut zero, 2, &early).unwrap();
+    let twice = log.bring(&mut zero, 2, &early).unwrap_err();
     assert!(twice.to_string().contains("sequence"));
 
     let mut zero = matcher(0, &placement, &settings(Scope::RankToRank));
     for from in [0, 4] {
-        let refused = zero.handle_parcel(from, &parcel(&[(head, b"")]), &mut log);
+        let refused = log.bring(&mut zero, from, &parcel(&[(head, b"")]));
         assert!(refused.unwrap_err().to_string().contains("sender"));
     }
-    let refused = zero.handle_parcel(2, b"RP", &mut log).unwrap_err();
+    let refused = log.bring(&mut zero, 2, b"RP").unwrap_err();
     assert!(matches!(refused, Refused::Parcel(_)));
 }
 
 #[test]
 fn what_waits_can_be_taken_back_once() {
     let (mut zero, mut log) = (matcher(0, &apart(1), &Settings::default()), Log::default());
-    let Posted::Waiting(ticket) = zero.receive(&ANY, 1, 1, &mut log).unwrap() else {
+    let Posted::Waiting(ticket) = log
+        .after(&mut zero, |matcher| matcher.receive(&ANY, 1, 1))
+        .unwrap()
+    else {
         panic!("there is no message");
     };
     assert_eq!(zero.context_counts(0).waiting, 1);
     assert!(zero.cancel(ticket));
     assert!(!zero.cancel(ticket));
-    // Another receive has its place.
-    zero.receive(&ANY, 1, 2, &mut log).unwrap();
+    // Another receive has its log.after(&mut place.zero, |matcher| matcher.receive(&ANY, 1, 2)).unwrap();
     assert!(!zero.cancel(ticket));
     send(&mut zero, message(0, 1), &mut log);
     assert_eq!(log.delivered[0].0, 2);

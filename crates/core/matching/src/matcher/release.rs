@@ -4,7 +4,7 @@ use raddle_schedule::parcel::PartHead;
 
 use super::Matcher;
 use crate::{
-    calls::{Actions, Fetch},
+    calls::{Contents, Event, Fetch, Source},
     part::Content,
     queues::{Body, Envelope, Message, Receive},
     slab::Place,
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Matcher {
-    /// A message came, perhaps before others of its pair.
-    pub(super) fn arrive(&mut self, head: &PartHead, content: Content<'_>, out: &mut impl Actions) {
+    /// A message came, perhaps before others of its pair. Its bytes begin at `start` of the parcel.
+    pub(super) fn arrive(&mut self, head: &PartHead, content: Content<'_>, start: usize) {
         let source = head.source;
         if let Content::Bytes(bytes) = content {
             self.take_room(source, bytes.len() as u64);
@@ -24,23 +24,27 @@ impl Matcher {
             self.ahead.insert((source, head.sequence), message);
             return;
         }
-        self.pass(head, content, out);
+        self.pass(head, content, start);
         next = next.wrapping_add(1);
         while !self.ahead.is_empty()
             && let Some(message) = self.ahead.remove(&(source, next))
         {
-            self.release(message, out);
+            self.release(message);
             next = next.wrapping_add(1);
         }
         self.peers[source as usize].expected = next;
     }
 
     /// Releases a message; its bytes are copied only if no receive waits for it.
-    fn pass(&mut self, head: &PartHead, content: Content<'_>, out: &mut impl Actions) {
+    fn pass(&mut self, head: &PartHead, content: Content<'_>, start: usize) {
         if let Content::Bytes(bytes) = content {
             let envelope = envelope(head, bytes.len() as u64);
             match self.waiting_receive(&envelope) {
-                Some(receive) => self.deliver(receive, &envelope, bytes, out),
+                Some(receive) => {
+                    let length = fitting(&receive, bytes.len());
+                    let contents = Contents(Source::Parcel { start, length });
+                    self.deliver(&receive, &envelope, contents);
+                }
                 None => {
                     let body = Body::Stored(self.store.copy(bytes));
                     self.keep(Message { envelope, body });
@@ -48,20 +52,20 @@ impl Matcher {
             }
         } else {
             let message = self.stored(head, content);
-            self.release(message, out);
+            self.release(message);
         }
     }
 
     /// Releases a message to the queues.
-    pub(super) fn release(&mut self, message: Message, out: &mut impl Actions) {
+    pub(super) fn release(&mut self, message: Message) {
         let envelope = message.envelope;
         if let Body::Reference { key, .. } = message.body
             && let Some(old) = self.references.remove(&(envelope.source, key))
         {
-            self.set_aside(old, key, out);
+            self.set_aside(old, key);
         }
         match self.waiting_receive(&envelope) {
-            Some(receive) => self.complete(receive, message, out),
+            Some(receive) => self.complete(receive, message),
             None => self.keep(message),
         }
     }
@@ -87,7 +91,7 @@ impl Matcher {
     }
 
     /// Another message of the same source has the key now.
-    fn set_aside(&mut self, old: Place, key: u32, out: &mut impl Actions) {
+    fn set_aside(&mut self, old: Place, key: u32) {
         if let Some(message) = self.queues.kept_mut(old) {
             let number = self.statistics.set_aside;
             self.statistics.set_aside += 1;
@@ -96,17 +100,21 @@ impl Matcher {
                 aside: Some(number),
                 offered: false,
             };
-            out.set_aside(number, &message.envelope, key);
+            self.out.events.push_back(Event::SetAside {
+                aside: number,
+                message: message.envelope,
+                key,
+            });
         }
     }
 
     /// A receive gets a message that was kept.
-    pub(super) fn complete(&mut self, receive: Receive, message: Message, out: &mut impl Actions) {
+    pub(super) fn complete(&mut self, receive: Receive, message: Message) {
         let envelope = message.envelope;
         match message.body {
-            Body::Stored(block) => {
-                self.deliver(receive, &envelope, block.bytes(), out);
-                self.store.give_back(block);
+            Body::Stored(mut block) => {
+                block.truncate(fitting(&receive, block.bytes().len()));
+                self.deliver(&receive, &envelope, Contents(Source::Kept(block)));
             }
             Body::Reference {
                 key,
@@ -122,22 +130,24 @@ impl Matcher {
                 if aside.is_none() {
                     self.references.remove(&(envelope.source, key));
                 }
-                out.fetch(receive.id, receive.capacity, &envelope, from);
+                self.out.events.push_back(Event::Fetch {
+                    receive: receive.id,
+                    capacity: receive.capacity,
+                    message: envelope,
+                    from,
+                });
             }
         }
     }
 
     /// A receive gets the bytes of a message, which leaves its source's room.
-    fn deliver(
-        &mut self,
-        receive: Receive,
-        envelope: &Envelope,
-        bytes: &[u8],
-        out: &mut impl Actions,
-    ) {
+    fn deliver(&mut self, receive: &Receive, envelope: &Envelope, contents: Contents) {
         self.counts(envelope.context).received += 1;
-        let fits = usize::try_from(receive.capacity).unwrap_or(usize::MAX);
-        out.deliver(receive.id, envelope, &bytes[..bytes.len().min(fits)]);
+        self.out.events.push_back(Event::Delivered {
+            receive: receive.id,
+            message: *envelope,
+            contents,
+        });
 
         let source = envelope.source;
         self.statistics.kept_bytes -= cost(envelope.bytes);
@@ -148,7 +158,8 @@ impl Matcher {
         if source == self.rank {
             peer.granted(freed, self.window);
         } else {
-            self.lines.grant(source, freed, &mut self.statistics, out);
+            self.lines
+                .grant(source, freed, &mut self.statistics, &mut self.out);
         }
     }
 
@@ -181,6 +192,11 @@ impl Matcher {
             },
         }
     }
+}
+
+/// How many of so many bytes a receive has room for.
+fn fitting(receive: &Receive, bytes: usize) -> usize {
+    usize::try_from(receive.capacity).map_or(bytes, |capacity| bytes.min(capacity))
 }
 
 pub(super) const fn envelope(head: &PartHead, bytes: u64) -> Envelope {

@@ -6,8 +6,8 @@ pub(crate) mod model;
 use std::collections::{BTreeMap, VecDeque};
 
 use raddle_matching::{
-    Actions, Claim, Envelope, Fetch, Matcher, Mode, Outgoing, Parcel, Posted, Sent, Statistics,
-    Ticket, Wanted,
+    Claim, Envelope, Event, Fetch, Matcher, Mode, Outgoing, Parcel, Posted, Refused, Sent,
+    Statistics, Ticket, Transmit, Wanted,
 };
 use raddle_schedule::{Distance, parcel::ParcelView};
 use rand_chacha::{
@@ -49,22 +49,52 @@ enum Plain {
     Aside(u64, Envelope, u32),
 }
 
-impl Actions for Wishes {
-    fn send(&mut self, to: u32, parcel: Parcel) {
-        self.parcels.push((to, parcel));
+impl Wishes {
+    /// Makes a call, then does what the matcher wants done.
+    fn after<T>(&mut self, matcher: &mut Matcher, call: impl FnOnce(&mut Matcher) -> T) -> T {
+        let outcome = call(matcher);
+        self.drain(matcher, &[]);
+        outcome
     }
 
-    fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]) {
-        self.delivered.push((receive, *message, bytes.to_vec()));
+    /// Hands a parcel in, then does what the matcher wants done.
+    fn bring(&mut self, matcher: &mut Matcher, from: u32, parcel: &[u8]) -> Result<(), Refused> {
+        let outcome = matcher.handle_parcel(from, parcel);
+        self.drain(matcher, parcel);
+        outcome
     }
 
-    fn fetch(&mut self, receive: u64, capacity: u64, message: &Envelope, from: Fetch) {
-        let fetch = Plain::Fetch(receive, capacity, *message, from);
-        self.plain.push(fetch);
-    }
-
-    fn set_aside(&mut self, aside: u64, message: &Envelope, key: u32) {
-        self.plain.push(Plain::Aside(aside, *message, key));
+    fn drain(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
+        while let Some(event) = matcher.poll_event() {
+            match event {
+                Event::Delivered {
+                    receive,
+                    message,
+                    contents,
+                } => {
+                    self.delivered
+                        .push((receive, message, contents.bytes(parcel).to_vec()));
+                    matcher.give_back(contents);
+                }
+                Event::Fetch {
+                    receive,
+                    capacity,
+                    message,
+                    from,
+                } => self
+                    .plain
+                    .push(Plain::Fetch(receive, capacity, message, from)),
+                Event::SetAside {
+                    aside,
+                    message,
+                    key,
+                } => self.plain.push(Plain::Aside(aside, message, key)),
+                Event::Notice { .. } => panic!("nobody sent one"),
+            }
+        }
+        while let Some(Transmit { to, parcel }) = matcher.poll_transmit() {
+            self.parcels.push((to, parcel));
+        }
     }
 }
 
@@ -229,7 +259,9 @@ impl World {
                 let id = process.capacities.len() as u64;
                 process.capacities.push(capacity);
                 let expected = process.model.post(&wanted, id, &self.messages);
-                let posted = process.matcher.receive(&wanted, capacity, id, &mut wishes);
+                let posted = wishes.after(&mut process.matcher, |matcher| {
+                    matcher.receive(&wanted, capacity, id)
+                });
                 match posted.unwrap() {
                     Posted::Matched => assert!(expected.is_some()),
                     Posted::Waiting(ticket) => {
@@ -259,10 +291,14 @@ impl World {
                     process.capacities.push(capacity);
                     process.model.receive_claimed(id, message);
                     let matcher = &mut process.matcher;
-                    matcher
-                        .receive_claimed(claim, capacity, id, &mut wishes)
+                    wishes
+                        .after(matcher, |matcher| {
+                            matcher.receive_claimed(claim, capacity, id)
+                        })
                         .unwrap();
-                    let twice = matcher.receive_claimed(claim, capacity, id, &mut wishes);
+                    let twice = wishes.after(matcher, |matcher| {
+                        matcher.receive_claimed(claim, capacity, id)
+                    });
                     assert!(twice.is_err());
                 }
             }
@@ -273,7 +309,7 @@ impl World {
                     assert!(!process.matcher.cancel(ticket));
                 }
             }
-            Op::Flush => process.matcher.flush(&mut wishes),
+            Op::Flush => wishes.after(&mut process.matcher, |matcher| matcher.flush()),
         }
         self.carry_out(rank, wishes);
     }
@@ -301,7 +337,9 @@ impl World {
         let fill = |room: &mut [u8]| room.copy_from_slice(&content(number, message.bytes));
         // As a driver does that has rails.
         if message.bytes >= OFFERED_FROM
-            && let Some(key) = process.matcher.offer(message, wishes).unwrap()
+            && let Some(key) = wishes
+                .after(&mut process.matcher, |matcher| matcher.offer(message))
+                .unwrap()
         {
             let way = (rank, message.to, key);
             assert_eq!(
@@ -311,7 +349,10 @@ impl World {
             );
             return;
         }
-        match process.matcher.send(message, fill, wishes).unwrap() {
+        match wishes
+            .after(&mut process.matcher, |matcher| matcher.send(message, fill))
+            .unwrap()
+        {
             Sent::Copied => assert!(message.mode == Mode::Standard && message.bytes < 3000),
             Sent::ByReference { key, synchronous } => {
                 let small = message.bytes < 3000 && message.bytes + 36 <= self.limit;
@@ -342,9 +383,8 @@ impl World {
             }
         }
         let mut wishes = Wishes::default();
-        process
-            .matcher
-            .handle_parcel(from, parcel.bytes(), &mut wishes)
+        wishes
+            .bring(&mut process.matcher, from, parcel.bytes())
             .unwrap();
         self.processes[from as usize].matcher.recycle(parcel);
         self.carry_out(to, wishes);
