@@ -19,7 +19,10 @@ use std::{
 };
 
 use lexopt::prelude::*;
-use raddle_host::member::MemberSocket;
+use raddle_host::{
+    clock,
+    drive::{self, MESSAGE, Port},
+};
 use raddle_offload::member::{Member, MemberConfig, Outcome, RoundSpec};
 use raddle_units::Span;
 use raddle_wire::{
@@ -86,7 +89,7 @@ fn main() -> Result<()> {
         .iter()
         .find(|switch| switch.members.contains(&member))
         .ok_or("no switch has this member")?;
-    let mut socket = MemberSocket::bind(SocketAddrV4::new(own, DATA_PORT))?;
+    let socket = drive::bind(SocketAddrV4::new(own, DATA_PORT))?;
     if member == 0 {
         for switch in &group.switches {
             install(&group, switch, own, &key)?;
@@ -106,12 +109,18 @@ fn main() -> Result<()> {
         retry: Span::from_ms(2),
         give_up: Span::from_ms(10_000),
     };
-    run(&mut socket, config, group.members.len(), rounds, elements)
+    run(
+        Port::of(&socket),
+        config,
+        group.members.len(),
+        rounds,
+        elements,
+    )
 }
 
 /// Runs the rounds, and prints what came out.
 fn run(
-    socket: &mut MemberSocket,
+    port: Port<'_>,
     config: MemberConfig,
     members: usize,
     rounds: u32,
@@ -125,7 +134,7 @@ fn run(
         ordered: false,
         root: 0,
     };
-    let mut member = Member::new(socket.now(), config);
+    let mut member = Member::new(clock::now(), config);
     let mut times = Vec::with_capacity(rounds as usize);
     let (mut operand, mut wrong) = (Vec::new(), 0_u32);
     let begin = Instant::now();
@@ -137,12 +146,12 @@ fn run(
         for at in 0..elements {
             operand.extend_from_slice(&share(config.member, at).to_be_bytes());
         }
-        let start = socket.now();
+        let start = clock::now();
         member.start(start, &spec, &operand)?;
-        socket.drive(&mut member, Span::from_ms(1), |member| {
+        drive::drive(&mut member, port, Span::from_ms(1), |member| {
             member.outcome() != Outcome::Pending
         })?;
-        times.push(socket.now().since(start));
+        times.push(clock::now().since(start));
         let Outcome::Done(result) = member.outcome() else {
             return Err(format!("round {round}: {:?}", member.outcome()).into());
         };
@@ -154,14 +163,15 @@ fn run(
         wrong += u32::from(!right);
     }
     let seconds = begin.elapsed().as_secs_f64();
+    let mut buffer = [0; MESSAGE];
     // Others may still lack their last result, which the switch keeps as long as somebody is there.
-    let until = socket.now() + Span::from_ms(300);
-    while socket.now() < until {
-        socket.step(&mut member)?;
+    let until = clock::now() + Span::from_ms(300);
+    while clock::now() < until {
+        drive::turn(&mut member, port, &mut buffer, |_| false)?;
         thread::sleep(Duration::from_millis(1));
     }
     member.leave();
-    socket.step(&mut member)?;
+    drive::transmit(&mut member, port, &mut buffer);
     times.sort_unstable();
     let at = |part: f64| {
         times

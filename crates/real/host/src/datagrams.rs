@@ -1,32 +1,37 @@
 //! UDP datagrams in trains: many of one size with one system call (udp(7): `UDP_SEGMENT`, `UDP_GRO`). Between namespaces of one
 //! machine a train stays whole all the way; a network card cuts it. What comes tells how long it waited for the program
 //! (socket(7): `SO_TIMESTAMPNS`).
-#![expect(
-    unsafe_code,
-    reason = "trains need control messages that no safe wrapper has"
-)]
+//!
+//! Not `quinn-udp`: it gives no time of arrival.
 
 use std::{
-    io,
-    mem::{self, size_of},
+    io::{self, IoSlice, IoSliceMut},
     net::{SocketAddrV4, UdpSocket},
-    os::fd::{AsRawFd, RawFd},
-    ptr,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use nix::{
+    cmsg_space,
+    errno::Errno,
+    sys::{
+        socket::{
+            ControlMessage, ControlMessageOwned, MsgFlags, RecvMsg, recvmsg, sendmsg, setsockopt,
+            sockopt,
+        },
+        time::TimeSpec,
+    },
+};
 use raddle_units::Span;
 
-use crate::options::{self, YES};
+use crate::options;
 
 /// Datagrams of a train at most (the kernel's limit, `UDP_MAX_SEGMENTS`).
 pub const MAX_TRAIN: usize = 64;
 /// Bytes of a train at most: what one IPv4 packet carries.
 pub const MAX_TRAIN_BYTES: usize = 65_507;
 /// Bytes that may wait in the kernel, in each direction; it may allow less.
-const BUFFER: libc::c_int = 8 << 20;
-/// Words of control messages: room for one with an integer and one with a time.
-const CONTROL_WORDS: usize = 8;
+const BUFFER: usize = 8 << 20;
 /// The longest time that a train is believed to have waited. What is longer tells of a clock that was set.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
@@ -47,6 +52,8 @@ pub struct DatagramSocket {
     socket: UdpSocket,
     /// The kernel cuts trains. Some interfaces cannot, and say so at the first one.
     cuts: bool,
+    /// Room for the control messages of a train.
+    control: Vec<u8>,
 }
 
 impl DatagramSocket {
@@ -54,7 +61,7 @@ impl DatagramSocket {
     /// address `local`, where the routes allow that.
     ///
     /// # Errors
-    /// What the system says.
+    /// The port is taken, `local` is no address of this host, no route leads to `peer`, or no descriptor is left.
     pub fn open(local: SocketAddrV4, peer: SocketAddrV4) -> io::Result<Self> {
         let socket = UdpSocket::bind(local)?;
         socket.connect(peer)?;
@@ -62,21 +69,25 @@ impl DatagramSocket {
         // What comes while a program has no core waits here.
         options::reserve(&socket, BUFFER)?;
         // A kernel without these gives single datagrams, and does not tell how long they waited.
-        let _ = options::set(&socket, libc::SOL_UDP, libc::UDP_GRO, &YES);
-        let _ = options::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &YES);
-        Ok(Self { socket, cuts: true })
+        let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
+        let _ = setsockopt(&socket, sockopt::ReceiveTimestampns, &true);
+        Ok(Self {
+            socket,
+            cuts: true,
+            control: cmsg_space!(i32, TimeSpec),
+        })
     }
 
     /// Its descriptor, to wait for.
     #[must_use]
-    pub fn descriptor(&self) -> RawFd {
-        self.socket.as_raw_fd()
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     /// Its own address.
     ///
     /// # Errors
-    /// What the system says.
+    /// None that is known: see getsockname(2).
     pub fn address(&self) -> io::Result<std::net::SocketAddr> {
         self.socket.local_addr()
     }
@@ -85,7 +96,8 @@ impl DatagramSocket {
     /// [`MAX_TRAIN`] and [`MAX_TRAIN_BYTES`].
     ///
     /// # Errors
-    /// What the system says, such as that there is no room; some may have been sent then.
+    /// The kernel has no room, a datagram is longer than the interface carries, or a router reported an error about one sent
+    /// earlier; some may have been sent then.
     pub fn send_train(&mut self, bytes: &[u8], size: usize) -> io::Result<()> {
         if bytes.len() <= size {
             return self.socket.send(bytes).map(drop);
@@ -103,71 +115,33 @@ impl DatagramSocket {
 
     fn send_cut(&self, bytes: &[u8], size: usize) -> io::Result<()> {
         let size = u16::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut piece = libc::iovec {
-            iov_base: bytes.as_ptr().cast_mut().cast(),
-            iov_len: bytes.len(),
-        };
-        let mut control = [0_u64; CONTROL_WORDS];
-        // SAFETY: `msghdr` is made of integers and pointers, for which zero is a value.
-        let mut message: libc::msghdr = unsafe { mem::zeroed() };
-        message.msg_iov = &raw mut piece;
-        message.msg_iovlen = 1;
-        message.msg_control = control.as_mut_ptr().cast();
-        // SAFETY: these compute lengths from constants.
-        message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) } as _;
-        // SAFETY: the control room is aligned and larger than one message with a u16, so that there is a first header and
-        // its data lies inside. The kernel only reads `bytes`, which outlives the call.
-        let sent = unsafe {
-            let header = &mut *libc::CMSG_FIRSTHDR(&raw const message);
-            header.cmsg_level = libc::SOL_UDP;
-            header.cmsg_type = libc::UDP_SEGMENT;
-            header.cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as _;
-            ptr::write_unaligned(libc::CMSG_DATA(header).cast(), size);
-            libc::sendmsg(self.descriptor(), &raw const message, libc::MSG_DONTWAIT)
-        };
-        if sent < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(())
-        }
+        let descriptor = self.socket.as_raw_fd();
+        let cut = [ControlMessage::UdpGsoSegments(&size)];
+        let at_once = MsgFlags::MSG_DONTWAIT;
+        sendmsg::<()>(descriptor, &[IoSlice::new(bytes)], &cut, at_once, None)?;
+        Ok(())
     }
 
     /// Receives a train into `buffer`, without waiting. `None`: nothing is there. `buffer` is to hold [`MAX_TRAIN_BYTES`].
     ///
     /// # Errors
-    /// What the system says, errors of datagrams sent earlier excepted.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Train>> {
-        let mut piece = libc::iovec {
-            iov_base: buffer.as_mut_ptr().cast(),
-            iov_len: buffer.len(),
-        };
-        let mut control = [0_u64; CONTROL_WORDS];
-        // SAFETY: as above.
-        let mut message: libc::msghdr = unsafe { mem::zeroed() };
-        message.msg_iov = &raw mut piece;
-        message.msg_iovlen = 1;
-        message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = size_of::<[u64; CONTROL_WORDS]>() as _;
-        // SAFETY: message, piece, control and buffer live through the call and are as long as they say.
-        let length =
-            unsafe { libc::recvmsg(self.descriptor(), &raw mut message, libc::MSG_DONTWAIT) };
-        let Ok(length) = usize::try_from(length) else {
-            let error = io::Error::last_os_error();
-            return match error.kind() {
-                io::ErrorKind::WouldBlock => Ok(None),
-                // What a router says of a datagram that we sent earlier; and signals. The next call goes on.
-                io::ErrorKind::ConnectionRefused
-                | io::ErrorKind::HostUnreachable
-                | io::ErrorKind::NetworkUnreachable
-                | io::ErrorKind::Interrupted => Ok(Some(Train {
+    /// The kernel has no memory left. What routers report about datagrams sent earlier is no error, and gives an empty train.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Train>> {
+        let descriptor = self.socket.as_raw_fd();
+        let mut pieces = [IoSliceMut::new(buffer)];
+        let (control, at_once) = (Some(&mut self.control[..]), MsgFlags::MSG_DONTWAIT);
+        match recvmsg::<()>(descriptor, &mut pieces, control, at_once) {
+            Ok(message) => Ok(Some(described(&message)?)),
+            Err(Errno::EAGAIN) => Ok(None),
+            Err(Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EINTR) => {
+                Ok(Some(Train {
                     bytes: 0,
                     size: 0,
                     held: Span::ZERO,
-                })),
-                _ => Err(error),
-            };
-        };
-        Ok(Some(described(&message, length)))
+                }))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -179,38 +153,29 @@ fn is_unable(error: &io::Error) -> bool {
     )
 }
 
-/// What the control messages of a received train of `bytes` bytes say.
-fn described(message: &libc::msghdr, bytes: usize) -> Train {
+/// What a received train is, as its control messages say.
+fn described(message: &RecvMsg<'_, '_, ()>) -> io::Result<Train> {
+    let bytes = message.bytes;
     let (mut size, mut held) = (bytes, Span::ZERO);
-    // SAFETY: `message` describes control messages that the kernel wrote, and whose room is still there.
-    let mut next = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() };
-    while let Some(header) = next {
-        match (header.cmsg_level, header.cmsg_type) {
-            (libc::SOL_UDP, libc::UDP_GRO) => {
-                // SAFETY: a control message of this kind holds an int, perhaps not aligned.
-                let found: libc::c_int =
-                    unsafe { ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
+    for control in message.cmsgs()? {
+        match control {
+            ControlMessageOwned::UdpGroSegments(found) => {
                 size = usize::try_from(found).map_or(size, |found| found.max(1));
             }
-            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                // SAFETY: a control message of this kind holds a timespec, perhaps not aligned.
-                let came: libc::timespec =
-                    unsafe { ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
-                held = since(came);
+            ControlMessageOwned::ScmTimestampns(came) => {
+                held = since(came.tv_sec(), came.tv_nsec());
             }
             _ => {}
         }
-        // SAFETY: as above, and `header` is one of these messages.
-        next = unsafe { libc::CMSG_NXTHDR(message, header).as_ref() };
     }
-    Train { bytes, size, held }
+    Ok(Train { bytes, size, held })
 }
 
-/// Time from `came`, of the system's clock, to now; none where that cannot be.
-fn since(came: libc::timespec) -> Span {
-    let came = u64::try_from(came.tv_sec)
+/// Time from a time of the system's clock to now; zero where that cannot be.
+fn since(seconds: i64, nanoseconds: i64) -> Span {
+    let came = u64::try_from(seconds)
         .ok()
-        .zip(u32::try_from(came.tv_nsec).ok())
+        .zip(u32::try_from(nanoseconds).ok())
         .and_then(|(seconds, nanoseconds)| {
             UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
         });
@@ -239,7 +204,7 @@ pub(crate) fn pair() -> [DatagramSocket; 2] {
 
 /// What comes next at one of them: on a busy machine the kernel delivers later.
 #[cfg(test)]
-pub(crate) fn next(socket: &DatagramSocket, buffer: &mut [u8]) -> Train {
+pub(crate) fn next(socket: &mut DatagramSocket, buffer: &mut [u8]) -> Train {
     let mut looks = (0..5_000).filter_map(|_| {
         let train = socket.receive(buffer).unwrap();
         if train.is_none() {
@@ -257,12 +222,12 @@ mod tests {
     /// One datagram waits for 30 ms, the next for none: the kernel tells them apart.
     #[test]
     fn what_waited_says_so() {
-        let [mut sender, receiver] = pair();
+        let [mut sender, mut receiver] = pair();
         let mut buffer = vec![0; MAX_TRAIN_BYTES];
         let pause = Duration::from_millis(30);
         sender.send_train(b"early", 5).unwrap();
         std::thread::sleep(pause);
-        let mut early = next(&receiver, &mut buffer);
+        let mut early = next(&mut receiver, &mut buffer);
         // The kernel begins to stamp a while after it was asked to.
         for _ in 0..50 {
             if early.held > Span::from_ms(29) {
@@ -270,12 +235,12 @@ mod tests {
             }
             sender.send_train(b"early", 5).unwrap();
             std::thread::sleep(pause);
-            early = next(&receiver, &mut buffer);
+            early = next(&mut receiver, &mut buffer);
         }
         assert!(early.held > Span::from_ms(29), "{early:?}");
         let at_once = (0..100).map(|_| {
             sender.send_train(b"late", 4).unwrap();
-            next(&receiver, &mut buffer).held
+            next(&mut receiver, &mut buffer).held
         });
         let least = at_once.min().unwrap();
         assert!(least < Span::from_ms(1), "{least}");
@@ -283,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_tells_nothing() {
-        let at = |tv_sec, tv_nsec| since(libc::timespec { tv_sec, tv_nsec });
+        let at = since;
         assert_eq!(at(0, 0), Span::ZERO, "it waited since 1970");
         assert_eq!(at(1 << 40, 0), Span::ZERO, "it comes from the future");
         assert_eq!(at(-1, 0), Span::ZERO);
@@ -292,7 +257,7 @@ mod tests {
 
     #[test]
     fn trains_arrive_as_they_were_sent() {
-        let [mut sender, receiver] = pair();
+        let [mut sender, mut receiver] = pair();
         let bytes: Vec<u8> = (0..10_500_u32).map(|at| (at / 7) as u8).collect();
         let mut buffer = vec![0; MAX_TRAIN_BYTES];
         assert_eq!(receiver.receive(&mut buffer).unwrap(), None);
@@ -301,7 +266,7 @@ mod tests {
             sender.send_train(&bytes, 1000).unwrap();
             let (mut came, mut datagrams) = (Vec::new(), 0);
             while came.len() < bytes.len() {
-                let train = next(&receiver, &mut buffer);
+                let train = next(&mut receiver, &mut buffer);
                 came.extend_from_slice(&buffer[..train.bytes]);
                 datagrams += train.bytes.div_ceil(train.size);
                 assert!(train.size == 1000 || train.bytes == 500);

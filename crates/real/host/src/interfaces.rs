@@ -1,21 +1,15 @@
 //! The network interfaces of this host: those that rails can use, and what a switch must know of its ports.
-#![expect(
-    unsafe_code,
-    reason = "no safe wrapper lists addresses, or asks for an MTU, flags and a hardware type"
-)]
 
 use std::{
-    ffi::CStr,
     fs, io,
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
-    os::fd::AsRawFd,
     path::Path,
-    ptr,
 };
 
+use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags};
 use raddle_units::BitRate;
 
-use crate::ethtool::{self, request};
+use crate::netdevice;
 
 /// An interface that is up and has an IPv4 address; one with several addresses is there several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +28,7 @@ impl Interface {
     /// A free UDP port of its address, free as long as the socket is kept.
     ///
     /// # Errors
-    /// When there is none.
+    /// The address has no free port, or is the interface's no longer.
     pub fn hold(&self) -> io::Result<(UdpSocket, SocketAddrV4)> {
         let socket = UdpSocket::bind((self.address, 0))?;
         let port = socket.local_addr()?.port();
@@ -57,10 +51,10 @@ impl Interface {
     }
 }
 
-/// All of them, in the system's order.
+/// All interfaces that are up and have an IPv4 address, in the system's order.
 ///
 /// # Errors
-/// What the system says.
+/// The process or the system has no descriptor or memory left.
 pub fn list() -> io::Result<Vec<Interface>> {
     let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let mut found = Vec::new();
@@ -68,7 +62,7 @@ pub fn list() -> io::Result<Vec<Interface>> {
     assigned.retain(|one| one.is_up);
     for one in assigned {
         // One that has gone since is left out.
-        if let Some(mtu) = mtu(&any, &one.interface) {
+        if let Some(mtu) = netdevice::mtu(&any, &one.interface) {
             found.push(Interface {
                 name: one.interface,
                 address: one.address,
@@ -102,15 +96,11 @@ pub struct Properties {
 /// Looks an interface of this network namespace up; `None`: there is none of that name.
 #[must_use]
 pub fn properties(name: &str) -> Option<Properties> {
-    let index = ethtool::index(name)?;
-    let name = ethtool::name(index)?;
+    let index = netdevice::index(name)?;
+    let name = netdevice::name(index)?;
     let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    let flags = ask(&any, &name, libc::SIOCGIFFLAGS)?;
-    // SAFETY: the call has filled in the flags.
-    let flags = libc::c_int::from(unsafe { flags.ifr_ifru.ifru_flags });
-    let kind = ask(&any, &name, libc::SIOCGIFHWADDR)?;
-    // SAFETY: the call has filled in the hardware address, whose family is the kind of hardware.
-    let kind = unsafe { kind.ifr_ifru.ifru_hwaddr.sa_family };
+    let flags = netdevice::flags(&any, &name)?;
+    let kind = netdevice::hardware(&any, &name)?;
     Some(Properties {
         index,
         is_up: flags & libc::IFF_UP != 0,
@@ -149,64 +139,17 @@ pub struct Assigned {
 /// All IPv4 addresses of this network namespace.
 ///
 /// # Errors
-/// What the system says.
+/// The process or the system has no descriptor or memory left.
 pub fn addresses() -> io::Result<Vec<Assigned>> {
-    let mut list = ptr::null_mut();
-    // SAFETY: the call fills the list's address, and the list is freed below.
-    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let mut found = Vec::new();
-    let mut at: *const libc::ifaddrs = list;
-    // SAFETY: null, or an entry of the list, which lives until it is freed.
-    while let Some(entry) = unsafe { at.as_ref() } {
-        at = entry.ifa_next;
-        // SAFETY: both are null, or addresses that live as long as the list.
-        let pair = unsafe { (ipv4(entry.ifa_addr), ipv4(entry.ifa_netmask)) };
-        if let (Some(address), Some(mask)) = pair {
-            // SAFETY: names end with a zero byte.
-            let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-            found.push(Assigned {
-                interface: name.to_string_lossy().into_owned(),
-                address,
-                mask,
-                is_up: entry.ifa_flags & libc::IFF_UP as u32 != 0,
-            });
-        }
-    }
-    // SAFETY: the list that `getifaddrs` made; nothing refers to it any more.
-    unsafe { libc::freeifaddrs(list) };
-    Ok(found)
-}
-
-/// An IPv4 address; `None` for one of another family, or none.
-///
-/// # Safety
-/// `address` is null or points to an address as long as its family's are.
-unsafe fn ipv4(address: *const libc::sockaddr) -> Option<Ipv4Addr> {
-    // SAFETY: an address that is there begins with its family.
-    let family = unsafe { address.as_ref() }?.sa_family;
-    if i32::from(family) != libc::AF_INET {
-        return None;
-    }
-    // SAFETY: one of this family is a sockaddr_in.
-    let address = unsafe { ptr::read_unaligned(address.cast::<libc::sockaddr_in>()) };
-    Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)))
-}
-
-fn mtu(any: &UdpSocket, name: &str) -> Option<u32> {
-    let answer = ask(any, name, libc::SIOCGIFMTU)?;
-    // SAFETY: the call has filled in the MTU.
-    u32::try_from(unsafe { answer.ifr_ifru.ifru_mtu }).ok()
-}
-
-/// Asks the kernel for one property of an interface (netdevice(7)), which must be one that it only reads; `None` if there is
-/// no such interface.
-fn ask(any: &UdpSocket, name: &str, what: libc::c_ulong) -> Option<libc::ifreq> {
-    let mut request = request(name)?;
-    // SAFETY: the kernel reads the name and writes the property into `request`.
-    let answer = unsafe { libc::ioctl(any.as_raw_fd(), what as _, &raw mut request) };
-    (answer >= 0).then_some(request)
+    let of_all = getifaddrs()?.filter_map(|entry| {
+        Some(Assigned {
+            address: entry.address?.as_sockaddr_in()?.ip(),
+            mask: entry.netmask?.as_sockaddr_in()?.ip(),
+            is_up: entry.flags.contains(InterfaceFlags::IFF_UP),
+            interface: entry.interface_name,
+        })
+    });
+    Ok(of_all.collect())
 }
 
 #[cfg(test)]

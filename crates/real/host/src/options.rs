@@ -1,5 +1,7 @@
 //! Options of sockets (socket(7), packet(7), udp(7)).
-#![expect(unsafe_code, reason = "the standard library has few of them")]
+//!
+//! [`set`] is for those that `nix` does not have: `SO_NO_CHECK` and most of packet(7).
+#![expect(unsafe_code, reason = "setsockopt(2) takes any structure")]
 
 use std::{
     io,
@@ -9,13 +11,15 @@ use std::{
     ptr,
 };
 
+use nix::sys::socket::{setsockopt, sockopt};
+
 /// What switches an option on.
 pub const YES: libc::c_int = 1;
 
 /// Sets an option, whose value the kernel takes as a plain structure or integer of this type.
 ///
 /// # Errors
-/// What the system says.
+/// The kernel does not have the option, or refuses the value or the caller.
 pub fn set<T>(
     socket: &impl AsFd,
     level: libc::c_int,
@@ -44,22 +48,19 @@ pub fn set<T>(
 /// that limit gives.
 ///
 /// # Errors
-/// What the system says.
-pub fn reserve(socket: &impl AsFd, bytes: libc::c_int) -> io::Result<()> {
-    for (force, ask) in [
-        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-    ] {
-        set(socket, libc::SOL_SOCKET, force, &bytes)
-            .or_else(|_| set(socket, libc::SOL_SOCKET, ask, &bytes))?;
-    }
+/// The kernel has no memory left.
+pub fn reserve(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
+    setsockopt(socket, sockopt::RcvBufForce, &bytes)
+        .or_else(|_| setsockopt(socket, sockopt::RcvBuf, &bytes))?;
+    setsockopt(socket, sockopt::SndBufForce, &bytes)
+        .or_else(|_| setsockopt(socket, sockopt::SndBuf, &bytes))?;
     Ok(())
 }
 
 /// Lets a socket send datagrams without checksum, for messages that carry a tag: nobody has to complete it on the way.
 ///
 /// # Errors
-/// What the system says.
+/// The kernel does not have the option.
 pub fn omit_checksums(socket: &UdpSocket) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, &YES)
 }

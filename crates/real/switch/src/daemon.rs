@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     io::{self, Read},
     net::Ipv4Addr,
-    os::fd::AsRawFd,
+    os::fd::AsFd,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -32,7 +32,7 @@ use crate::{
 };
 use raddle_host::{
     clock::{Clock, duration, epoch},
-    ethtool,
+    netdevice,
 };
 
 /// How often interfaces are looked up and silent stations forgotten.
@@ -395,7 +395,7 @@ impl Daemon {
     fn tick(&mut self, now: Time) -> io::Result<()> {
         self.next_tick = now + TICK;
         // By the name of now: the file may have another one, and the lock was taken before there was an interface.
-        let is_ours = |index| ethtool::name(index).is_some_and(|name| self.locks.has(&name));
+        let is_ours = |index| netdevice::name(index).is_some_and(|name| self.locks.has(&name));
         let changes = self.ports.look(&self.socket, is_ours);
         self.follow(&changes)?;
         if let Some(fast) = &mut self.fast
@@ -499,7 +499,7 @@ impl Daemon {
         }
         let limit = due.min(self.next_tick).since(now);
         let limit = duration(Span(limit.0.min(SLEEP.0)));
-        self.socket.wait(self.inbox.wake.as_raw_fd(), Some(limit))?;
+        self.socket.wait(self.inbox.wake.as_fd(), Some(limit))?;
         // Whatever woke us, `look` finds it; the pipe must only be empty again.
         let mut nothing = [0; 64];
         while matches!(self.inbox.wake.read(&mut nothing), Ok(1..)) {}

@@ -10,15 +10,14 @@
 )]
 
 use std::{
-    ffi::CString,
     io,
     mem::{self, size_of},
-    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
     ptr,
     time::Duration,
 };
 
-use raddle_host::{ethtool::request, options, readiness::wait_readable};
+use raddle_host::{netdevice, options, readiness::wait_readable};
 
 use crate::bridge::Port;
 
@@ -34,7 +33,7 @@ const STRIDE: usize = TAG + MAX_FRAME;
 /// Words of the control messages of a frame (`tpacket_auxdata`).
 const CONTROL_WORDS: usize = 8;
 /// Bytes that may wait for us in the kernel, all ports together, and in the ports' queues.
-const BUFFER: libc::c_int = 16 << 20;
+const BUFFER: usize = 16 << 20;
 /// Ports that one filter can name.
 pub const MAX_PORTS: usize = 255;
 
@@ -443,24 +442,8 @@ impl PacketSocket {
     /// Looks an interface of this network namespace up.
     #[must_use]
     pub fn interface(&self, name: &str) -> Option<Interface> {
-        let text = CString::new(name).ok()?;
-        // SAFETY: `text` is a C string that lives through the call.
-        let index = unsafe { libc::if_nametoindex(text.as_ptr()) };
-        if index == 0 {
-            return None;
-        }
-        let mut request = request(name)?;
-        // SAFETY: the kernel reads the name and writes the flags of `request`.
-        let answer = check(unsafe {
-            libc::ioctl(
-                self.fd.as_raw_fd(),
-                libc::SIOCGIFFLAGS as _,
-                &raw mut request,
-            )
-        });
-        answer.ok()?;
-        // SAFETY: the call above filled in the flags.
-        let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
+        let index = netdevice::index(name)?;
+        let flags = netdevice::flags(&self.fd, name)?;
         let running = libc::IFF_UP | libc::IFF_RUNNING;
         Some(Interface {
             index,
@@ -472,8 +455,8 @@ impl PacketSocket {
     ///
     /// # Errors
     /// What the system says, "interrupted" excepted.
-    pub fn wait(&self, other: RawFd, limit: Option<Duration>) -> io::Result<()> {
-        wait_readable(&[self.fd.as_raw_fd(), other], limit)
+    pub fn wait(&self, other: BorrowedFd<'_>, limit: Option<Duration>) -> io::Result<()> {
+        wait_readable([self.fd.as_fd(), other], limit)
     }
 }
 

@@ -36,8 +36,9 @@ pub use memory::{Buffer, BufferError};
 pub use outcome::{NodeEvent, OpenError, UseError};
 
 use crate::{
-    clock::{Clock, duration},
+    clock::Clock,
     datagrams::{DatagramSocket, MAX_TRAIN_BYTES},
+    drive::idle,
     readiness::Readiness,
 };
 use memory::Memory;
@@ -48,8 +49,6 @@ use train::Rail;
 const TURN: usize = 8;
 /// Steps at most after which it is seen what is due, though more has come that is not received yet.
 const BEHIND: u32 = 8;
-/// Longest sleep.
-const SLEEP: Span = Span::from_ms(100);
 
 /// The two ends of a rail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,14 +258,11 @@ impl Node {
             if self.step()? || self.connection.has_events() {
                 return Ok(());
             }
-            let now = self.clock.now();
-            if now.since(begun) < spin {
-                std::thread::yield_now();
-                continue;
+            let due = Some(self.due());
+            if let Some(limit) = idle(begun, self.clock.now(), spin, due) {
+                self.tell_neighbours(true);
+                return self.readiness.sleep(limit);
             }
-            let due = self.due().since(now);
-            self.tell_neighbours(true);
-            return self.readiness.sleep(duration(due.min(SLEEP)));
         }
     }
 

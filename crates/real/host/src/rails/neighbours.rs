@@ -15,7 +15,8 @@ use raddle_rails::Others;
 use raddle_units::{Bytes, Span};
 use raddle_wire::rails::MAX_RAILS;
 
-use super::segment::{Segment, uptime_ns};
+use super::segment::Segment;
+use crate::clock::uptime_ns;
 
 /// Nodes of a host that take part; those beyond only read.
 const SLOTS: usize = 256;

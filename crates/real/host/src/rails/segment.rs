@@ -4,21 +4,19 @@
 //! exclusive is the last. What a killed last one leaves goes when a segment is opened next, of whatever name.
 #![expect(
     unsafe_code,
-    reason = "the standard library does not map files, and has no clock that processes share"
+    reason = "words that processes share are known by their address only"
 )]
 
 use std::{
     fs::{self, File, OpenOptions},
     io,
-    os::{
-        fd::AsRawFd,
-        unix::fs::{MetadataExt, OpenOptionsExt},
-    },
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    ptr::{self, NonNull},
     slice,
     sync::atomic::AtomicU64,
 };
+
+use memmap2::{MmapOptions, MmapRaw};
 
 /// Where segments are.
 const FOLDER: &str = "/dev/shm";
@@ -32,18 +30,15 @@ const TRIES: usize = 16;
 pub(super) struct Segment {
     file: File,
     path: PathBuf,
-    words: NonNull<AtomicU64>,
+    map: MmapRaw,
     count: usize,
 }
-
-// SAFETY: all that is reached through the pointer is atomic, and it is unmapped with the value only.
-unsafe impl Send for Segment {}
 
 impl Segment {
     /// The segment of this user and network namespace, of `count` words, which are 0 at first.
     ///
     /// # Errors
-    /// What the system says; that a file of that name is somebody else's or has another size.
+    /// There is no `/dev/shm` or no room in it; a file of that name is somebody else's or has another size.
     pub(super) fn of_this_host(count: usize) -> io::Result<Self> {
         sweep(Path::new(FOLDER));
         let user = fs::metadata("/proc/self")?.uid();
@@ -74,11 +69,11 @@ impl Segment {
                 found if found == size => {}
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             }
-            let words = map(&file, size as usize)?;
+            let map = MmapOptions::new().len(size as usize).map_raw(&file)?;
             return Ok(Self {
                 file,
                 path,
-                words,
+                map,
                 count,
             });
         }
@@ -89,43 +84,14 @@ impl Segment {
     pub(super) fn words(&self) -> &[AtomicU64] {
         // SAFETY: so many words are mapped as long as this value lives, aligned to a page, and only used as atomics; processes that
         // could shorten the file are this user's, and do not.
-        unsafe { slice::from_raw_parts(self.words.as_ptr(), self.count) }
+        unsafe { slice::from_raw_parts(self.map.as_mut_ptr().cast(), self.count) }
     }
 }
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this address and length, and nothing borrows it any more.
-        unsafe {
-            let length = self.count * size_of::<AtomicU64>();
-            libc::munmap(self.words.as_ptr().cast(), length);
-        }
         remove_if_last(&self.path, &self.file);
     }
-}
-
-/// Time since the machine was started, in nanoseconds: the same for all processes.
-pub(super) fn uptime_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the time lives through the call. This clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-fn map(file: &File, size: usize) -> io::Result<NonNull<AtomicU64>> {
-    // SAFETY: a new mapping of a file of this size; nothing else is touched.
-    let mapped = unsafe {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let shared = libc::MAP_SHARED;
-        libc::mmap(ptr::null_mut(), size, access, shared, file.as_raw_fd(), 0)
-    };
-    if mapped == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    NonNull::new(mapped.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
 /// Whether `path` still stands for `file`, and not for nothing or another one.

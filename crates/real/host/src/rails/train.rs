@@ -104,7 +104,7 @@ mod tests {
 
     /// Adds datagrams of these lengths, of which those below 100 may be overtaken; gives the first byte of each as it comes.
     fn come(lengths: &[usize]) -> Vec<(u8, usize)> {
-        let [sender, receiver] = pair();
+        let [sender, mut receiver] = pair();
         let mut rail = Rail::new(sender);
         for (length, name) in lengths.iter().zip(1..) {
             let write = |room: &mut [u8]| {
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(rail.flush(), 0, "nothing is left");
         let (mut buffer, mut came) = (vec![0; MAX_TRAIN_BYTES], Vec::new());
         while came.len() < lengths.len() {
-            let train = next(&receiver, &mut buffer);
+            let train = next(&mut receiver, &mut buffer);
             let datagrams = buffer[..train.bytes].chunks(train.size);
             came.extend(datagrams.map(|one| (one[0], one.len())));
         }
@@ -151,19 +151,19 @@ mod tests {
     /// A datagram and a shorter one behind it are one train.
     #[test]
     fn both_leave_with_one_call() {
-        let [sender, receiver] = pair();
+        let [sender, mut receiver] = pair();
         let mut rail = Rail::new(sender);
         rail.add_last(64, |_| true);
         rail.add(100, |_| true);
         rail.flush();
         let mut buffer = vec![0; MAX_TRAIN_BYTES];
-        let train = next(&receiver, &mut buffer);
+        let train = next(&mut receiver, &mut buffer);
         assert_eq!((train.bytes, train.size), (164, 100));
     }
 
     #[test]
     fn what_cannot_be_written_is_refused_and_leaves_nothing() {
-        let [sender, receiver] = pair();
+        let [sender, mut receiver] = pair();
         let mut rail = Rail::new(sender);
         assert_eq!(rail.add_last(64, |_| false), 1);
         assert_eq!(rail.add(64, |_| false), 1);
