@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use raddle_matching::{Carrier, Deed, Notice, SLOTS};
+use raddle_matching::{Carrier, CarrierEvent, Notice, SLOTS};
 use raddle_units::{Span, Time};
 
 /// Sizes of messages are powers of two up to this one.
@@ -97,7 +97,10 @@ impl Side {
     fn land(&mut self, slot: usize) {
         let key = self.provided.remove(&slot).expect("it was provided");
         self.carrier.landed(self.now, slot);
-        assert_eq!(self.carrier.poll(), Some(Deed::Landed { key }));
+        assert_eq!(
+            self.carrier.poll_event(),
+            Some(CarrierEvent::Landed { key })
+        );
         self.ended += 1;
     }
 
@@ -108,10 +111,11 @@ impl Side {
             assert_eq!(notice.bytes(), bytes);
         }
         let before = self.standing();
-        if let Err(refused) = self.carrier.handle(bytes) {
+        if let Err(refused) = self.carrier.handle_packet(bytes) {
             assert!(refused.to_string().len() < 100, "{refused}");
             assert_eq!(self.standing(), before);
-            assert_eq!(self.carrier.poll(), None);
+            assert_eq!(self.carrier.poll_event(), None);
+            assert_eq!(self.carrier.poll_transmit(), None);
         }
         self.obey();
     }
@@ -129,33 +133,39 @@ impl Side {
     /// Does what the carrier says; that is bounded.
     fn obey(&mut self) {
         let most = 4 + 2 * SLOTS + self.offered.len();
-        for deeds in 0.. {
-            assert!(deeds < most, "deeds without end");
-            let Some(deed) = self.carrier.poll() else {
-                return;
+        for events in 0.. {
+            assert!(events < most, "events without end");
+            let Some(event) = self.carrier.poll_event() else {
+                break;
             };
-            self.act(deed);
+            self.act(event);
+        }
+        for notices in 0.. {
+            assert!(notices < most, "notices without end");
+            let Some(notice) = self.carrier.poll_transmit() else {
+                break;
+            };
+            assert_eq!(Notice::parse(&notice.bytes()), Ok(notice));
         }
     }
 
-    fn act(&mut self, deed: Deed) {
-        match deed {
-            Deed::Notify(notice) => assert_eq!(Notice::parse(&notice.bytes()), Ok(notice)),
-            Deed::SendPlain { key } => {
+    fn act(&mut self, event: CarrierEvent) {
+        match event {
+            CarrierEvent::SendPlain { key } => {
                 assert!(self.offered.remove(&key) && !self.sending.contains(&key));
             }
-            Deed::SendOnRails { key, slot } => {
+            CarrierEvent::SendOnRails { key, slot } => {
                 assert!(!self.closed && slot < SLOTS && self.offered.contains(&key));
                 assert!(self.sending.insert(key), "{key} is sent twice");
                 if !self.carrier.is_open() {
                     self.carrier.fail();
                 }
             }
-            Deed::Arrived { key } => {
+            CarrierEvent::Arrived { key } => {
                 assert!(self.offered.remove(&key));
                 self.sending.remove(&key);
             }
-            Deed::FetchPlain { key } => {
+            CarrierEvent::FetchPlain { key } => {
                 // Other messages may have this key too; after the end of the rails all buffers come back.
                 let slot = self.provided.iter().find(|(_, of)| **of == key);
                 if let Some(slot) = slot.map(|(slot, _)| *slot).filter(|_| self.closed) {
@@ -164,17 +174,17 @@ impl Side {
                 self.fetching.push(key);
                 self.ended += 1;
             }
-            Deed::Provide { key, slot } => {
+            CarrierEvent::Provide { key, slot } => {
                 assert!(self.carrier.is_open() && slot < SLOTS);
                 assert_eq!(self.provided.insert(slot, key), None, "two in slot {slot}");
             }
-            Deed::Landed { key } => unreachable!("{key} did not land"),
-            Deed::Close => {
+            CarrierEvent::Landed { key } => unreachable!("{key} did not land"),
+            CarrierEvent::Close => {
                 assert!(!self.closed, "closed twice");
                 self.closed = true;
                 self.sending.clear();
             }
-            Deed::Hello(_) | Deed::Nudge => {}
+            CarrierEvent::Hello(_) | CarrierEvent::Nudge => {}
         }
     }
 
@@ -198,7 +208,7 @@ impl Side {
                 slot: None,
                 worth: 0,
             };
-            assert_eq!(self.carrier.handle(&answer.bytes()), Ok(()));
+            assert_eq!(self.carrier.handle_packet(&answer.bytes()), Ok(()));
             self.obey();
         }
         self.check();

@@ -23,11 +23,9 @@ pub use self::{
 /// Messages from one process that may be on the rails at the same time.
 pub const SLOTS: usize = 64;
 
-/// What the driver is to do, in this order.
+/// What became of messages and rails, oldest first: each says what the driver is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
-    /// Send this to the other process by [`Matcher::notify`](crate::Matcher::notify).
-    Notify(Notice),
+pub enum CarrierEvent {
     /// Send the message that was offered under this key on the shadow channel. The offer is closed.
     SendPlain {
         /// Its key.
@@ -81,6 +79,9 @@ enum Standing {
 
 /// One process's side of a pair.
 ///
+/// After each call its driver does what [`poll_event`](Self::poll_event) says until it gives nothing, then sends what
+/// [`poll_transmit`](Self::poll_transmit) gives. It has no timeouts.
+///
 /// Before the driver hands a notice in, it hands in everything that its rails have said so far: what has come counts, also
 /// if the other side has given up.
 #[derive(Debug)]
@@ -95,7 +96,8 @@ pub struct Carrier {
     /// What we wait for on the channel and measure, by key.
     plain: FxHashSet<u32>,
     choice: Choice,
-    deeds: VecDeque<Deed>,
+    events: VecDeque<CarrierEvent>,
+    notices: VecDeque<Notice>,
 }
 
 impl Default for Carrier {
@@ -107,15 +109,21 @@ impl Default for Carrier {
             slots: [None; SLOTS],
             plain: FxHashSet::default(),
             choice: Choice::default(),
-            deeds: VecDeque::new(),
+            events: VecDeque::new(),
+            notices: VecDeque::new(),
         }
     }
 }
 
 impl Carrier {
-    /// What to do next.
-    pub fn poll(&mut self) -> Option<Deed> {
-        self.deeds.pop_front()
+    /// What became of messages and rails, oldest first.
+    pub fn poll_event(&mut self) -> Option<CarrierEvent> {
+        self.events.pop_front()
+    }
+
+    /// The next notice to send to the other process, by [`Matcher::notify`](crate::Matcher::notify).
+    pub fn poll_transmit(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
     }
 
     /// Whether a message of so many bytes is to be offered to the other process.
@@ -166,18 +174,17 @@ impl Carrier {
             slot = free.filter(|_| by_rails);
         }
         let worth = self.choice.worth();
-        self.deeds
-            .push_back(Deed::Notify(Notice::Answer { key, slot, worth }));
+        self.notices.push_back(Notice::Answer { key, slot, worth });
         match slot {
             Some(slot) => {
                 self.slots[slot] = Some(key);
-                self.deeds.push_back(Deed::Provide { key, slot });
+                self.events.push_back(CarrierEvent::Provide { key, slot });
             }
             None => {
                 if measured {
                     self.plain.insert(key);
                 }
-                self.deeds.push_back(Deed::FetchPlain { key });
+                self.events.push_back(CarrierEvent::FetchPlain { key });
             }
         }
     }
@@ -205,18 +212,18 @@ impl Carrier {
         }
         self.standing = Standing::Off;
         self.plain.clear();
-        self.deeds.push_back(Deed::Close);
+        self.events.push_back(CarrierEvent::Close);
         for key in self.slots.iter_mut().filter_map(Option::take) {
-            self.deeds.push_back(Deed::Notify(Notice::Again { key }));
-            self.deeds.push_back(Deed::FetchPlain { key });
+            self.notices.push_back(Notice::Again { key });
+            self.events.push_back(CarrierEvent::FetchPlain { key });
         }
-        self.deeds.push_back(Deed::Notify(Notice::Off));
+        self.notices.push_back(Notice::Off);
     }
 
     /// A message of ours has arrived.
     pub fn arrived(&mut self, key: u32) {
         if self.offers.remove(&key).is_some() {
-            self.deeds.push_back(Deed::Arrived { key });
+            self.events.push_back(CarrierEvent::Arrived { key });
         }
     }
 
@@ -224,17 +231,17 @@ impl Carrier {
     pub fn landed(&mut self, now: Time, slot: usize) {
         if let Some(key) = self.slots.get_mut(slot).and_then(Option::take) {
             self.choice.end(now);
-            self.deeds.push_back(Deed::Landed { key });
+            self.events.push_back(CarrierEvent::Landed { key });
         }
     }
 
     // What the other process says.
 
-    /// A notice came.
+    /// A notice came from the other process.
     ///
     /// # Errors
-    /// When the bytes are none, or name a message that was not offered or not answered so.
-    pub fn handle(&mut self, bytes: &[u8]) -> Result<(), BadNotice> {
+    /// When the bytes are no notice, or name a message that was not offered or was answered otherwise.
+    pub fn handle_packet(&mut self, bytes: &[u8]) -> Result<(), BadNotice> {
         match Notice::parse(bytes)? {
             Notice::Answer { key, slot, worth } => {
                 let offer = self.offers.get_mut(&key).filter(|on_rails| !**on_rails);
@@ -243,7 +250,9 @@ impl Carrier {
                 match slot {
                     // It will be named again.
                     Some(_) if self.standing == Standing::Off => {}
-                    Some(slot) => self.deeds.push_back(Deed::SendOnRails { key, slot }),
+                    Some(slot) => self
+                        .events
+                        .push_back(CarrierEvent::SendOnRails { key, slot }),
                     None => self.send_plain(key),
                 }
             }
@@ -262,17 +271,17 @@ impl Carrier {
                     !*on_rails
                 });
                 arrived.sort_unstable();
-                let arrived = arrived.into_iter().map(|key| Deed::Arrived { key });
-                self.deeds.extend(arrived);
+                let arrived = arrived.into_iter().map(|key| CarrierEvent::Arrived { key });
+                self.events.extend(arrived);
             }
-            Notice::Hello(bytes) => self.deeds.push_back(Deed::Hello(bytes)),
-            Notice::Nudge => self.deeds.push_back(Deed::Nudge),
+            Notice::Hello(bytes) => self.events.push_back(CarrierEvent::Hello(bytes)),
+            Notice::Nudge => self.events.push_back(CarrierEvent::Nudge),
         }
         Ok(())
     }
 
     fn send_plain(&mut self, key: u32) {
         self.offers.remove(&key);
-        self.deeds.push_back(Deed::SendPlain { key });
+        self.events.push_back(CarrierEvent::SendPlain { key });
     }
 }

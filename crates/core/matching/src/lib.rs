@@ -73,7 +73,7 @@ pub use calls::{
     CallError, Claim, Contents, Counts, Event, Fetch, Mode, Outgoing, Posted, Sent, Statistics,
     Ticket, Transmit,
 };
-pub use carrier::{BadNotice, Carrier, Deed, LEAST_OFFER, Notice, SLOTS};
+pub use carrier::{BadNotice, Carrier, CarrierEvent, LEAST_OFFER, Notice, SLOTS};
 pub use matcher::Matcher;
 pub use parcel::Parcel;
 pub use part::{MOST_CONTEXTS, MOST_NOTICE};

@@ -1,4 +1,7 @@
 //! Numbered places that are used again.
+//!
+//! Not the crate `slab`: a ticket of a program's must be refused when its place has another item by now. Not `slotmap`: the
+//! queues link places by numbers of 32 bits, and its keys have 64.
 
 /// A place of a [`Slab`], and which of those who had it is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -468,7 +468,7 @@ fn parcels_that_say_what_their_sender_could_not_are_refused() {
         }
         // As if it had never come.
         log.bring(&mut zero, 2, &parcel(&[(head, b"x"), (number(1), b"")]))
-        .unwrap();
+            .unwrap();
     }
     // It waits for the one before.
     let mut zero = matcher(0, &placement, &settings(Scope::RankToNode));
@@ -498,7 +498,9 @@ fn what_waits_can_be_taken_back_once() {
     assert_eq!(zero.context_counts(0).waiting, 1);
     assert!(zero.cancel(ticket));
     assert!(!zero.cancel(ticket));
-    // Another receive has its log.after(&mut place.zero, |matcher| matcher.receive(&ANY, 1, 2)).unwrap();
+    // Another receive has its place.
+    log.after(&mut zero, |matcher| matcher.receive(&ANY, 1, 2))
+        .unwrap();
     assert!(!zero.cancel(ticket));
     send(&mut zero, message(0, 1), &mut log);
     assert_eq!(log.delivered[0].0, 2);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::{collection::vec, prelude::*};
-use raddle_matching::{Carrier, Deed};
+use raddle_matching::{Carrier, CarrierEvent};
 use raddle_units::{Span, Time};
 
 /// What goes from one process to the other on the shadow channel, in order.
@@ -110,7 +110,7 @@ impl World {
             Some(Word::Envelope(key)) => self.sides[to].unexpected.push(key),
             Some(Word::Notice(bytes)) => {
                 self.look(to);
-                self.sides[to].carrier.handle(&bytes).unwrap();
+                self.sides[to].carrier.handle_packet(&bytes).unwrap();
             }
             None => {}
         }
@@ -155,10 +155,9 @@ impl World {
         let now = self.now;
         let side = &mut self.sides[at];
         let once = |new: bool| assert!(new, "twice");
-        while let Some(deed) = side.carrier.poll() {
-            match deed {
-                Deed::Notify(notice) => side.words.push_back(Word::Notice(notice.bytes())),
-                Deed::SendPlain { key } => {
+        while let Some(event) = side.carrier.poll_event() {
+            match event {
+                CarrierEvent::SendPlain { key } => {
                     assert!(
                         side.node
                             .as_ref()
@@ -166,27 +165,30 @@ impl World {
                     );
                     once(side.plain.insert(key));
                 }
-                Deed::SendOnRails { key, slot } => {
+                CarrierEvent::SendOnRails { key, slot } => {
                     let node = side.node.as_mut().expect("rails are open");
                     once(node.sending.insert(key, slot).is_none());
                 }
-                Deed::Arrived { key } => once(side.arrived.insert(key)),
-                Deed::FetchPlain { key } => {
+                CarrierEvent::Arrived { key } => once(side.arrived.insert(key)),
+                CarrierEvent::FetchPlain { key } => {
                     assert!(!side.landed.contains(&key));
                     once(side.fetched.insert(key));
                     side.carrier.came(now, key);
                 }
-                Deed::Provide { key, slot } => {
+                CarrierEvent::Provide { key, slot } => {
                     let node = side.node.as_mut().expect("rails are open");
                     once(node.provided.insert(slot, key).is_none());
                 }
-                Deed::Landed { key } => once(side.landed.insert(key)),
-                Deed::Close => {
+                CarrierEvent::Landed { key } => once(side.landed.insert(key)),
+                CarrierEvent::Close => {
                     let node = side.node.take().expect("closed once");
                     assert!(node.events.is_empty(), "events were handed in before");
                 }
-                Deed::Hello(_) | Deed::Nudge => unreachable!(),
+                CarrierEvent::Hello(_) | CarrierEvent::Nudge => unreachable!(),
             }
+        }
+        while let Some(notice) = side.carrier.poll_transmit() {
+            side.words.push_back(Word::Notice(notice.bytes()));
         }
         let other = &self.sides[1 - at];
         for key in &self.sides[at].arrived {
@@ -276,14 +278,20 @@ fn notices_about_nothing_are_refused() {
         worth: 0,
     };
     let key = Err(BadNotice::Key(3));
-    assert_eq!(carrier.handle(&answer(None).bytes()), key);
+    assert_eq!(carrier.handle_packet(&answer(None).bytes()), key);
     carrier.offer(3);
-    assert_eq!(carrier.handle(&answer(Some(0)).bytes()), Ok(()));
-    assert_eq!(carrier.handle(&answer(Some(1)).bytes()), key);
+    assert_eq!(carrier.handle_packet(&answer(Some(0)).bytes()), Ok(()));
+    assert_eq!(carrier.handle_packet(&answer(Some(1)).bytes()), key);
     assert!(
         !carrier.wants(1 << 30),
         "the receiver wants nothing offered"
     );
-    assert_eq!(carrier.handle(&Notice::Again { key: 3 }.bytes()), Ok(()));
-    assert_eq!(carrier.handle(&Notice::Again { key: 3 }.bytes()), key);
+    assert_eq!(
+        carrier.handle_packet(&Notice::Again { key: 3 }.bytes()),
+        Ok(())
+    );
+    assert_eq!(
+        carrier.handle_packet(&Notice::Again { key: 3 }.bytes()),
+        key
+    );
 }

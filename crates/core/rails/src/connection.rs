@@ -272,8 +272,9 @@ impl Connection {
         }
     }
 
-    /// The driver did not look for so long until `now`, or had no message under way: that is no silence of the other node's.
-    pub fn excuse(&mut self, now: Time, away: Span) {
+    /// The driver paused for `away` until `now`: it did not look, or had no message under way. That time does not count as
+    /// silence of the other node.
+    pub fn note_pause(&mut self, now: Time, away: Span) {
         self.now = self.now.max(now);
         self.proved = (self.proved + away).min(self.now);
         self.rails.iter_mut().for_each(|rail| rail.wake(now));

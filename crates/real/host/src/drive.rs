@@ -185,12 +185,18 @@ pub fn turn<E: SansIo>(
             break;
         }
     }
+    attend(endpoint, port, buffer);
+    Ok(came)
+}
+
+/// Does what is due and sends what there is; gives when to come again though nothing comes.
+pub fn attend(endpoint: &mut impl SansIo, port: Port<'_>, buffer: &mut [u8]) -> Option<Time> {
     let now = clock::now();
     if endpoint.poll_timeout().is_some_and(|due| due <= now) {
         endpoint.handle_timeout(now);
     }
     transmit(endpoint, port, buffer);
-    Ok(came)
+    endpoint.poll_timeout()
 }
 
 /// Sends what there is, after a command of the endpoint's own.

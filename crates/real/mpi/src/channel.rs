@@ -1,7 +1,8 @@
 //! The channel between the ranks of a job, which the shim keeps beside the program's messages: what the matcher and rails have
 //! it do there.
 
-use raddle_matching::{Actions, Envelope, Fetch, Parcel};
+use raddle_matching::{Envelope, Event, Fetch, Matcher, Parcel, Transmit};
+use slab::Slab;
 
 use crate::ffi::{self, RaddleChannel, RaddleEnvelope};
 
@@ -24,12 +25,11 @@ pub(crate) struct Matched {
     pub(crate) key: u32,
 }
 
-/// What the matcher decides goes to the shim at once.
+/// What the matcher decides goes to the shim after each call.
 pub(crate) struct Wire {
     pub(crate) channel: &'static RaddleChannel,
     /// On their way out, by slot.
-    parcels: Vec<Parcel>,
-    free: Vec<u32>,
+    parcels: Slab<Parcel>,
     /// For rails, since the last turn.
     pub(crate) matched: Vec<Matched>,
     pub(crate) notices: Vec<(u32, Vec<u8>)>,
@@ -42,8 +42,7 @@ impl Wire {
         let channel = unsafe { ffi::shim()?.channel.as_ref()? };
         Some(Self {
             channel,
-            parcels: Vec::new(),
-            free: Vec::new(),
+            parcels: Slab::new(),
             matched: Vec::new(),
             notices: Vec::new(),
         })
@@ -51,30 +50,57 @@ impl Wire {
 
     /// The shim has sent what is in this slot; its parcel can be used again.
     pub(crate) fn sent(&mut self, slot: u32) -> Option<Parcel> {
-        let parcel = self.parcels.get_mut(slot as usize).map(std::mem::take);
-        if parcel.is_some() {
-            self.free.push(slot);
-        }
-        parcel
+        self.parcels.try_remove(slot as usize)
     }
-}
 
-impl Actions for Wire {
+    /// Does what the matcher has found in a call; `parcel` is the one that was handled, if one was.
+    pub(crate) fn drain(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
+        while let Some(event) = matcher.poll_event() {
+            match event {
+                Event::Delivered {
+                    receive,
+                    message,
+                    contents,
+                } => {
+                    self.deliver(receive, message, contents.bytes(parcel));
+                    matcher.give_back(contents);
+                }
+                Event::Fetch {
+                    receive,
+                    message,
+                    from,
+                    ..
+                } => self.fetch(receive, message, from),
+                Event::SetAside {
+                    aside,
+                    message,
+                    key,
+                } => {
+                    let message = RaddleEnvelope::from(message);
+                    // SAFETY: a call with a record that lives as long.
+                    unsafe { (self.channel.set_aside)(aside, &raw const message, key) }
+                }
+                Event::Notice { from, contents } => {
+                    self.notices.push((from, contents.bytes(parcel).to_vec()));
+                }
+            }
+        }
+        while let Some(Transmit { to, parcel }) = matcher.poll_transmit() {
+            self.send(to, parcel);
+        }
+    }
+
     fn send(&mut self, to: u32, parcel: Parcel) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.parcels.push(Parcel::default());
-            self.parcels.len() as u32 - 1
-        });
         let bytes = parcel.bytes();
         let (start, length) = (bytes.as_ptr().cast(), bytes.len());
         // The bytes stay where they are when their owner moves.
-        self.parcels[slot as usize] = parcel;
+        let slot = self.parcels.insert(parcel) as u32;
         // SAFETY: the bytes stay until the shim calls `sent` with this slot.
         unsafe { (self.channel.send)(to, start, length, slot) }
     }
 
-    fn deliver(&mut self, receive: u64, message: &Envelope, bytes: &[u8]) {
-        let message = RaddleEnvelope::from(*message);
+    fn deliver(&self, receive: u64, message: Envelope, bytes: &[u8]) {
+        let message = RaddleEnvelope::from(message);
         // SAFETY: the shim gave this name to a receive that is not complete; it copies the bytes.
         unsafe {
             (self.channel.deliver)(
@@ -86,8 +112,7 @@ impl Actions for Wire {
         }
     }
 
-    fn fetch(&mut self, receive: u64, _capacity: u64, message: &Envelope, from: Fetch) {
-        let envelope = *message;
+    fn fetch(&mut self, receive: u64, envelope: Envelope, from: Fetch) {
         let message = RaddleEnvelope::from(envelope);
         // SAFETY: the shim gave this name to a receive that is not complete.
         unsafe {
@@ -103,15 +128,5 @@ impl Actions for Wire {
                 }),
             }
         }
-    }
-
-    fn notice(&mut self, from: u32, bytes: &[u8]) {
-        self.notices.push((from, bytes.to_vec()));
-    }
-
-    fn set_aside(&mut self, aside: u64, message: &Envelope, key: u32) {
-        let message = RaddleEnvelope::from(*message);
-        // SAFETY: a call with a record that lives as long.
-        unsafe { (self.channel.set_aside)(aside, &raw const message, key) }
     }
 }

@@ -16,8 +16,7 @@
 //! - `record`: notes of calls in `raddle-trace`'s format.
 //! - `job`: the process from start to end.
 //!
-//! Around these: `settings` (the environment), `node` (where this process runs), `report`, `clock`, `log`, `floats` (no
-//! traps).
+//! Around these: `settings` (the environment), `node` (where this process runs), `report`, `log`, `floats` (no traps).
 
 #![warn(clippy::unwrap_used)]
 #![expect(
@@ -28,7 +27,6 @@
 pub use collectives::reason;
 
 mod channel;
-mod clock;
 mod collectives;
 mod ffi;
 mod floats;

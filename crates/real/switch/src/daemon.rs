@@ -567,7 +567,7 @@ impl Daemon {
             tier: self.config.tier,
             backend: backend.to_owned(),
             state: state.to_owned(),
-            uptime_s: self.started.seconds(),
+            uptime_s: self.started.nanoseconds() / 1_000_000_000,
             epoch: self.switch.epoch,
             stations: node.bridge.len() as u64,
             neighbours: node.neighbours.known().len() as u64,

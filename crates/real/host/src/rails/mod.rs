@@ -106,11 +106,12 @@ impl Node {
         let rails: Result<Vec<Rail>, OpenError> = rails.iter().enumerate().map(open).collect();
         let rails = rails?;
         let descriptors: Vec<_> = rails.iter().map(|rail| rail.socket.descriptor()).collect();
+        let readiness = Readiness::new(&descriptors).map_err(OpenError::Watch)?;
         Ok(Self {
             clock,
             connection,
             rails,
-            readiness: Readiness::new(&descriptors).map_err(OpenError::Watch)?,
+            readiness,
             neighbours,
             memory: Memory::default(),
             ports: Vec::new(),
@@ -195,10 +196,10 @@ impl Node {
         Ok(())
     }
 
-    /// The caller did not look for so long, or had no message under way: see [`Connection::excuse`].
-    pub fn excuse(&mut self, away: Span) {
+    /// The caller paused for `away`: it did not look, or had no message under way. See [`Connection::note_pause`].
+    pub fn note_pause(&mut self, away: Span) {
         let now = self.clock.now();
-        self.changed().excuse(now, away);
+        self.changed().note_pause(now, away);
     }
 
     /// Sends the first `length` bytes of a buffer, which stays untouched until an event gives it back.

@@ -6,6 +6,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use raddle_host::{
+    clock,
+    drive::{self, MESSAGE, Port},
+};
 use raddle_offload::{
     comeback::Standing,
     setup::{Agreement, Attempt, SetupOutcome},
@@ -13,11 +17,7 @@ use raddle_offload::{
 use raddle_units::Time;
 use raddle_wire::native;
 
-use super::{
-    link::{Link, MESSAGE, MESSAGES_AT_ONCE},
-    reason::Reason,
-};
-use crate::clock;
+use super::{link::Link, reason::Reason};
 
 pub(crate) struct LeaderAttempt {
     socket: Arc<UdpSocket>,
@@ -45,19 +45,8 @@ impl LeaderAttempt {
     pub(crate) fn step(&self, buffer: &mut [u8]) -> Option<Time> {
         let mut attempt = self.lock();
         let attempt = attempt.as_mut()?;
-        for _ in 0..MESSAGES_AT_ONCE {
-            let Ok((length, from)) = self.socket.recv_from(buffer) else {
-                break;
-            };
-            if let SocketAddr::V4(from) = from {
-                attempt.handle_packet(clock::now(), from, &buffer[..length]);
-            }
-        }
-        let now = clock::now();
-        if attempt.poll_timeout().is_some_and(|due| due <= now) {
-            attempt.handle_timeout(now);
-        }
-        self.transmit(attempt, buffer);
+        // What cannot be received counts as lost: it is asked for again.
+        let _ = drive::turn(attempt, Port::of(&self.socket), buffer, |_| false);
         attempt.poll_timeout()
     }
 
@@ -90,14 +79,7 @@ impl LeaderAttempt {
     pub(crate) fn cancel(&self) {
         if let Some(mut attempt) = self.lock().take() {
             attempt.cancel(native::Reason::Unsupported);
-            self.transmit(&mut attempt, &mut [0; MESSAGE]);
-        }
-    }
-
-    fn transmit(&self, attempt: &mut Attempt, buffer: &mut [u8]) {
-        while let Some((to, length)) = attempt.poll_transmit(buffer) {
-            // What cannot be sent counts as lost: it is sent again.
-            let _ = self.socket.send_to(&buffer[..length], to);
+            drive::transmit(&mut attempt, Port::of(&self.socket), &mut [0; MESSAGE]);
         }
     }
 }
@@ -117,6 +99,7 @@ const fn translate(reason: native::Reason) -> Reason {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use raddle_host::drive::MESSAGES_AT_ONCE;
     use raddle_offload::setup::{AttemptConfig, MemberPlace, all_terms};
     use raddle_units::Span;
     use raddle_wire::native::JobKey;

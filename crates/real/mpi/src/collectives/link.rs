@@ -11,24 +11,21 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
 };
 
-use raddle_host::options;
+use raddle_host::{
+    clock,
+    drive::{self, MESSAGE, Port},
+};
 use raddle_offload::{
     endpoint::{CallOutcome, Endpoint, Started},
     member::{MemberCounters, RoundSpec},
 };
 use raddle_units::{Span, Time};
-use raddle_wire::native::{Collective, Header, MAX_BODY, Reason};
+use raddle_wire::native::{Collective, Reason};
 
 use super::spin::Spin;
-use crate::clock;
 
-/// Bytes of the longest message.
-pub(crate) const MESSAGE: usize = Header::SIZE + MAX_BODY;
-/// Most messages that are taken from a socket at a time, so that a flood of them does not hold the lock.
-pub(crate) const MESSAGES_AT_ONCE: usize = 64;
 /// A waiting rank lets the MPI library make progress each time that it has yielded so often.
 const PROGRESS_EVERY: u32 = 16;
 /// Where results come without a yield, it does so after so many rounds: a message of the program may be on its way.
@@ -79,16 +76,7 @@ impl Retired {
 
     /// Does what is due; what it sends goes over `socket`. Gives the time of the next call.
     pub(crate) fn attend(&self, socket: &UdpSocket, buffer: &mut [u8]) -> Option<Time> {
-        let mut endpoint = lock(&self.0);
-        let now = clock::now();
-        if endpoint.poll_timeout().is_some_and(|due| due <= now) {
-            endpoint.handle_timeout(now);
-        }
-        while let Some((to, length)) = endpoint.poll_transmit(buffer) {
-            // What cannot be sent counts as lost: it is sent again.
-            let _ = socket.send_to(&buffer[..length], to);
-        }
-        endpoint.poll_timeout()
+        drive::attend(&mut *lock(&self.0), Port::of(socket), buffer)
     }
 }
 
@@ -113,6 +101,13 @@ impl Link {
 
     fn lock(&self) -> MutexGuard<'_, Endpoint> {
         lock(&self.endpoint)
+    }
+
+    fn port(&self) -> Port<'_> {
+        Port {
+            socket: &self.socket,
+            peer: self.switch,
+        }
     }
 
     /// One round; its result goes to `result`. `progress` lets the MPI library move its messages.
@@ -154,9 +149,9 @@ impl Link {
             // A call that cannot begin here must not begin elsewhere.
             Err(_) => endpoint.freeze(begun, Reason::Unsupported),
         }
+        drive::transmit(&mut *endpoint, self.port(), buffer);
         let mut yields = 0_u32;
         loop {
-            self.transmit(&mut endpoint, buffer);
             match endpoint.outcome() {
                 CallOutcome::Pending => {}
                 CallOutcome::Done(values) => {
@@ -184,36 +179,9 @@ impl Link {
                 thread::yield_now();
                 endpoint = self.lock();
             }
-            self.receive(&mut endpoint, buffer);
-            let now = clock::now();
-            if endpoint.poll_timeout().is_some_and(|due| due <= now) {
-                endpoint.handle_timeout(now);
-            }
-        }
-    }
-
-    /// Takes what came, until the call is decided: what comes behind its result is the next call's matter.
-    fn receive(&self, endpoint: &mut Endpoint, buffer: &mut [u8]) {
-        for _ in 0..MESSAGES_AT_ONCE {
-            let Ok(length) = self.socket.recv(buffer) else {
-                return;
-            };
-            endpoint.handle_packet(clock::now(), &buffer[..length]);
-            if endpoint.outcome() != CallOutcome::Pending {
-                return;
-            }
-        }
-    }
-
-    fn transmit(&self, endpoint: &mut Endpoint, buffer: &mut [u8]) {
-        while let Some((to, length)) = endpoint.poll_transmit(buffer) {
-            let message = &buffer[..length];
-            // What cannot be sent counts as lost: it is sent again.
-            let _ = if self.switch == Some(to) {
-                self.socket.send(message)
-            } else {
-                self.socket.send_to(message, to)
-            };
+            let is_decided = |endpoint: &Endpoint| endpoint.outcome() != CallOutcome::Pending;
+            // What cannot be received counts as lost: the round goes on, or is overdue.
+            let _ = drive::turn(&mut *endpoint, self.port(), buffer, is_decided);
         }
     }
 
@@ -221,7 +189,7 @@ impl Link {
     pub(crate) fn leave(&self) -> Retired {
         let mut endpoint = self.lock();
         endpoint.leave();
-        self.transmit(&mut endpoint, &mut [0; MESSAGE]);
+        drive::transmit(&mut *endpoint, self.port(), &mut [0; MESSAGE]);
         drop(endpoint);
         Retired(Arc::clone(&self.endpoint))
     }
@@ -238,16 +206,11 @@ impl Link {
     /// From the service thread: does what is due. Gives the time of the next call.
     pub(crate) fn attend(&self, buffer: &mut [u8]) -> Option<Time> {
         let mut endpoint = self.lock();
-        let now = clock::now();
-        let busy = self.busy.load(Ordering::Relaxed);
-        if !busy && endpoint.poll_timeout().is_some_and(|due| due <= now) {
-            endpoint.handle_timeout(now);
+        if self.busy.load(Ordering::Relaxed) {
+            drive::transmit(&mut *endpoint, self.port(), buffer);
+            return Some(clock::now() + Span::from_ms(100));
         }
-        self.transmit(&mut endpoint, buffer);
-        if busy {
-            return Some(now + clock::span(Duration::from_millis(100)));
-        }
-        endpoint.poll_timeout()
+        drive::attend(&mut *endpoint, self.port(), buffer)
     }
 }
 
@@ -265,21 +228,17 @@ fn connect(socket: &UdpSocket, endpoint: &Endpoint) -> Option<SocketAddrV4> {
     Some(switch)
 }
 
-/// A UDP socket that does not block, on a free port. Its datagrams have no checksum, where the kernel allows that: their tag
-/// covers them.
+/// A UDP socket that does not block, on a free port.
 pub(crate) fn open_socket() -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    socket.set_nonblocking(true)?;
-    let _ = options::omit_checksums(&socket);
-    Ok(socket)
+    drive::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
+    use std::{net::SocketAddr, time::Duration};
 
     use raddle_offload::member::MemberConfig;
-    use raddle_wire::native::JobKey;
+    use raddle_wire::native::{Header, JobKey};
 
     use super::*;
 

@@ -3,6 +3,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use raddle_host::clock;
 use raddle_offload::{
     comeback::{Comeback, Step, Waits},
     order::{self, Plan},
@@ -22,7 +23,6 @@ use super::{
     roles::Roles,
 };
 use crate::{
-    clock,
     library::{Mpi, PlainFailed},
     settings,
 };

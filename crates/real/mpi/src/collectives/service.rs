@@ -11,13 +11,16 @@ use std::{
     time::Duration,
 };
 
+use raddle_host::{
+    clock,
+    drive::{MESSAGE, MESSAGES_AT_ONCE},
+};
 use raddle_units::Time;
 
 use super::{
     attempt::LeaderAttempt,
-    link::{self, Link, MESSAGE, MESSAGES_AT_ONCE, Retired},
+    link::{self, Link, Retired},
 };
-use crate::clock;
 
 /// Groups of freed communicators that still answer others.
 const RETIRED: usize = 256;

@@ -8,7 +8,11 @@ use std::{
     thread,
 };
 
-use raddle_host::interfaces::{self, Interface};
+use raddle_host::{
+    clock,
+    drive::MESSAGE,
+    interfaces::{self, Interface},
+};
 use raddle_offload::{
     comeback::Standing,
     order::Expression,
@@ -23,13 +27,12 @@ use raddle_wire::{
 use super::{
     attempt::LeaderAttempt,
     call::Call,
-    link::{self, Link, MESSAGE},
+    link::{self, Link},
     reason::Reason,
     roles::Roles,
     service,
 };
 use crate::{
-    clock,
     library::{Mpi, PlainFailed},
     log, node,
     settings::Settings,
@@ -242,18 +245,9 @@ fn interface(wanted: Option<&str>) -> io::Result<Interface> {
     found.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 
-/// A number for a group: two groups of a job must not share one.
+/// A number for a group: two groups of a job must not share one. Without entropy, the time has to do.
 fn random() -> u32 {
-    let mut bytes = [0_u8; 4];
-    // SAFETY: the buffer is as long as said. Without entropy, the time has to do.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if got == 4 {
-        u32::from_ne_bytes(bytes).max(1)
-    } else {
-        #[expect(clippy::cast_possible_truncation, reason = "the low bits differ most")]
-        let now = clock::now().0 as u32;
-        now.max(1)
-    }
+    clock::epoch().unwrap_or_else(|_| (clock::nanoseconds() as u32).max(1))
 }
 
 #[cfg(test)]

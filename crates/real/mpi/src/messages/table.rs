@@ -7,6 +7,7 @@ use std::{
     process, slice,
 };
 
+use raddle_host::clock;
 use raddle_matching::{Claim, Counts, Mode, Outgoing, Posted, Sent, Ticket, Vote, Wanted, Way};
 
 use super::{
@@ -15,7 +16,6 @@ use super::{
 };
 use crate::{
     channel::Wire,
-    clock,
     ffi::{
         self, RaddleCounts, RaddleEnvelope, RaddleMessages, RaddleOutgoing, RaddleWanted,
         guard::caught,
@@ -148,7 +148,9 @@ unsafe extern "C" fn send(
         let message = outgoing(message);
         // SAFETY: `fill` writes as many bytes as the message has, which is what the room is for.
         let fill = |room: &mut [u8]| unsafe { fill(from, room.as_mut_ptr().cast()) };
-        let way = match matcher.send(&message, fill, wire).ok()? {
+        let sent = matcher.send(&message, fill).ok()?;
+        wire.drain(matcher, &[]);
+        let way = match sent {
             Sent::Copied => flag(true, ffi::RADDLE_COPIED),
             Sent::ByReference {
                 key: named,
@@ -173,11 +175,10 @@ unsafe extern "C" fn receive(
     with(|messages| {
         // SAFETY: the shim passes a record of its own.
         let wanted = wanted_of(unsafe { &*wanted });
-        match messages
-            .matcher
-            .receive(&wanted, capacity, receive, &mut messages.wire)
-            .ok()?
-        {
+        let Messages { matcher, wire, .. } = messages;
+        let posted = matcher.receive(&wanted, capacity, receive).ok()?;
+        wire.drain(matcher, &[]);
+        match posted {
             Posted::Matched => {
                 messages.turn_rails().ok()?;
                 Some(0)
@@ -213,11 +214,10 @@ unsafe extern "C" fn probe(
 
 unsafe extern "C" fn receive_claimed(claim: u64, capacity: u64, receive: u64) {
     with(|messages| {
-        let (claim, wire) = (Claim::from_bits(claim), &mut messages.wire);
-        let taken = messages
-            .matcher
-            .receive_claimed(claim, capacity, receive, wire);
-        taken.ok()?;
+        let Messages { matcher, wire, .. } = messages;
+        let claim = Claim::from_bits(claim);
+        matcher.receive_claimed(claim, capacity, receive).ok()?;
+        wire.drain(matcher, &[]);
         messages.turn_rails().ok()
     });
 }
@@ -231,7 +231,8 @@ unsafe extern "C" fn cancel(ticket: u64) -> c_int {
 
 unsafe extern "C" fn flush() {
     with(|Messages { matcher, wire, .. }| {
-        matcher.flush(wire);
+        matcher.flush();
+        wire.drain(matcher, &[]);
         Some(())
     });
 }
@@ -241,9 +242,9 @@ unsafe extern "C" fn parcel(from: c_int, bytes: *const c_void, length: usize) ->
         // SAFETY: the shim passes what it received, and its length.
         let bytes = unsafe { slice::from_raw_parts(bytes.cast(), length) };
         let rank = u32::try_from(from).ok()?;
-        let taken = messages
-            .matcher
-            .handle_parcel(rank, bytes, &mut messages.wire);
+        let Messages { matcher, wire, .. } = messages;
+        let taken = matcher.handle_parcel(rank, bytes);
+        wire.drain(matcher, bytes);
         let done = taken.map_err(|refused| refused.to_string());
         let done = done.and_then(|()| messages.turn_rails().map_err(|bad| bad.to_string()));
         Some(match done {
@@ -347,9 +348,10 @@ unsafe extern "C" fn offer(
             if !rails.wants(message.to, message.bytes) {
                 return Some(0);
             }
-            let Some(key) = matcher.offer(&outgoing(message), wire).ok()? else {
+            let Some(key) = matcher.offer(&outgoing(message)).ok()? else {
                 return Some(0);
             };
+            wire.drain(matcher, &[]);
             rails.offer(message.to, key, start as usize, message.bytes, name);
             Some(1)
         },

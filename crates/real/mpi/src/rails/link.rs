@@ -5,7 +5,7 @@ mod opening;
 use std::{collections::HashMap, net::UdpSocket, num::NonZeroUsize, ptr::NonNull};
 
 use raddle_host::rails::{Buffer, Node, NodeEvent};
-use raddle_matching::{BadNotice, Carrier, Deed, Envelope, Matcher, Notice};
+use raddle_matching::{BadNotice, Carrier, CarrierEvent, Envelope, Matcher, Notice};
 use raddle_units::{Span, Time};
 
 use super::{Counters, Process, ends::End};
@@ -165,7 +165,7 @@ impl Link {
     ) -> Result<(), BadNotice> {
         // What has come counts, also if the other side has given up.
         self.hear(now);
-        let handled = self.carrier.handle(bytes);
+        let handled = self.carrier.handle_packet(bytes);
         self.obey(now, process);
         handled
     }
@@ -184,7 +184,7 @@ impl Link {
         self.stepped = now;
         // Only messages of our own prove that rails are silent: a process that computes does not answer.
         if !sending || away > AWAY {
-            node.excuse(away);
+            node.note_pause(away);
         }
         let came = node.step().unwrap_or_else(|error| {
             log::plain(&format!("rails to rank {}: {error}", self.peer));
@@ -258,53 +258,55 @@ impl Link {
 
     /// Does what the carrier says.
     fn obey(&mut self, now: Time, process: &mut Process<'_>) {
-        while let Some(deed) = self.carrier.poll() {
-            match deed {
-                Deed::Notify(notice) => process.notify(self.peer, &notice),
-                Deed::SendPlain { key } => {
+        while let Some(event) = self.carrier.poll_event() {
+            match event {
+                CarrierEvent::SendPlain { key } => {
                     if let Some(offer) = self.close_offer(key, process.matcher) {
                         process.counters.answered(&offer);
                         process.send_plain(offer.name, key);
                     }
                 }
-                Deed::SendOnRails { key, slot } => {
+                CarrierEvent::SendOnRails { key, slot } => {
                     if self.send(key, slot).is_none() {
                         self.carrier.fail();
                     }
                 }
-                Deed::Arrived { key } => {
+                CarrierEvent::Arrived { key } => {
                     if let Some(offer) = self.close_offer(key, process.matcher) {
                         process.counters.by_rails += 1;
                         process.counters.by_rails_bytes += offer.bytes;
                         process.sent(offer.name);
                     }
                 }
-                Deed::FetchPlain { key } => {
+                CarrierEvent::FetchPlain { key } => {
                     if let Some(landing) = self.landings.remove(&key) {
                         process.fetch(landing.receive, &landing.envelope, key);
                     }
                 }
-                Deed::Provide { key, slot } => {
+                CarrierEvent::Provide { key, slot } => {
                     if self.provide(key, slot).is_none() {
                         self.carrier.fail();
                     }
                 }
-                Deed::Landed { key } => {
+                CarrierEvent::Landed { key } => {
                     if let Some(landing) = self.landings.remove(&key) {
                         process.landed(landing.receive);
                     }
                 }
-                Deed::Close => {
+                CarrierEvent::Close => {
                     process.counters.rails_failed += u64::from(self.node.is_some());
                     self.close();
                 }
-                Deed::Hello(bytes) => {
+                CarrierEvent::Hello(bytes) => {
                     if self.meet(now, &bytes, process).is_none() {
                         self.carrier.fail();
                     }
                 }
-                Deed::Nudge => self.linger = now + LINGER + LINGER,
+                CarrierEvent::Nudge => self.linger = now + LINGER + LINGER,
             }
+        }
+        while let Some(notice) = self.carrier.poll_transmit() {
+            process.notify(self.peer, &notice);
         }
     }
 

@@ -6,7 +6,10 @@ mod link;
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use raddle_host::interfaces::{self, Interface};
+use raddle_host::{
+    clock,
+    interfaces::{self, Interface},
+};
 use raddle_matching::{BadNotice, Envelope, Matcher, Notice};
 use raddle_units::Span;
 use raddle_wire::{native::JobKey, rails::MAX_RAILS};
@@ -15,7 +18,6 @@ use serde_json::{Value, json};
 use self::link::{Link, Offer};
 use crate::{
     channel::{Matched, Wire},
-    clock,
     ffi::RaddleEnvelope,
     log,
     settings::RailNames,
@@ -68,7 +70,8 @@ struct Process<'a> {
 
 impl Process<'_> {
     fn notify(&mut self, to: u32, notice: &Notice) {
-        let sent = self.matcher.notify(to, &notice.bytes(), self.wire);
+        let sent = self.matcher.notify(to, &notice.bytes());
+        self.wire.drain(self.matcher, &[]);
         debug_assert!(sent.is_ok(), "a rank of the job, and a short notice");
     }
 

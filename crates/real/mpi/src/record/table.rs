@@ -6,11 +6,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError, TryLockError},
 };
 
+use raddle_host::clock;
 use raddle_trace::{CollectiveKind, Interval, Origin};
 
 use super::{Recording, spool::Spool};
 use crate::{
-    clock,
     ffi::{self, RaddleMatched, RaddleMessage, RaddleRecorder, RaddleShare, guard::caught},
     library::{Mpi, Plain},
     log, node, settings,
