@@ -22,9 +22,12 @@ struct Wire {
 
 impl Wire {
     /// Makes a call, then does what the matcher wants done.
+    #[inline]
     fn after<T>(&mut self, matcher: &mut Matcher, call: impl FnOnce(&mut Matcher) -> T) -> T {
         let outcome = call(matcher);
-        self.drain(matcher, &[]);
+        if matcher.has_output() {
+            self.drain(matcher, &[]);
+        }
         outcome
     }
 

@@ -54,11 +54,20 @@ pub struct Contents(pub(crate) Source);
 
 #[derive(Debug)]
 pub(crate) enum Source {
-    Parcel { start: usize, length: usize },
+    Parcel { start: u32, length: u32 },
     Kept(Block),
 }
 
 impl Contents {
+    /// Parcels are shorter than 4 GiB: their heads say so in 32 bits.
+    #[inline]
+    pub(crate) const fn in_parcel(start: usize, length: usize) -> Self {
+        Self(Source::Parcel {
+            start: start as u32,
+            length: length as u32,
+        })
+    }
+
     /// The bytes. `parcel` is the one given to [`Matcher::handle_parcel`](crate::Matcher::handle_parcel) in the call that
     /// brought the event; anything after another call.
     ///
@@ -68,7 +77,7 @@ impl Contents {
     #[must_use]
     pub fn bytes<'a>(&'a self, parcel: &'a [u8]) -> &'a [u8] {
         match &self.0 {
-            Source::Parcel { start, length } => &parcel[*start..*start + *length],
+            Source::Parcel { start, length } => &parcel[*start as usize..][..*length as usize],
             Source::Kept(block) => block.bytes(),
         }
     }

@@ -215,6 +215,7 @@ impl Matcher {
     ///
     /// # Errors
     /// When a number is out of range; nothing is posted.
+    #[inline]
     pub fn receive(
         &mut self,
         wanted: &Wanted,
@@ -285,6 +286,7 @@ impl Matcher {
     ///
     /// # Errors
     /// When the bytes are no parcel, or contain what its sender could not have sent. Then nothing has changed.
+    #[inline]
     pub fn handle_parcel(&mut self, from: u32, bytes: &[u8]) -> Result<(), Refused> {
         let view = ParcelView::parse(bytes)?;
         check::parcel(self, from, &view)?;
@@ -301,7 +303,7 @@ impl Matcher {
                 Part::Grant { freed } => self.peers[from as usize].granted(freed, self.window),
                 Part::Notice(bytes) => {
                     let length = bytes.len();
-                    let contents = Contents(Source::Parcel { start, length });
+                    let contents = Contents::in_parcel(start, length);
                     self.out.events.push_back(Event::Notice { from, contents });
                 }
                 Part::Message { context, content } => {
@@ -313,6 +315,13 @@ impl Matcher {
         self.lines
             .issue_relayed(&mut self.statistics, &mut self.out);
         Ok(())
+    }
+
+    /// Whether there is anything to poll: most calls leave nothing, and a driver need not enter its loop for them.
+    #[inline]
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.out.events.is_empty() || !self.out.transmits.is_empty()
     }
 
     /// The next parcel to send.

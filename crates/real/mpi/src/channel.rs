@@ -54,7 +54,14 @@ impl Wire {
     }
 
     /// Does what the matcher has found in a call; `parcel` is the one that was handled, if one was.
+    #[inline]
     pub(crate) fn drain(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
+        if matcher.has_output() {
+            self.drain_all(matcher, parcel);
+        }
+    }
+
+    fn drain_all(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
         while let Some(event) = matcher.poll_event() {
             match event {
                 Event::Delivered {

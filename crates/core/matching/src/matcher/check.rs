@@ -20,6 +20,7 @@ struct Stream {
 }
 
 /// Checks all parts of a parcel that came from `from`.
+#[inline]
 pub(super) fn parcel(matcher: &Matcher, from: u32, view: &ParcelView<'_>) -> Result<(), Refused> {
     let ranks = matcher.lines.ranks();
     if from as usize >= ranks || from == matcher.rank {
@@ -72,6 +73,7 @@ pub(super) fn parcel(matcher: &Matcher, from: u32, view: &ParcelView<'_>) -> Res
 }
 
 /// Checks a message for this process.
+#[inline]
 fn message(
     matcher: &Matcher,
     number: u32,

@@ -13,6 +13,7 @@ use crate::{
 
 impl Matcher {
     /// A message came, perhaps before others of its pair. Its bytes begin at `start` of the parcel.
+    #[inline]
     pub(super) fn arrive(&mut self, head: &PartHead, content: Content<'_>, start: usize) {
         let source = head.source;
         if let Content::Bytes(bytes) = content {
@@ -36,13 +37,14 @@ impl Matcher {
     }
 
     /// Releases a message; its bytes are copied only if no receive waits for it.
+    #[inline]
     fn pass(&mut self, head: &PartHead, content: Content<'_>, start: usize) {
         if let Content::Bytes(bytes) = content {
             let envelope = envelope(head, bytes.len() as u64);
             match self.waiting_receive(&envelope) {
                 Some(receive) => {
                     let length = fitting(&receive, bytes.len());
-                    let contents = Contents(Source::Parcel { start, length });
+                    let contents = Contents::in_parcel(start, length);
                     self.deliver(&receive, &envelope, contents);
                 }
                 None => {
@@ -57,6 +59,7 @@ impl Matcher {
     }
 
     /// Releases a message to the queues.
+    #[inline]
     pub(super) fn release(&mut self, message: Message) {
         let envelope = message.envelope;
         if let Body::Reference { key, .. } = message.body
@@ -77,6 +80,7 @@ impl Matcher {
         Some(receive)
     }
 
+    #[inline]
     fn keep(&mut self, message: Message) {
         self.statistics.unexpected += 1;
         let source = message.envelope.source;
@@ -109,6 +113,7 @@ impl Matcher {
     }
 
     /// A receive gets a message that was kept.
+    #[inline]
     pub(super) fn complete(&mut self, receive: Receive, message: Message) {
         let envelope = message.envelope;
         match message.body {
@@ -141,6 +146,7 @@ impl Matcher {
     }
 
     /// A receive gets the bytes of a message, which leaves its source's room.
+    #[inline]
     fn deliver(&mut self, receive: &Receive, envelope: &Envelope, contents: Contents) {
         self.counts(envelope.context).received += 1;
         self.out.events.push_back(Event::Delivered {
@@ -172,6 +178,7 @@ impl Matcher {
     }
 
     /// A message that can wait.
+    #[inline]
     fn stored(&mut self, head: &PartHead, content: Content<'_>) -> Message {
         match content {
             Content::Bytes(bytes) => Message {
