@@ -242,14 +242,14 @@ def _ordered(schedules: Sequence[str]) -> list[str]:
 def _session(trace: Path, settings: Settings) -> _core.Replay:
     return _core.Replay(
         trace,
-        None if settings.fabric is None else str(settings.fabric),
-        settings.placement,
-        settings.scheme,
-        settings.sockets,
-        json.dumps(_costs(settings.costs)),
-        settings.gap_share,
-        settings.start_skew,
-        settings.processors,
+        fabric=None if settings.fabric is None else str(settings.fabric),
+        placement=settings.placement,
+        scheme=settings.scheme,
+        sockets=settings.sockets,
+        costs=json.dumps(_costs(settings.costs)),
+        gap_share=settings.gap_share,
+        start_skew=settings.start_skew,
+        processors=settings.processors,
     )
 
 
