@@ -173,20 +173,27 @@ pub fn turn<E: SansIo>(
     buffer: &mut [u8],
     is_done: impl Fn(&E) -> bool,
 ) -> io::Result<bool> {
-    let mut came = false;
+    let mut received = Ok(false);
     for _ in 0..MESSAGES_AT_ONCE {
-        let Some((length, from)) = port.receive(buffer)? else {
-            break;
-        };
-        came = true;
-        endpoint.handle_packet(clock::now(), from, &buffer[..length]);
-        // What comes behind is the next call's matter.
-        if is_done(endpoint) {
-            break;
+        match port.receive(buffer) {
+            Ok(Some((length, from))) => {
+                received = Ok(true);
+                endpoint.handle_packet(clock::now(), from, &buffer[..length]);
+                // What comes behind is the next call's matter.
+                if is_done(endpoint) {
+                    break;
+                }
+            }
+            Ok(None) => break,
+            Err(error) => {
+                received = Err(error);
+                break;
+            }
         }
     }
+    // Also after an error: what is due does not wait for the kernel's memory.
     attend(endpoint, port, buffer);
-    Ok(came)
+    received
 }
 
 /// Does what is due and sends what there is; gives when to come again though nothing comes.
