@@ -21,13 +21,14 @@ LAYERS = (
     ("raddle.statistics",),
     ("raddle.results",),
     ("raddle.plan",),
+    ("raddle.core",),
     ("raddle.files",),
     ("raddle.errors", "raddle.lazy", "raddle.machine", "raddle.text", "raddle.version"),
 )
 """Packages and modules from the top to the bottom: each may import what stands below it."""
 
 CORE = "raddle._core"
-CORE_USERS = ("raddle.api", "raddle.services", "raddle.results", "raddle.plan")
+CORE_USERS = ("raddle.api", "raddle.services", "raddle.results", "raddle.plan", "raddle.core")
 """Who calls the compiled core; commands, pages and statistics do not."""
 
 LATE = {("raddle.services.doctor", CORE), ("raddle.report.html", "jinja2")}

@@ -1,7 +1,8 @@
 """`raddle capacity`: groups that table entries carry, and entries that groups need."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +19,9 @@ from raddle.cli.options import (
 )
 from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
 from raddle.text import many, verb
+
+if TYPE_CHECKING:
+    from raddle.core import Capacity
 
 __all__ = ["capacity"]
 
@@ -93,34 +97,34 @@ def capacity(
             "processes_per_terminal": processes,
         }
         found = services.groups.capacity(request)
-    for warning in found["warnings"]:
+    for warning in found.warnings:
         say(f"warning: {warning}")
     if as_json:
-        print_json(found)
+        print_json(asdict(found))
     else:
         _show(found)
-    if found["fits"] is False:
+    if found.fits is False:
         answer_no()
 
 
-def _show(found: dict[str, Any]) -> None:
-    two = ", two trees per group" if found["fault_tolerant"] else ""
+def _show(found: "Capacity") -> None:
+    two = ", two trees per group" if found.fault_tolerant else ""
     print(
-        f"{many(found['colours'], 'colour')}, m = {found['m']:,}{two}: "
-        f"{many(found['groups_carried'], 'group')} with a tree each, a terminal in at most one"
+        f"{many(found.colours, 'colour')}, m = {found.m:,}{two}: "
+        f"{many(found.groups_carried, 'group')} with a tree each, a terminal in at most one"
     )
-    if found["groups"] is None:
+    if found.groups is None or found.colours_needed is None:
         return
     print(
-        f"{many(found['groups'], 'group')} {verb(found['groups'], 'needs', 'need')} "
-        f"{many(found['colours_needed'], 'colour')} whoever their members are: "
-        f"{'they fit' if found['fits'] else 'they do not fit without sharing trees'}"
+        f"{many(found.groups, 'group')} {verb(found.groups, 'needs', 'need')} "
+        f"{many(found.colours_needed, 'colour')} whoever their members are: "
+        f"{'they fit' if found.fits else 'they do not fit without sharing trees'}"
     )
-    if found["fewest_colours"] is not None:
-        fewest = found["fewest_colours"]
+    if found.fewest_colours is not None:
+        fewest = found.fewest_colours
         print(f"with these members {many(fewest, 'colour')} {verb(fewest, 'is', 'are')} enough")
-    if found["refused"] is not None:
-        print(found["refused"])
+    if found.spare is None:
+        print(found.refused)
         return
     keys = (
         "layer", "groups", "first_colour", "colours", "colours_without_sharing", "groups_per_tree",
@@ -128,11 +132,11 @@ def _show(found: dict[str, Any]) -> None:
     print()
     print_table(
         ("layer", "groups", "first colour", "colours", "colours needed", "groups on a tree"),
-        [tuple(f"{row[key]:,}" for key in keys) for row in found["layers"][:MOST_ROWS]],
+        [tuple(f"{getattr(row, key):,}" for key in keys) for row in found.layers[:MOST_ROWS]],
         left=0,
     )
-    if len(found["layers"]) > MOST_ROWS:
-        print(f"... and {len(found['layers']) - MOST_ROWS:,} more; --json has all")
-    spare = found["spare"]
+    if len(found.layers) > MOST_ROWS:
+        print(f"... and {len(found.layers) - MOST_ROWS:,} more; --json has all")
+    spare = found.spare
     more = f"{many(spare, 'more group')} {verb(spare, 'fits', 'fit')}"
     print(f"\n{more} without a further group on the fullest tree")

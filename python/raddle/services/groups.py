@@ -7,7 +7,7 @@ from typing import Any
 
 import tomli_w
 
-from raddle import _core
+from raddle import _core, core
 from raddle.files import read_text, source_name
 
 __all__ = [
@@ -32,22 +32,20 @@ def number_file(file: Path) -> dict[str, Any]:
     return number(read_text(file, stream=True), str(source_name(file)))
 
 
-def capacity(request: Mapping[str, Any]) -> dict[str, Any]:
+def capacity(request: Mapping[str, Any]) -> core.Capacity:
     """Groups that table entries carry, and entries that groups need, whoever their members are.
 
     `request` has `m`, `colours`, `fault_tolerant`, `groups`, `dims` and `processes_per_terminal`.
     """
-    found: dict[str, Any] = json.loads(_core.capacity(json.dumps(request)))
-    return found
+    return core.capacity(request)
 
 
-def capacity_of_text(text: str, name: str) -> dict[str, Any]:
+def capacity_of_text(text: str, name: str) -> core.Capacity:
     """The same for the groups of a route file's text."""
-    found: dict[str, Any] = json.loads(_core.capacity_file(text, name))
-    return found
+    return core.capacity_of_file(text, name)
 
 
-def capacity_of_file(file: Path) -> dict[str, Any]:
+def capacity_of_file(file: Path) -> core.Capacity:
     """The same for the groups of a route file."""
     return capacity_of_text(read_text(file, stream=True), str(source_name(file)))
 

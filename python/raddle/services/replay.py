@@ -11,7 +11,7 @@ import time
 import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ from typing import Any
 
 import tomli_w
 
-from raddle import _core
+from raddle import _core, core
 from raddle.errors import TraceError
 from raddle.results.trace import SUFFIX, describe
 from raddle.statistics.replay_notes import notes
@@ -310,53 +310,53 @@ def _run_all(
     settings: Settings,
     jobs: int | None,
     watch: Callable[[int, int], None] | None,
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[core.ReplayTime]]:
     total = len(schedules) * settings.seeds
-    results: dict[str, list[dict[str, Any]]] = {name: [{}] * settings.seeds for name in schedules}
+    results: dict[tuple[str, int], core.ReplayTime] = {}
     progress = _core.Progress()
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         futures = {
-            pool.submit(session.run, schedule, seed, progress): (name, seed)
+            pool.submit(core.replay_run, session, schedule, seed, progress): (name, seed)
             for name, schedule in schedules.items()
             for seed in range(settings.seeds)
         }
         try:
             for done, future in enumerate(as_completed(futures), 1):
                 name, seed = futures[future]
-                results[name][seed] = json.loads(future.result())
+                results[name, seed] = future.result()
                 if watch:
                     watch(done, total)
         except BaseException:
             progress.cancel()
             pool.shutdown(cancel_futures=True)
             raise
-    return results
+    return {name: [results[name, seed] for seed in range(settings.seeds)] for name in schedules}
 
 
 def _summary(
-    runs: list[dict[str, Any]],
-    base: list[dict[str, Any]],
+    runs: list[core.ReplayTime],
+    base: list[core.ReplayTime],
     schedule: _core.ReplaySchedule,
     schedule_s: float,
 ) -> dict[str, Any]:
-    times = mean_interval(run["time_s"] for run in runs)
+    times = mean_interval(run.time_s for run in runs)
     gains = mean_interval(
-        100 * (1 - run["time_s"] / plain["time_s"]) if plain["time_s"] > 0 else 0.0
+        100 * (1 - run.time_s / plain.time_s) if plain.time_s > 0 else 0.0
         for run, plain in zip(runs, base, strict=True)
     )
     return {
         "time_s": times.mean,
         "time_ci95_s": _ends(times),
-        "mpi_s": fmean(run["mpi_s"] for run in runs),
+        "mpi_s": fmean(run.mpi_s for run in runs),
         "gain_pct": gains.mean,
         "gain_ci95_pct": _ends(gains),
         "schedule_s": schedule_s,
         "messages": schedule.messages,
         "parcels": schedule.parcels,
         "joined": schedule.joined,
-        "network_messages": runs[0]["network_messages"],
-        "network_bytes": runs[0]["network_bytes"],
-        "runs": [{"seed": seed, **run} for seed, run in enumerate(runs)],
+        "network_messages": runs[0].network_messages,
+        "network_bytes": runs[0].network_bytes,
+        "runs": [{"seed": seed, **asdict(run)} for seed, run in enumerate(runs)],
     }
 
 
