@@ -45,8 +45,11 @@ def raddle_json(*words: str | Path, folder: Path, status: int = 0) -> Any:
 
 def interrupt(*words: str | Path, folder: Path, runs: Path, after: int) -> int:
     """Start `raddle`, press Ctrl-C when `after` runs are done under `runs`; its exit status."""
+    # Tests that a shell started in the background have Ctrl-C ignored, and so would their programs.
+    hear = "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    start = f"{hear}; runpy.run_module('raddle', run_name='__main__', alter_sys=True)"
     process = subprocess.Popen(
-        [sys.executable, "-m", "raddle", *map(str, words)],
+        [sys.executable, "-c", start, *map(str, words)],
         cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     deadline = time.monotonic() + 60
