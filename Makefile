@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 EXPERIMENT ?= experiments/congestion/large.toml
 OUT ?= demo
 
-.PHONY: help setup build demo test test-scale check check-bare fmt generate bench bench-mpi accept docs fuzz audit clean
+.PHONY: help setup program build demo test test-scale check check-bare fmt generate bench bench-mpi accept docs fuzz audit clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -16,13 +16,15 @@ help: ## Show this list
 setup: ## Install what building and testing need (Debian packages only as root)
 	@scripts/setup test
 
-build: ## Build raddle into .venv/bin, in seconds if little has changed
+program: ## Build the program raddle alone, into .venv/bin
 	@scripts/setup build
 	PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
-	scripts/build-extras
 	echo "built $(BIN)/raddle"
 
-demo: build ## Run the large experiment: six congestion-control schemes on 376 nodes; leaves demo/report.html
+build: program ## Build all that this machine can: also raddle-switch, raddle-perf and the libraries
+	@scripts/build-extras
+
+demo: program ## Run the large experiment: six congestion-control schemes on 376 nodes; leaves demo/report.html
 	@$(BIN)/raddle run $(EXPERIMENT) --out $(OUT)
 	echo "open $(OUT)/report.html"
 
