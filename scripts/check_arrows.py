@@ -32,9 +32,6 @@ PURE = ("base", "core")
 # The one room of a pure floor that opens files, for the drivers alone.
 DISK = "disk"
 
-# Crates whose modules still know each other in circles. None may be added.
-CIRCULAR = frozenset({"engine", "experiment", "multicast"})
-
 # Crates that bring the outside world into a core.
 FOREIGN = frozenset(
     {"chrono", "crossbeam-channel", "getrandom", "rand", "rayon", "socket2", "tokio"}
@@ -208,16 +205,11 @@ def circles(uses: dict[str, set[str]]) -> list[list[str]]:
 def module_errors(crates: Path) -> Iterator[str]:
     """Look for circles between modules; one message per circle."""
     for src in sorted(crates.glob("*/*/src")):
-        room = src.parent.name
-        found = circles(modules(src))
-        if room in CIRCULAR and not found:
-            yield f"crate `{room}` has no circle any more: remove it from CIRCULAR"
-        if room not in CIRCULAR:
-            for circle in found:
-                yield (
-                    f"crates/{src.parent.relative_to(crates)}: the modules {', '.join(circle)} "
-                    "know each other in a circle; move what several need into one below them"
-                )
+        for circle in circles(modules(src)):
+            yield (
+                f"crates/{src.parent.relative_to(crates)}: the modules {', '.join(circle)} "
+                "know each other in a circle; move what several need into one below them"
+            )
 
 
 def shim_parts(shim: Path) -> dict[str, set[str]]:

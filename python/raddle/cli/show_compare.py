@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from raddle import results, statistics
 from raddle.cli.talk import print_table, say
-from raddle.results.unlike import list_unlike
+from raddle.results.differences import list_differences
 from raddle.text import first_few, join_words, many, significant
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ def show_comparison(found: "Comparison", tolerance: float | None) -> None:
             kept = "its figures are those of summary.json" if folder.summary else fault.cost
             state = fault.words.partition(":")[0]
             say(f"warning: {side}, {folder.path}/{state}: {kept}")
-    if found.unlike:
+    if found.differences:
         print("The experiments differ:")
-        print(list_unlike(found.unlike, "in A", "in B"))
+        print(list_differences(found.differences, "in A", "in B"))
         if found.seeds and found.a.seeds != found.b.seeds:
             print(f"Figures are over the seeds that both have: {first_few(found.seeds, 8)}.")
         print()
@@ -101,8 +101,8 @@ def comparison_json(found: "Comparison", tolerance: float | None) -> dict[str, A
     return {
         "a": str(found.a.path),
         "b": str(found.b.path),
-        "alike": not found.unlike,
-        "unlike": [one.as_json() for one in found.unlike],
+        "alike": not found.differences,
+        "unlike": [one.as_json() for one in found.differences],
         "seeds": list(found.seeds),
         "faults": {
             "a": [one.as_json() for one in results.faults.faults_of(found.a)],

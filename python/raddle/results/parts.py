@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raddle.errors import ResultsError
 from raddle.plan import Plan, RunStats
-from raddle.results.unlike import Unlike, list_unlike, read_experiment, unlike_experiments
+from raddle.results.differences import Difference, list_differences, read_experiment, experiment_differences
 from raddle.version import __version__
 
 __all__ = ["finished_run", "refuse_others", "remove_others"]
@@ -40,11 +40,11 @@ def refuse_others(plan: Plan, out: Path) -> None:
     ResultsError
         It has some; the message says what differs.
     """
-    unlike = _unlike(plan, out)
-    if not unlike:
+    differences = _differences(plan, out)
+    if not differences:
         return
     msg = (
-        f"{out} holds results of another experiment\n{list_unlike(unlike, 'there', 'here')}\n"
+        f"{out} holds results of another experiment\n{list_differences(differences, 'there', 'here')}\n"
         "  hint: name another folder with --out, or delete those results with --replace"
     )
     raise ResultsError(msg)
@@ -55,7 +55,7 @@ def remove_others(plan: Plan, out: Path) -> None:
 
     Runs that are as planned stay, and so do files that are not ours.
     """
-    if not _unlike(plan, out):
+    if not _differences(plan, out):
         return
     planned, there = {run.name: run.stamp for run in plan.runs}, _stamps(out)
     for folder in [entry for entry in (out / ".runs").iterdir() if entry.is_dir()]:
@@ -66,21 +66,21 @@ def remove_others(plan: Plan, out: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def _unlike(plan: Plan, out: Path) -> list[Unlike]:
+def _differences(plan: Plan, out: Path) -> list[Difference]:
     """What the experiment whose runs lie in `out` differs in from `plan`; empty if in nothing."""
     there, here = _stamps(out), {run.name: run.stamp for run in plan.runs}
     shared = set(there) & set(here)
     if not there or (shared and all(there[name] == here[name] for name in shared)):
         return []
     old = read_experiment(out)
-    found = [] if old is None else unlike_experiments(old, tomllib.loads(plan.experiment))
+    found = [] if old is None else experiment_differences(old, tomllib.loads(plan.experiment))
     found = [one for one in found if not one.what.startswith(NEUTRAL)]
     keys = [one for one in found if one.what not in PLACES]
     if keys or not shared:
         return keys
     if (version := _version(out)) not in (None, __version__):
-        return [Unlike("raddle", version, __version__)]
-    return found or [Unlike("contents of a file that it reads", "as they were", "changed")]
+        return [Difference("raddle", version, __version__)]
+    return found or [Difference("contents of a file that it reads", "as they were", "changed")]
 
 
 def _version(out: Path) -> str | None:

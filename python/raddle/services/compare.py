@@ -8,7 +8,7 @@ from typing import Any
 
 from raddle.results.faults import refuse_changed
 from raddle.results.folder import Results, load
-from raddle.results.unlike import Unlike, unlike_folders
+from raddle.results.differences import Difference, folder_differences
 from raddle.statistics.figures import label_of_figure, of_finished, per_seed
 from raddle.statistics.rule import PerSeed, difference
 from raddle.statistics.samples import mean_interval
@@ -110,7 +110,7 @@ class Comparison:
 
     a: Results
     b: Results
-    unlike: tuple[Unlike, ...]
+    differences: tuple[Difference, ...]
     seeds: tuple[int, ...]
     schemes: tuple[str, ...]
     unfinished: tuple[Unfinished, ...]
@@ -169,7 +169,7 @@ def compare_folders(a: Path, b: Path) -> Comparison:
     return Comparison(
         a=first,
         b=second,
-        unlike=tuple(unlike_folders(first, second)),
+        differences=tuple(folder_differences(first, second)),
         seeds=seeds,
         schemes=tuple(s for s in left if s in right),
         unfinished=tuple(unfinished),

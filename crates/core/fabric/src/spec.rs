@@ -97,7 +97,7 @@ pub(crate) enum Form {
 }
 
 /// Why a table describes no map.
-pub(crate) struct NoForm {
+pub(crate) struct FormError {
     /// The key that should not be there; `None` where one is missing.
     pub(crate) key: Option<&'static str>,
     pub(crate) message: String,
@@ -117,9 +117,9 @@ const KINDS: [&str; 8] = [
 
 impl Form {
     /// By the keys that a table has.
-    pub(crate) fn of(has: impl Fn(&str) -> bool) -> Result<Self, NoForm> {
+    pub(crate) fn of(has: impl Fn(&str) -> bool) -> Result<Self, FormError> {
         let wrong = |key, message: &str| {
-            Err(NoForm {
+            Err(FormError {
                 key: Some(key),
                 message: message.to_owned(),
             })
@@ -137,7 +137,7 @@ impl Form {
             (false, false) if ["host", "switch", "link"].iter().any(|key| has(key)) => {
                 Ok(Self::Graph)
             }
-            (false, false) => Err(NoForm {
+            (false, false) => Err(FormError {
                 key: None,
                 message: format!("`kind` is missing: it is one of {}", KINDS.join(", ")),
             }),

@@ -29,7 +29,7 @@ use crate::{
     builders::{Graph, Origin},
     error::FabricError,
     map::Fabric,
-    spec::{FabricSpec, Form, NoForm},
+    spec::{FabricSpec, Form, FormError},
 };
 
 /// Reads a map from TOML. `source_name` stands in errors.
@@ -46,7 +46,7 @@ pub fn parse_toml(text: &str, source_name: &str) -> Result<Fabric, FabricError> 
     let form = Form::of(|key| root.find(&[key]).is_some());
     let built = match form.map_err(|problem| without_form(&root, &problem))? {
         Form::File => {
-            let problem = NoForm {
+            let problem = FormError {
                 key: Some("file"),
                 message: "a map file cannot name another file: describe the map itself".to_owned(),
             };
@@ -61,7 +61,7 @@ pub fn parse_toml(text: &str, source_name: &str) -> Result<Fabric, FabricError> 
     built.map_err(|error| locate(&root, error))
 }
 
-fn without_form(root: &Node, problem: &NoForm) -> InputError {
+fn without_form(root: &Node, problem: &FormError) -> InputError {
     let path: Vec<&str> = problem.key.into_iter().collect();
     let refused = Problem::Refused(problem.message.clone());
     InputError::at(root.locate(&path), refused)

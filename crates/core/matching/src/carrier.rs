@@ -69,7 +69,7 @@ pub enum CarrierEvent {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum RailsState {
     /// Not open yet.
     Closed,
     Open,
@@ -86,7 +86,7 @@ enum Standing {
 /// if the other side has given up.
 #[derive(Debug)]
 pub struct Carrier {
-    standing: Standing,
+    rails_state: RailsState,
     /// What we offered, by key: whether it is on the rails.
     offers: FxHashMap<u32, bool>,
     /// Classes of sizes that the other process wants offered.
@@ -103,7 +103,7 @@ pub struct Carrier {
 impl Default for Carrier {
     fn default() -> Self {
         Self {
-            standing: Standing::Closed,
+            rails_state: RailsState::Closed,
             offers: FxHashMap::default(),
             worth: u32::MAX,
             slots: [None; SLOTS],
@@ -129,13 +129,13 @@ impl Carrier {
     /// Whether a message of so many bytes is to be offered to the other process.
     #[must_use]
     pub fn wants(&self, bytes: u64) -> bool {
-        self.standing != Standing::Off && choice::is_worth(self.worth, bytes)
+        self.rails_state != RailsState::Off && choice::is_worth(self.worth, bytes)
     }
 
     /// The least size from which on everything is offered; `None`: nothing is.
     #[must_use]
     pub fn offers_from(&self) -> Option<u64> {
-        (self.standing != Standing::Off)
+        (self.rails_state != RailsState::Off)
             .then(|| choice::least(self.worth))
             .flatten()
     }
@@ -143,13 +143,13 @@ impl Carrier {
     /// Whether messages can take the rails.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.standing == Standing::Open
+        self.rails_state == RailsState::Open
     }
 
     /// Whether the rails have failed.
     #[must_use]
     pub fn is_off(&self) -> bool {
-        self.standing == Standing::Off
+        self.rails_state == RailsState::Off
     }
 
     /// Offers of ours that are open.
@@ -200,17 +200,17 @@ impl Carrier {
 
     /// They carry messages.
     pub fn opened(&mut self) {
-        if self.standing == Standing::Closed {
-            self.standing = Standing::Open;
+        if self.rails_state == RailsState::Closed {
+            self.rails_state = RailsState::Open;
         }
     }
 
     /// They carry nothing any more, or cannot be opened.
     pub fn fail(&mut self) {
-        if self.standing == Standing::Off {
+        if self.rails_state == RailsState::Off {
             return;
         }
-        self.standing = Standing::Off;
+        self.rails_state = RailsState::Off;
         self.plain.clear();
         self.events.push_back(CarrierEvent::Close);
         for key in self.slots.iter_mut().filter_map(Option::take) {
@@ -249,7 +249,7 @@ impl Carrier {
                 self.worth = worth;
                 match slot {
                     // It will be named again.
-                    Some(_) if self.standing == Standing::Off => {}
+                    Some(_) if self.rails_state == RailsState::Off => {}
                     Some(slot) => self
                         .events
                         .push_back(CarrierEvent::SendOnRails { key, slot }),

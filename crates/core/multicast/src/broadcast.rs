@@ -10,7 +10,7 @@ use raddle_units::{LinkId, NodeId};
 
 use super::{
     Changes, Colour, Group, Mgid, MulticastEngine, MulticastError, TableMode, Tree, UpLink,
-    ground::{Ground, best_switch, changes, check_groups},
+    fabric_state::{FabricState, best_switch, changes, check_groups},
     hops::sum_and_max_at_once,
 };
 
@@ -21,7 +21,7 @@ use super::{
 /// host that was cut off.
 #[derive(Clone, Debug)]
 pub struct Broadcast<'a> {
-    ground: Ground<'a>,
+    state: FabricState<'a>,
     mode: TableMode,
     colours: u32,
     groups: BTreeMap<Mgid, Vec<NodeId>>,
@@ -37,7 +37,7 @@ impl<'a> Broadcast<'a> {
     /// No colour, or more than 65,536; a switch with more ports than a table entry holds.
     pub fn new(fabric: &'a Fabric, mode: TableMode, colours: u32) -> Result<Self, MulticastError> {
         let mut this = Self {
-            ground: Ground::new(fabric, colours)?,
+            state: FabricState::new(fabric, colours)?,
             mode,
             colours,
             groups: BTreeMap::new(),
@@ -50,17 +50,17 @@ impl<'a> Broadcast<'a> {
     }
 
     fn plan(&mut self) {
-        let Ground {
+        let FabricState {
             fabric,
             graph,
             links,
             ..
-        } = &self.ground;
-        let reach = self.ground.reach(fabric.hosts());
+        } = &self.state;
+        let reach = self.state.reach(fabric.hosts());
         let (sums, most) = sum_and_max_at_once(graph, links, &reach.at);
         let root = match best_switch(most.into_iter().zip(sums)).filter(|_| !reach.at.is_empty()) {
             Some(root) => root,
-            None => graph.ordinal(self.ground.home(fabric.hosts()[0])),
+            None => graph.ordinal(self.state.home(fabric.hosts()[0])),
         };
         let hops = graph.hops(root, |link| links.is_up(link));
         let up = graph.shortest_tree(fabric, &reach.hosts, &hops, |link| links.is_up(link), |_| 0);
@@ -81,7 +81,7 @@ impl<'a> Broadcast<'a> {
         if let Some(groups) = groups {
             self.groups = groups;
         }
-        changes(self.ground.fabric, self.mode, &before, &self.trees())
+        changes(self.state.fabric, self.mode, &before, &self.trees())
     }
 }
 
@@ -99,13 +99,13 @@ impl MulticastEngine for Broadcast<'_> {
     }
 
     fn route(&mut self, groups: &[Group]) -> Result<Changes, MulticastError> {
-        check_groups(self.ground.fabric, groups)?;
+        check_groups(self.state.fabric, groups)?;
         let groups = groups.iter().map(|g| (g.mgid, g.members.clone())).collect();
         Ok(self.change_tree(false, Some(groups)))
     }
 
     fn join(&mut self, group: &Group) -> Result<Changes, MulticastError> {
-        group.check(self.ground.fabric)?;
+        group.check(self.state.fabric)?;
         if self.groups.contains_key(&group.mgid) {
             return Err(MulticastError::DuplicateMgid { mgid: group.mgid });
         }
@@ -129,7 +129,7 @@ impl MulticastEngine for Broadcast<'_> {
     }
 
     fn change(&mut self, group: &Group) -> Result<Changes, MulticastError> {
-        group.check(self.ground.fabric)?;
+        group.check(self.state.fabric)?;
         match self.groups.get_mut(&group.mgid) {
             Some(members) => members.clone_from(&group.members),
             None => return Err(MulticastError::UnknownMgid { mgid: group.mgid }),
@@ -138,14 +138,14 @@ impl MulticastEngine for Broadcast<'_> {
     }
 
     fn fail(&mut self, link: LinkId) -> Result<Changes, MulticastError> {
-        let new = self.ground.set_link(link, false)?;
-        let fabric = self.ground.fabric;
+        let new = self.state.set_link(link, false)?;
+        let fabric = self.state.fabric;
         let used = self.up.iter().any(|up| fabric.port(up.port).link == link);
         Ok(self.change_tree(new && used, None))
     }
 
     fn repair(&mut self, link: LinkId) -> Result<Changes, MulticastError> {
-        let new = self.ground.set_link(link, true)?;
+        let new = self.state.set_link(link, true)?;
         Ok(self.change_tree(new && !self.cut_off.is_empty(), None))
     }
 

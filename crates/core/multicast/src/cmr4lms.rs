@@ -20,9 +20,9 @@
 //!
 //! Source: Chen et al., C-MR4LMS (JCRD, 10.7544/issn1000-1239.20210582), section 2.
 
-mod bonds;
 mod clusters;
-mod ledger;
+mod components;
+mod link_use;
 mod roots;
 mod wiring;
 
@@ -37,8 +37,8 @@ use serde::{Deserialize, Serialize};
 pub use clusters::{Merge, TerminalConflict};
 
 use self::{
-    bonds::Bonds,
-    ledger::{Ledger, Planes},
+    components::Components,
+    link_use::{LinkUse, Planes},
     wiring::{NONE, Plane, Wiring},
 };
 use super::{
@@ -173,8 +173,8 @@ pub struct CMr4lms {
     settings: CMr4lmsSettings,
     numbering: Numbering,
     wiring: Wiring,
-    ledger: Ledger,
-    bonds: Bonds,
+    link_use: LinkUse,
+    components: Components,
     groups: Vec<State>,
     free: Vec<u32>,
     by_mgid: FxHashMap<Mgid, u32>,
@@ -230,8 +230,8 @@ impl CMr4lms {
             fault_tolerant: settings.fault_tolerant,
         };
         Ok(Self {
-            ledger: Ledger::new(numbering.trees(), &wiring),
-            bonds: Bonds::new(wiring.spots()),
+            link_use: LinkUse::new(numbering.trees(), &wiring),
+            components: Components::new(wiring.spots()),
             groups: Vec::new(),
             free: Vec::new(),
             by_mgid: FxHashMap::default(),
@@ -363,7 +363,7 @@ impl CMr4lms {
     /// The colour of a group: its own, unless no tree of it is whole and one of another colour is.
     fn colour_for(&self, mgid: Mgid, spots: &[u32]) -> u16 {
         let own = self.numbering.colour(self.numbering.own_tree(mgid)).0;
-        if self.wiring.is_whole() || self.wiring.is_hopeless(spots) {
+        if self.wiring.is_whole() || self.wiring.has_no_way_up(spots) {
             return own;
         }
         let colours = self.numbering.colours;
@@ -440,9 +440,9 @@ impl CMr4lms {
         if tree == NONE {
             return;
         }
-        self.ledger
+        self.link_use
             .book(&self.wiring, tree, group, &state.spots, j, false);
-        if let Some(of) = self.ledger.tree_mut(tree) {
+        if let Some(of) = self.link_use.tree_mut(tree) {
             of.groups.swap_remove(in_tree as usize);
             if let Some(&other) = of.groups.get(in_tree as usize) {
                 self.groups[other as usize].in_tree = in_tree;
@@ -463,9 +463,9 @@ impl CMr4lms {
         let state = &mut self.groups[group as usize];
         state.tree = tree;
         state.j = j;
-        self.ledger
+        self.link_use
             .book(&self.wiring, tree, group, &state.spots, j, true);
-        if let Some(of) = self.ledger.tree_mut(tree) {
+        if let Some(of) = self.link_use.tree_mut(tree) {
             state.in_tree = of.groups.len() as u32;
             of.groups.push(group);
         }
@@ -481,18 +481,18 @@ impl CMr4lms {
     }
 
     /// Finds the tree for groups that are tied together and moves those that are elsewhere.
-    fn settle(&mut self, knot: u32, member: u32) {
-        let tree = match self.bonds.knot(knot) {
-            Some(knot) => self.choose(knot.lowest, &knot.groups),
+    fn settle(&mut self, component: u32, member: u32) {
+        let tree = match self.components.component(component) {
+            Some(component) => self.choose(component.lowest, &component.groups),
             None => self.choose(member, &[member]),
         };
-        let mut movers = match self.bonds.knot(knot) {
-            Some(knot) => {
+        let mut movers = match self.components.component(component) {
+            Some(component) => {
                 // Those that were there when it got this tree have it.
-                let some = if knot.tree == tree {
-                    &knot.fresh
+                let some = if component.tree == tree {
+                    &component.fresh
                 } else {
-                    &knot.groups
+                    &component.groups
                 };
                 let groups = some.iter().copied();
                 groups
@@ -502,7 +502,7 @@ impl CMr4lms {
             None if self.groups[member as usize].tree != tree => vec![member],
             None => Vec::new(),
         };
-        self.bonds.settled(knot, tree);
+        self.components.settled(component, tree);
         self.relocate(&mut movers, tree);
     }
 
@@ -526,40 +526,43 @@ impl CMr4lms {
     /// A group that is known becomes part of what is routed.
     fn enter(&mut self, group: u32) {
         let state = &self.groups[group as usize];
-        // Most groups get their own tree: memory answers while the bonds are looked at.
+        // Most groups get their own tree: memory answers while the components are looked at.
         let own = self.numbering.own_tree(state.mgid);
-        self.ledger.prefetch(&self.wiring, own, &state.spots);
+        self.link_use.prefetch(&self.wiring, own, &state.spots);
         let groups = &self.groups;
-        let knot = self.bonds.tie(group, state.colour, &state.spots, |group| {
-            groups[group as usize].mgid
-        });
-        self.settle(knot, group);
+        let component = self
+            .components
+            .add(group, state.colour, &state.spots, |group| {
+                groups[group as usize].mgid
+            });
+        self.settle(component, group);
     }
 
     /// A group stops being part of what is routed.
     fn exit(&mut self, group: u32) {
         let state = &self.groups[group as usize];
         if state.tree != NONE {
-            self.ledger.prefetch(&self.wiring, state.tree, &state.spots);
+            self.link_use
+                .prefetch(&self.wiring, state.tree, &state.spots);
         }
-        self.bonds.prefetch(&state.spots);
+        self.components.prefetch(&state.spots);
         self.unbook(group);
         let groups = &self.groups;
         let state = &groups[group as usize];
-        let parts = self.bonds.untie(
+        let parts = self.components.remove(
             group,
             state.colour,
             &state.spots,
             |group| groups[group as usize].mgid,
             |group| &groups[group as usize].spots,
         );
-        for (knot, member) in parts {
-            self.settle(knot, member);
+        for (component, member) in parts {
+            self.settle(component, member);
         }
     }
 
     fn begin(&mut self) {
-        self.ledger.begin();
+        self.link_use.begin();
         self.left.clear();
         self.dirty.clear();
     }
@@ -567,7 +570,7 @@ impl CMr4lms {
     /// Ends an operation. `skip` is the group that it was about.
     fn finish(&mut self, skip: Option<Mgid>) -> Changes {
         self.separate_dirty();
-        let branches = self.ledger.finish(&self.wiring, &self.numbering);
+        let branches = self.link_use.finish(&self.wiring, &self.numbering);
         // The first time that a group left a place tells where it was before.
         self.left.sort_by_key(|left| left.0);
         self.left.dedup_by_key(|left| left.0);
@@ -611,13 +614,13 @@ impl CMr4lms {
             }
         }
         for &group in &alive {
-            let knot = self.bonds.knot_of(group);
+            let component = self.components.component_of(group);
             if self
-                .bonds
-                .knot(knot)
-                .is_none_or(|knot| knot.lowest == group)
+                .components
+                .component(component)
+                .is_none_or(|component| component.lowest == group)
             {
-                self.settle(knot, group);
+                self.settle(component, group);
             }
         }
         if self.settings.roots == RootChoice::Dynamic {
@@ -629,7 +632,10 @@ impl CMr4lms {
     fn in_order(&self) -> Vec<u32> {
         let mut alive: Vec<(Mgid, u32)> = Vec::with_capacity(self.by_mgid.len());
         for tree in 0..self.numbering.trees() as u32 {
-            let groups = self.ledger.tree(tree).map_or(&[][..], |tree| &tree.groups);
+            let groups = self
+                .link_use
+                .tree(tree)
+                .map_or(&[][..], |tree| &tree.groups);
             alive.extend(groups.iter().map(|g| (self.groups[*g as usize].mgid, *g)));
         }
         alive.sort_unstable();
@@ -662,31 +668,34 @@ impl MulticastEngine for CMr4lms {
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(MulticastError::DuplicateMgid { mgid: pair[0].0 });
         }
-        let empty = Ledger::new(self.numbering.trees(), &self.wiring);
-        let before = std::mem::replace(&mut self.ledger, empty);
+        let empty = LinkUse::new(self.numbering.trees(), &self.wiring);
+        let before = std::mem::replace(&mut self.link_use, empty);
         let old_groups = std::mem::take(&mut self.groups);
         let old_names = std::mem::take(&mut self.by_mgid);
         self.free.clear();
         self.loads.fill(0);
-        self.bonds = Bonds::new(self.wiring.spots());
+        self.components = Components::new(self.wiring.spots());
         self.by_mgid.reserve(sorted.len());
         for (mgid, spots) in sorted {
             let group = self.add_state(mgid, spots);
             let (groups, state) = (&self.groups, &self.groups[group as usize]);
-            self.bonds.tie(group, state.colour, &state.spots, |group| {
-                groups[group as usize].mgid
-            });
+            self.components
+                .add(group, state.colour, &state.spots, |group| {
+                    groups[group as usize].mgid
+                });
         }
         self.dirty.clear();
         for group in 0..self.groups.len() as u32 {
-            let knot = self.bonds.knot_of(group);
-            let tree = match self.bonds.knot(knot) {
+            let component = self.components.component_of(group);
+            let tree = match self.components.component(component) {
                 // Its lowest group, with the lowest index, was placed before.
-                Some(knot) if knot.lowest != group => self.groups[knot.lowest as usize].tree,
-                Some(knot) => self.choose(group, &knot.groups),
+                Some(component) if component.lowest != group => {
+                    self.groups[component.lowest as usize].tree
+                }
+                Some(component) => self.choose(group, &component.groups),
                 None => self.choose(group, &[group]),
             };
-            self.bonds.settled(knot, tree);
+            self.components.settled(component, tree);
             self.place(group, tree);
         }
         self.separate_dirty();
@@ -701,7 +710,7 @@ impl MulticastEngine for CMr4lms {
             }
         }
         Ok(Changes {
-            branches: self.ledger.since(&before, &self.wiring, &self.numbering),
+            branches: self.link_use.since(&before, &self.wiring, &self.numbering),
             moved,
         })
     }

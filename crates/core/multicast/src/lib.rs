@@ -11,7 +11,8 @@
 //! - `broadcast`, `opensm_like`, `mr4lms`: [`Broadcast`], [`OpenSmLike`], [`Mr4lms`], what the paper compares with.
 //! - `credit_loops`: [`CreditGraph`], whether unicast and multicast tables together can deadlock.
 //! - `tree`: [`Tree`], which links a tree uses.
-//! - `tables`: [`PortSet`], [`Branch`], [`TableWrite`], [`MulticastTables`]: what the switches read.
+//! - `entries`: [`PortSet`], [`Branch`], [`TableWrite`], what one switch does for one tree; `tables`: [`MulticastTables`],
+//!   what the switches read.
 //! - [`groups`]: sets of communicators: grids, random groups, hierarchies, files.
 //! - [`mgid`]: numbers for groups, which decide their trees; [`capacity`]: how many groups fit.
 //! - [`placement`]: jobs on terminals, so that they share no link.
@@ -29,6 +30,7 @@ pub mod mgid;
 pub mod placement;
 
 mod cmr4lms;
+mod entries;
 mod flood;
 mod measures;
 mod per_switch;
@@ -37,7 +39,7 @@ mod tree;
 
 mod broadcast;
 mod credit_loops;
-mod ground;
+mod fabric_state;
 mod hops;
 mod mr4lms;
 mod opensm_like;
@@ -54,6 +56,7 @@ pub use cmr4lms::{
     CMr4lms, CMr4lmsSettings, MAX_COLOURS, Merge, RootChoice, SpanningTreeName, TerminalConflict,
 };
 pub use credit_loops::{CreditGraph, CreditGraphTooLarge, CreditLoop};
+pub use entries::{Branch, PortSet, Ports, TableWrite};
 pub use flood::{Flood, FloodReport, Senders};
 pub use measures::{Distribution, Measures};
 pub use mr4lms::{Mr4lms, Mr4lmsSettings, Mr4lmsSteps};
@@ -61,7 +64,7 @@ pub use opensm_like::{OpenSmLike, RootRule};
 pub use per_switch::{
     Change, Entry, Growth, MAX_MLIDS, PerSwitch, PerSwitchError, PerSwitchMeasures,
 };
-pub use tables::{Branch, MulticastTables, PortSet, Ports, TableWrite};
+pub use tables::MulticastTables;
 pub use tree::{Tree, UpLink};
 
 /// Number of a group as equations (1) and (3) use it; not the 128-bit GID of InfiniBand.

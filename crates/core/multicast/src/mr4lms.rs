@@ -17,8 +17,8 @@
 //!
 //! Trees depend on the order in which groups arrive: the algorithm's known fault.
 
-mod book;
 mod climb;
+mod colour_use;
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -26,12 +26,12 @@ use raddle_fabric::Fabric;
 use raddle_units::{LinkId, NodeId};
 
 use self::{
-    book::{Book, holds, intersect, lowest},
     climb::{Climb, View},
+    colour_use::{ColourUse, holds, intersect, lowest},
 };
 use super::{
     Changes, Colour, Group, Mgid, MulticastEngine, MulticastError, TableMode, Tree, UpLink,
-    ground::{Ground, Reach, changes, check_groups},
+    fabric_state::{FabricState, Reach, changes, check_groups},
     hops::{FAR, HopRows},
 };
 
@@ -71,13 +71,13 @@ pub struct Mr4lmsSteps {
 /// The engine `mr4lms`. Works on any fabric and in both table modes.
 #[derive(Clone, Debug)]
 pub struct Mr4lms<'a> {
-    ground: Ground<'a>,
+    state: FabricState<'a>,
     mode: TableMode,
     colours: u32,
     settings: Mr4lmsSettings,
     climb: Option<Climb>,
     rows: HopRows,
-    book: Book,
+    colour_use: ColourUse,
     /// Groups rooted at each switch.
     rooted: Vec<u32>,
     groups: BTreeMap<Mgid, Member>,
@@ -116,14 +116,14 @@ struct Plan {
 
 /// How alike a group and those that it would absorb are; more is better.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Likeness {
+struct Similarity {
     /// Common members, and the size of the union.
     members: (u64, u64),
     links: (u64, u64),
     added: u64,
 }
 
-impl Likeness {
+impl Similarity {
     fn compare(&self, other: &Self) -> Ordering {
         let ratio = |a: (u64, u64), b: (u64, u64)| (a.0 * b.1).cmp(&(b.0 * a.1));
         ratio(self.members, other.members)
@@ -144,7 +144,7 @@ impl<'a> Mr4lms<'a> {
         colours: u32,
         settings: Mr4lmsSettings,
     ) -> Result<Self, MulticastError> {
-        let ground = Ground::new(fabric, colours)?;
+        let state = FabricState::new(fabric, colours)?;
         let places = match mode {
             TableMode::PerPort => fabric.links().len(),
             TableMode::PerSwitch => fabric.node_count(),
@@ -157,11 +157,11 @@ impl<'a> Mr4lms<'a> {
             });
         }
         Ok(Self {
-            climb: Climb::new(fabric, &ground.graph, words),
-            rows: HopRows::new(&ground.graph),
-            book: Book::new(places, fabric.links().len(), colours),
-            rooted: vec![0; ground.graph.len()],
-            ground,
+            climb: Climb::new(fabric, &state.graph, words),
+            rows: HopRows::new(&state.graph),
+            colour_use: ColourUse::new(places, fabric.links().len(), colours),
+            rooted: vec![0; state.graph.len()],
+            state,
             mode,
             colours,
             settings,
@@ -182,8 +182,8 @@ impl<'a> Mr4lms<'a> {
 
     fn view(&self) -> View<'_> {
         View {
-            links: &self.ground.links,
-            book: &self.book,
+            links: &self.state.links,
+            colour_use: &self.colour_use,
             per_switch: self.mode == TableMode::PerSwitch,
         }
     }
@@ -193,11 +193,11 @@ impl<'a> Mr4lms<'a> {
         let mut groups = groups;
         let mut members = self.union(&groups);
         loop {
-            let reach = self.ground.reach(&members);
+            let reach = self.state.reach(&members);
             let plan = if reach.hosts.is_empty() {
-                let home = self.ground.home(members[0]);
+                let home = self.state.home(members[0]);
                 Some(Plan {
-                    root: self.ground.graph.ordinal(home),
+                    root: self.state.graph.ordinal(home),
                     colour: 0,
                     up: Vec::new(),
                 })
@@ -210,7 +210,7 @@ impl<'a> Mr4lms<'a> {
             };
             if hit.is_empty() {
                 groups.sort_unstable();
-                self.book_tree(plan, groups, members, reach.cut_off);
+                self.record_tree(plan, groups, members, reach.cut_off);
                 return;
             }
             self.steps.absorbed += hit.len() as u64;
@@ -254,14 +254,14 @@ impl<'a> Mr4lms<'a> {
 
     /// Colours that are free on the only links of the hosts.
     fn free_at_hosts(&self, hosts: &[NodeId]) -> Vec<u64> {
-        let fabric = self.ground.fabric;
-        let mut free = vec![u64::MAX; self.book.words()];
+        let fabric = self.state.fabric;
+        let mut free = vec![u64::MAX; self.colour_use.words()];
         for &host in hosts {
             let place = match self.mode {
                 TableMode::PerPort => fabric.ports_of(host)[0].link.index(),
-                TableMode::PerSwitch => self.ground.home(host).index(),
+                TableMode::PerSwitch => self.state.home(host).index(),
             };
-            intersect(&mut free, self.book.free(place));
+            intersect(&mut free, self.colour_use.free(place));
         }
         free
     }
@@ -269,7 +269,7 @@ impl<'a> Mr4lms<'a> {
     fn find_by_climbing(&mut self, reach: &Reach) -> Option<Plan> {
         let free = self.free_at_hosts(&reach.hosts);
         let mut climb = self.climb.take()?;
-        let graph = &self.ground.graph;
+        let graph = &self.state.graph;
         let ancestors = climb.ancestors(graph, &self.view(), &reach.at, &free);
         let best = ancestors.iter().min_by_key(|ancestor| {
             let rooted = self.rooted[ancestor.switch as usize];
@@ -295,7 +295,7 @@ impl<'a> Mr4lms<'a> {
         root: u32,
         colour: Option<u16>,
     ) -> Vec<UpLink> {
-        let Ground { fabric, graph, .. } = &self.ground;
+        let FabricState { fabric, graph, .. } = &self.state;
         let mut up = climb.tree(fabric, graph, &self.view(), root, colour);
         up.extend(reach.hosts.iter().map(|&node| UpLink {
             node,
@@ -306,7 +306,7 @@ impl<'a> Mr4lms<'a> {
 
     /// The switches with the least hops to the farthest member, then the least load.
     fn candidates(&mut self, reach: &Reach) -> Vec<u32> {
-        let Ground { graph, links, .. } = &self.ground;
+        let FabricState { graph, links, .. } = &self.state;
         let (sums, most) = self.rows.sum_and_max(graph, links, &reach.at);
         let mut candidates: Vec<u32> = (0..graph.len() as u32)
             .filter(|&switch| most[switch as usize] != u32::MAX)
@@ -320,35 +320,35 @@ impl<'a> Mr4lms<'a> {
     }
 
     fn searched_tree(&mut self, reach: &Reach, root: u32) -> Option<Vec<UpLink>> {
-        let Ground {
+        let FabricState {
             fabric,
             graph,
             links,
             ..
-        } = &self.ground;
+        } = &self.state;
         let hops = self.rows.row(graph, links, root);
         let tree = graph.shortest_tree(
             fabric,
             &reach.hosts,
             hops,
             |link| links.is_up(link),
-            |link| self.book.load(link),
+            |link| self.colour_use.load(link),
         );
         tree.ok()
     }
 
     fn find_by_search(&mut self, reach: &Reach) -> Option<Plan> {
-        let fabric = self.ground.fabric;
+        let fabric = self.state.fabric;
         let mut best: Option<((u32, u32, u64), Plan)> = None;
         for root in self.candidates(reach) {
             let Some(up) = self.searched_tree(reach, root) else {
                 continue;
             };
-            let mut free = vec![u64::MAX; self.book.words()];
-            let places = self.places(&up, self.ground.graph.node(root));
+            let mut free = vec![u64::MAX; self.colour_use.words()];
+            let places = self.places(&up, self.state.graph.node(root));
             if !places
                 .iter()
-                .all(|&place| intersect(&mut free, self.book.free(place)))
+                .all(|&place| intersect(&mut free, self.colour_use.free(place)))
             {
                 continue;
             }
@@ -356,7 +356,7 @@ impl<'a> Mr4lms<'a> {
                 continue;
             };
             let switches = up.iter().filter(|up| !fabric.is_host(up.node));
-            let loads = switches.map(|up| self.book.load(fabric.port(up.port).link));
+            let loads = switches.map(|up| self.colour_use.load(fabric.port(up.port).link));
             let (most, sum) = loads.fold((0, 0), |(most, sum), load| {
                 (load.max(most), sum + u64::from(load))
             });
@@ -370,7 +370,7 @@ impl<'a> Mr4lms<'a> {
 
     /// What trees of one colour must not share: the links of a tree, or its switches.
     fn places(&self, up: &[UpLink], root: NodeId) -> Vec<usize> {
-        let fabric = self.ground.fabric;
+        let fabric = self.state.fabric;
         match self.mode {
             TableMode::PerPort => up
                 .iter()
@@ -387,7 +387,7 @@ impl<'a> Mr4lms<'a> {
 
     /// Step (b): the lowest colour whose free links join the members, and a tree inside it.
     fn find_inside_colour(&self, reach: &Reach) -> Option<Plan> {
-        let Ground { fabric, graph, .. } = &self.ground;
+        let FabricState { fabric, graph, .. } = &self.state;
         let colour = lowest(&self.joining_colours(reach))?;
         let usable = |link: LinkId| self.is_usable(link, colour);
         let first = self.home_in(reach.hosts[0], colour)?;
@@ -408,11 +408,11 @@ impl<'a> Mr4lms<'a> {
             let ways = graph.edges_of(root).iter();
             let closer = ways.filter(|e| hops[e.peer as usize] == closer && usable(e.link));
             root = closer
-                .min_by_key(|e| (self.book.load(e.link), e.port))?
+                .min_by_key(|e| (self.colour_use.load(e.link), e.port))?
                 .peer;
         }
         let hops = graph.hops(root, usable);
-        let load = |link| self.book.load(link);
+        let load = |link| self.colour_use.load(link);
         let up = graph.shortest_tree(fabric, &reach.hosts, &hops, usable, load);
         Some(Plan {
             root,
@@ -423,43 +423,43 @@ impl<'a> Mr4lms<'a> {
 
     /// Whether a tree of a colour may use a link now.
     fn is_usable(&self, link: LinkId, colour: u16) -> bool {
-        let fabric = self.ground.fabric;
-        self.ground.links.is_up(link)
+        let fabric = self.state.fabric;
+        self.state.links.is_up(link)
             && match self.mode {
-                TableMode::PerPort => holds(self.book.free(link.index()), colour),
+                TableMode::PerPort => holds(self.colour_use.free(link.index()), colour),
                 TableMode::PerSwitch => fabric.link(link).ports.iter().all(|&port| {
                     let node = fabric.port(port).node;
-                    fabric.is_host(node) || holds(self.book.free(node.index()), colour)
+                    fabric.is_host(node) || holds(self.colour_use.free(node.index()), colour)
                 }),
             }
     }
 
     /// The first switch that a host reaches in a colour.
     fn home_in(&self, host: NodeId, colour: u16) -> Option<u32> {
-        let fabric = self.ground.fabric;
+        let fabric = self.state.fabric;
         let mut ports = fabric.ports_of(host).iter();
         let port = ports.find(|port| self.is_usable(port.link, colour))?;
-        Some(self.ground.graph.ordinal(fabric.port(port.peer).node))
+        Some(self.state.graph.ordinal(fabric.port(port.peer).node))
     }
 
     /// The colours in which the free links join all hosts: a flood from the first one in all colours at once.
     fn joining_colours(&self, reach: &Reach) -> Vec<u64> {
-        let Ground {
+        let FabricState {
             fabric,
             graph,
             links,
             ..
-        } = &self.ground;
-        let words = self.book.words();
+        } = &self.state;
+        let words = self.colour_use.words();
         let per_switch = self.mode == TableMode::PerSwitch;
         let at_switch = |switch: u32, word: usize| match per_switch {
-            true => self.book.free(graph.node(switch).index())[word],
+            true => self.colour_use.free(graph.node(switch).index())[word],
             false => u64::MAX,
         };
         let on_link = |link: LinkId, word: usize| match (links.is_up(link), per_switch) {
             (false, _) => 0,
             (true, true) => u64::MAX,
-            (true, false) => self.book.free(link.index())[word],
+            (true, false) => self.colour_use.free(link.index())[word],
         };
         let mut joined = vec![0; words];
         let mut reached = vec![0u64; graph.len()];
@@ -512,7 +512,7 @@ impl<'a> Mr4lms<'a> {
 
     /// Step (c): a tree for each colour, the trees that it would meet, and of all these the most alike.
     fn most_alike(&mut self, reach: &Reach) -> (Plan, Vec<u32>) {
-        let mut best: Option<(Likeness, Plan, Vec<u32>)> = None;
+        let mut best: Option<(Similarity, Plan, Vec<u32>)> = None;
         self.mark += 1;
         for &host in &reach.hosts {
             self.marks[host.index()] = self.mark;
@@ -522,15 +522,15 @@ impl<'a> Mr4lms<'a> {
             let Some(up) = self.merge_tree(reach, root, colour) else {
                 continue;
             };
-            let places = self.places(&up, self.ground.graph.node(root));
+            let places = self.places(&up, self.state.graph.node(root));
             for colour in colours {
-                let (likeness, hit) = self.likeness(reach, &places, colour);
+                let (similarity, hit) = self.similarity(reach, &places, colour);
                 let better = best
                     .as_ref()
-                    .is_none_or(|(most, ..)| likeness.compare(most) == Ordering::Greater);
+                    .is_none_or(|(most, ..)| similarity.compare(most) == Ordering::Greater);
                 if better {
                     let up = up.clone();
-                    best = Some((likeness, Plan { root, colour, up }, hit));
+                    best = Some((similarity, Plan { root, colour, up }, hit));
                 }
             }
         }
@@ -552,7 +552,7 @@ impl<'a> Mr4lms<'a> {
     fn merge_roots(&mut self, reach: &Reach) -> Vec<(u32, std::ops::Range<u16>)> {
         let colours = self.colours.min(MERGE_COLOURS) as u16;
         if let Some(mut climb) = self.climb.take() {
-            let graph = &self.ground.graph;
+            let graph = &self.state.graph;
             let rooted = |switch: u32| self.rooted[switch as usize];
             let roots = climb.least_taken(graph, &self.view(), &reach.at, colours, rooted);
             self.climb = Some(climb);
@@ -577,10 +577,10 @@ impl<'a> Mr4lms<'a> {
         }
     }
 
-    fn likeness(&self, reach: &Reach, places: &[usize], colour: u16) -> (Likeness, Vec<u32>) {
+    fn similarity(&self, reach: &Reach, places: &[usize], colour: u16) -> (Similarity, Vec<u32>) {
         let mut hit: Vec<u32> = places
             .iter()
-            .filter_map(|&place| self.book.owner(place, colour))
+            .filter_map(|&place| self.colour_use.owner(place, colour))
             .collect();
         let met = hit.len() as u64;
         hit.sort_unstable();
@@ -595,34 +595,34 @@ impl<'a> Mr4lms<'a> {
             theirs += placed.members.len() as u64;
             links += placed.tree.up.len() as u64;
         }
-        let likeness = Likeness {
+        let similarity = Similarity {
             members: (common, reach.hosts.len() as u64 + theirs - common),
             links: (met, places.len() as u64 + links - met),
             added: theirs - common,
         };
-        (likeness, hit)
+        (similarity, hit)
     }
 
-    fn book_tree(
+    fn record_tree(
         &mut self,
         plan: Plan,
         groups: Vec<Mgid>,
         members: Vec<NodeId>,
         cut_off: Vec<NodeId>,
     ) {
-        let fabric = self.ground.fabric;
+        let fabric = self.state.fabric;
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.trees.push(None);
             self.trees.len() as u32 - 1
         });
         let mut up = plan.up;
         up.sort_unstable();
-        let root = self.ground.graph.node(plan.root);
+        let root = self.state.graph.node(plan.root);
         for place in self.places(&up, root) {
-            self.book.take(place, plan.colour, id);
+            self.colour_use.take(place, plan.colour, id);
         }
         for up in &up {
-            self.book
+            self.colour_use
                 .add_load(fabric.port(up.port).link, groups.len() as u32);
         }
         self.rooted[plan.root as usize] += groups.len() as u32;
@@ -646,19 +646,20 @@ impl<'a> Mr4lms<'a> {
     }
 
     fn remove(&mut self, id: u32) -> Placed {
-        let fabric = self.ground.fabric;
+        let fabric = self.state.fabric;
         let placed = self.trees[id as usize]
             .take()
             .expect("a number in use names a tree");
         self.vacant.push(id);
         for place in self.places(&placed.tree.up, placed.tree.root) {
-            self.book.give_back(place, placed.tree.colour.0);
+            self.colour_use.give_back(place, placed.tree.colour.0);
         }
         let groups = placed.tree.groups.len() as u32;
         for up in &placed.tree.up {
-            self.book.remove_load(fabric.port(up.port).link, groups);
+            self.colour_use
+                .remove_load(fabric.port(up.port).link, groups);
         }
-        let root = self.ground.graph.ordinal(placed.tree.root);
+        let root = self.state.graph.ordinal(placed.tree.root);
         self.rooted[root as usize] -= groups;
         placed
     }
@@ -680,7 +681,7 @@ impl<'a> Mr4lms<'a> {
             .filter(|placed| placed.call == self.call)
             .map(|placed| placed.tree.clone())
             .collect();
-        changes(self.ground.fabric, self.mode, &before, &after)
+        changes(self.state.fabric, self.mode, &before, &after)
     }
 
     fn which(&self, wanted: impl Fn(&Placed) -> bool) -> Vec<u32> {
@@ -724,7 +725,7 @@ impl MulticastEngine for Mr4lms<'_> {
     }
 
     fn route(&mut self, groups: &[Group]) -> Result<Changes, MulticastError> {
-        check_groups(self.ground.fabric, groups)?;
+        check_groups(self.state.fabric, groups)?;
         let old = self.which(|_| true);
         self.steps = Mr4lmsSteps::default();
         // Groups that stay keep their entry until they are routed again: nobody looks at it before.
@@ -738,7 +739,7 @@ impl MulticastEngine for Mr4lms<'_> {
     }
 
     fn join(&mut self, group: &Group) -> Result<Changes, MulticastError> {
-        group.check(self.ground.fabric)?;
+        group.check(self.state.fabric)?;
         let mgid = group.mgid;
         if self.groups.contains_key(&mgid) {
             return Err(MulticastError::DuplicateMgid { mgid });
@@ -759,7 +760,7 @@ impl MulticastEngine for Mr4lms<'_> {
 
     /// Groups that were merged with it are routed again one by one, then the group itself.
     fn change(&mut self, group: &Group) -> Result<Changes, MulticastError> {
-        group.check(self.ground.fabric)?;
+        group.check(self.state.fabric)?;
         let mgid = group.mgid;
         let Some(entry) = self.groups.get_mut(&mgid) else {
             return Err(MulticastError::UnknownMgid { mgid });
@@ -775,17 +776,17 @@ impl MulticastEngine for Mr4lms<'_> {
     }
 
     fn fail(&mut self, link: LinkId) -> Result<Changes, MulticastError> {
-        if !self.ground.set_link(link, false)? {
+        if !self.state.set_link(link, false)? {
             return Ok(Changes::default());
         }
         self.rows.clear();
-        let fabric = self.ground.fabric;
+        let fabric = self.state.fabric;
         let hit = self.which(|placed| placed.tree.links(fabric).any(|used| used == link));
         Ok(self.again_together(&hit))
     }
 
     fn repair(&mut self, link: LinkId) -> Result<Changes, MulticastError> {
-        if !self.ground.set_link(link, true)? {
+        if !self.state.set_link(link, true)? {
             return Ok(Changes::default());
         }
         self.rows.clear();

@@ -12,7 +12,7 @@ use raddle_units::{LinkId, NodeId};
 
 use super::{
     Changes, Colour, Group, Mgid, MulticastEngine, MulticastError, TableMode, Tree,
-    ground::{Ground, best_switch, changes, check_groups},
+    fabric_state::{FabricState, best_switch, changes, check_groups},
     hops::HopRows,
 };
 
@@ -29,7 +29,7 @@ pub enum RootRule {
 /// The engine `opensm`. Works on any fabric and in both table modes.
 #[derive(Clone, Debug)]
 pub struct OpenSmLike<'a> {
-    ground: Ground<'a>,
+    state: FabricState<'a>,
     rows: HopRows,
     mode: TableMode,
     colours: u32,
@@ -57,10 +57,10 @@ impl<'a> OpenSmLike<'a> {
         colours: u32,
         rule: RootRule,
     ) -> Result<Self, MulticastError> {
-        let ground = Ground::new(fabric, colours)?;
+        let state = FabricState::new(fabric, colours)?;
         Ok(Self {
-            rows: HopRows::new(&ground.graph),
-            ground,
+            rows: HopRows::new(&state.graph),
+            state,
             mode,
             colours,
             rule,
@@ -70,19 +70,19 @@ impl<'a> OpenSmLike<'a> {
     }
 
     fn plan(&mut self, group: &Group, colour: Colour) -> Placed {
-        let Ground {
+        let FabricState {
             fabric,
             graph,
             links,
             ..
-        } = &self.ground;
-        let reach = self.ground.reach(&group.members);
+        } = &self.state;
+        let reach = self.state.reach(&group.members);
         let (sums, most) = self.rows.sum_and_max(graph, links, &reach.at);
         let root = match self.rule {
             RootRule::LeastMean => best_switch(sums.into_iter().zip(most)),
             RootRule::LeastMax => best_switch(most.into_iter().zip(sums)),
         };
-        let home = self.ground.home(group.members[0]);
+        let home = self.state.home(group.members[0]);
         let (root, mut up) = match root.filter(|_| !reach.hosts.is_empty()) {
             None => (home, Vec::new()),
             Some(root) => {
@@ -118,7 +118,7 @@ impl<'a> OpenSmLike<'a> {
             let old = self.placed.insert(group.mgid, placed);
             before.extend(old.map(|old| old.tree));
         }
-        changes(self.ground.fabric, self.mode, &before, &after)
+        changes(self.state.fabric, self.mode, &before, &after)
     }
 
     fn group(&self, mgid: Mgid, placed: &Placed) -> Group {
@@ -148,7 +148,7 @@ impl MulticastEngine for OpenSmLike<'_> {
     }
 
     fn route(&mut self, groups: &[Group]) -> Result<Changes, MulticastError> {
-        check_groups(self.ground.fabric, groups)?;
+        check_groups(self.state.fabric, groups)?;
         let entries = self.colours as usize;
         if groups.len() > entries {
             return Err(MulticastError::GroupsWithoutEntry {
@@ -166,7 +166,7 @@ impl MulticastEngine for OpenSmLike<'_> {
             self.taken[usize::from(colour)] = true;
         }
         Ok(changes(
-            self.ground.fabric,
+            self.state.fabric,
             self.mode,
             &before,
             &self.trees(),
@@ -174,7 +174,7 @@ impl MulticastEngine for OpenSmLike<'_> {
     }
 
     fn join(&mut self, group: &Group) -> Result<Changes, MulticastError> {
-        group.check(self.ground.fabric)?;
+        group.check(self.state.fabric)?;
         let mgid = group.mgid;
         if self.placed.contains_key(&mgid) {
             return Err(MulticastError::DuplicateMgid { mgid });
@@ -188,7 +188,7 @@ impl MulticastEngine for OpenSmLike<'_> {
         self.taken[index] = true;
         let placed = self.plan(group, Colour(index as u16));
         let after = std::slice::from_ref(&placed.tree);
-        let changes = changes(self.ground.fabric, self.mode, &[], after);
+        let changes = changes(self.state.fabric, self.mode, &[], after);
         self.placed.insert(mgid, placed);
         Ok(changes)
     }
@@ -198,11 +198,11 @@ impl MulticastEngine for OpenSmLike<'_> {
             return Err(MulticastError::UnknownMgid { mgid });
         };
         self.taken[placed.tree.colour.index()] = false;
-        Ok(changes(self.ground.fabric, self.mode, &[placed.tree], &[]))
+        Ok(changes(self.state.fabric, self.mode, &[placed.tree], &[]))
     }
 
     fn change(&mut self, group: &Group) -> Result<Changes, MulticastError> {
-        group.check(self.ground.fabric)?;
+        group.check(self.state.fabric)?;
         if !self.placed.contains_key(&group.mgid) {
             return Err(MulticastError::UnknownMgid { mgid: group.mgid });
         }
@@ -210,17 +210,17 @@ impl MulticastEngine for OpenSmLike<'_> {
     }
 
     fn fail(&mut self, link: LinkId) -> Result<Changes, MulticastError> {
-        if !self.ground.set_link(link, false)? {
+        if !self.state.set_link(link, false)? {
             return Ok(Changes::default());
         }
         self.rows.clear();
-        let fabric = self.ground.fabric;
+        let fabric = self.state.fabric;
         let groups = self.which(|placed| placed.tree.links(fabric).any(|used| used == link));
         Ok(self.again(&groups))
     }
 
     fn repair(&mut self, link: LinkId) -> Result<Changes, MulticastError> {
-        if !self.ground.set_link(link, true)? {
+        if !self.state.set_link(link, true)? {
             return Ok(Changes::default());
         }
         self.rows.clear();

@@ -5,10 +5,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use proptest::{prelude::*, test_runner::FileFailurePersistence};
 use raddle_fabric::{CnTn, CnTnMap};
-use raddle_multicast::groups::{Grid, GroupError, GroupSet, Hierarchy, Layering, RandomGroups};
+use raddle_multicast::groups::{
+    Grid, GroupError, GroupSet, Hierarchy, Layering, RandomGroups, cycle_colour, cycle_colours,
+};
 use raddle_multicast::mgid::{
     Allocation, MgidError, Overlap, Places, SpanningTrees, allocate_general, allocate_layered,
-    cycle_colour, cycle_colours, find_clash, share_colours, share_trees,
+    find_clash, share_colours, share_trees,
 };
 use raddle_multicast::{CMr4lms, CMr4lmsSettings, Mgid, MulticastEngine, RootChoice};
 

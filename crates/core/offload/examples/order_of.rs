@@ -14,7 +14,7 @@ use std::{
 
 use raddle_offload::{
     order::{Call, HostMpi, Order, Placement, Plan},
-    reduce::{Likeness, combine},
+    reduce::{Comparison, combine},
 };
 use raddle_wire::{DataType, Operation, native::Collective};
 
@@ -98,7 +98,7 @@ fn local(words: &[&str]) -> String {
 }
 
 /// The verdict on a line "call ...".
-fn call(host: HostMpi, zeros: &HashMap<String, Likeness>, words: &[&str]) -> String {
+fn call(host: HostMpi, zeros: &HashMap<String, Comparison>, words: &[&str]) -> String {
     let asked = [words[2], words[3], words[5]].join(" ");
     let call = Call {
         collective: match words[1] {
@@ -111,7 +111,7 @@ fn call(host: HostMpi, zeros: &HashMap<String, Likeness>, words: &[&str]) -> Str
         size: words[6].parse().expect("a size"),
         root: words[7].parse().expect("a rank"),
         placement: Placement::OneNode,
-        likeness: zeros.get(&asked).copied().unwrap_or(Likeness::Same),
+        comparison: zeros.get(&asked).copied().unwrap_or(Comparison::Same),
     };
     let seed = words[8].parse().expect("a seed");
     let tree = match Order::Host(host).plan(&call) {
@@ -155,12 +155,12 @@ fn main() -> std::io::Result<()> {
             Some(&"local") => local(&words),
             Some(&"call") => call(host, &zeros, &words),
             Some(&"zeros") => {
-                let likeness = match words[4] {
-                    "right" => Likeness::Same,
-                    "left" => Likeness::Mirrored,
-                    _ => Likeness::Other,
+                let comparison = match words[4] {
+                    "right" => Comparison::Same,
+                    "left" => Comparison::Mirrored,
+                    _ => Comparison::Other,
                 };
-                zeros.insert(words[1..4].join(" "), likeness);
+                zeros.insert(words[1..4].join(" "), comparison);
                 continue;
             }
             _ => continue,

@@ -212,7 +212,7 @@ impl Endpoint {
             Outcome::Overdue => {
                 self.recovery.overdue(now);
                 if self.recovery.take_all_have_begun() {
-                    self.member.hurry(now);
+                    self.member.resend_now(now);
                 }
             }
             Outcome::Pending => self.recovery.resumed(),

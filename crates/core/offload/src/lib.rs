@@ -75,18 +75,18 @@
 //! - [`endpoint`]: a member with its recovery, for programs.
 //! - [`setup`], [`tree`]: how a group comes to be.
 //! - [`recovery`]: how all members leave together.
-//! - [`comeback`]: when they try again.
+//! - [`retry`]: when they try again.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
 
-pub mod comeback;
 pub mod endpoint;
 pub mod member;
 pub mod order;
 pub mod program;
 pub mod recovery;
 pub mod reduce;
+pub mod retry;
 pub mod roles;
 pub mod setup;
 pub mod switch;

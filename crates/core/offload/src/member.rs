@@ -399,7 +399,7 @@ impl Member {
     }
 
     /// Nobody is late, so that something was lost: what is unanswered goes out again at once, and often.
-    pub fn hurry(&mut self, now: Time) {
+    pub fn resend_now(&mut self, now: Time) {
         self.now = now;
         for flight in self.flights.iter_mut().filter(|flight| !flight.done) {
             flight.tries = 0;

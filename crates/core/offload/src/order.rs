@@ -1,7 +1,7 @@
 //! Which tree of operations an MPI library makes, so that ours gives the same bits.
 //!
 //! ```
-//! use raddle_offload::{order::{Call, HostMpi, Order, Placement, Plan}, reduce::Likeness};
+//! use raddle_offload::{order::{Call, HostMpi, Order, Placement, Plan}, reduce::Comparison};
 //! use raddle_wire::{DataType, Operation, native::Collective};
 //! let call = Call {
 //!     collective: Collective::Allreduce,
@@ -11,7 +11,7 @@
 //!     size: 3,
 //!     root: 0,
 //!     placement: Placement::OnePerNode,
-//!     likeness: Likeness::Same,
+//!     comparison: Comparison::Same,
 //! };
 //! // Open MPI adds ranks 0 and 1 first, then rank 2.
 //! let Plan::Tree(tree) = Order::Host(HostMpi::OpenMpi41).plan(&call) else { panic!() };
@@ -29,7 +29,7 @@ use raddle_wire::{DataType, Operation, native::Collective};
 
 pub use expression::{Expression, ExpressionError, Node};
 
-use crate::reduce::{Likeness, order_matters};
+use crate::reduce::{Comparison, order_matters};
 
 /// In which order operands are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,7 +70,7 @@ pub struct Call {
     pub placement: Placement,
     /// How the library's arithmetic compares with ours: see [`Probe`](crate::reduce::Probe). It counts for
     /// [`Order::Host`] only.
-    pub likeness: Likeness,
+    pub comparison: Comparison,
 }
 
 /// How the ranks of a communicator lie on nodes (machines, as the MPI library tells them apart by host name).
@@ -129,7 +129,7 @@ enum Shape {
 }
 
 impl Order {
-    /// How this order does a call. All ranks come to the same answer if they give the same call; the likeness can differ
+    /// How this order does a call. All ranks come to the same answer if they give the same call; the comparison can differ
     /// between processors of different kinds.
     #[must_use]
     pub fn plan(self, call: &Call) -> Plan {
@@ -150,7 +150,7 @@ impl Order {
             }
             Self::Host(host) => host,
         };
-        if call.likeness == Likeness::Other {
+        if call.comparison == Comparison::Other {
             return Plan::Plain(Unknown::Arithmetic);
         }
         if !order_matters(call.operation, call.data_type) {
@@ -170,9 +170,9 @@ impl Order {
             Shape::Exact(tree) | Shape::UpToSides(tree) => tree,
             Shape::None(why) => return Plan::Plain(why),
         };
-        match call.likeness {
-            Likeness::Mirrored => Plan::Tree(tree.mirrored()),
-            Likeness::Same | Likeness::Other => Plan::Tree(tree),
+        match call.comparison {
+            Comparison::Mirrored => Plan::Tree(tree.mirrored()),
+            Comparison::Same | Comparison::Other => Plan::Tree(tree),
         }
     }
 }

@@ -293,7 +293,7 @@ on_pairs!(
 
 /// How a library's `MPI_Reduce_local` compares with [`combine`] for an operation, type and count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Likeness {
+pub enum Comparison {
     /// The same bits.
     Same,
     /// The same bits once left and right are exchanged.
@@ -307,7 +307,7 @@ pub enum Likeness {
 /// operation, type and count.
 ///
 /// ```
-/// use raddle_offload::reduce::{Likeness, Probe, combine};
+/// use raddle_offload::reduce::{Comparison, Probe, combine};
 /// use raddle_wire::{DataType, Operation};
 /// let mut probe = Probe::new(Operation::Max, DataType::Double, 3).unwrap();
 /// while let Some([left, mut right]) = probe.question() {
@@ -315,7 +315,7 @@ pub enum Likeness {
 ///     combine(Operation::Max, DataType::Double, &left, &inout, &mut right).unwrap();
 ///     probe.answer(&right);
 /// }
-/// assert_eq!(probe.likeness(), Likeness::Same);
+/// assert_eq!(probe.comparison(), Comparison::Same);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Probe {
@@ -373,13 +373,13 @@ impl Probe {
 
     /// The verdict on all answers so far.
     #[must_use]
-    pub const fn likeness(&self) -> Likeness {
+    pub const fn comparison(&self) -> Comparison {
         if self.same {
-            Likeness::Same
+            Comparison::Same
         } else if self.mirrored {
-            Likeness::Mirrored
+            Comparison::Mirrored
         } else {
-            Likeness::Other
+            Comparison::Other
         }
     }
 }

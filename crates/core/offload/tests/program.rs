@@ -4,7 +4,7 @@ use proptest::{prelude::*, sample::Index};
 use raddle_offload::{
     order::{Call, Expression, ExpressionError, HostMpi, Node, Order, Placement, Plan, Unknown},
     program::{Limits, Program, ProgramError, Step},
-    reduce::Likeness,
+    reduce::Comparison,
 };
 use raddle_wire::{DataType, Operation, native::Collective};
 
@@ -328,7 +328,7 @@ fn call(collective: Collective, count: usize, size: u32, root: u32) -> Call {
         size,
         root,
         placement: Placement::OnePerNode,
-        likeness: Likeness::Same,
+        comparison: Comparison::Same,
     }
 }
 
@@ -370,7 +370,7 @@ fn orders_that_need_no_tree() {
     ] {
         assert_eq!(order.plan(&asked), Plan::Any);
     }
-    asked.likeness = Likeness::Other;
+    asked.comparison = Comparison::Other;
     let plan = Order::Host(HostMpi::OpenMpi41).plan(&asked);
     assert_eq!(plan, Plan::Plain(Unknown::Arithmetic));
     asked.size = 0;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use raddle_offload::reduce::{
-    Likeness, Probe, ReduceError, combine, combine_into_left, combine_into_right, order_matters,
+    Comparison, Probe, ReduceError, combine, combine_into_left, combine_into_right, order_matters,
 };
 use raddle_wire::{DataType, Operation};
 
@@ -212,12 +212,12 @@ fn order_matters_for_floats_only() {
 }
 
 /// Asks a library made up here, element by element.
-fn likeness(
+fn comparison(
     operation: Operation,
     data_type: DataType,
     count: usize,
     reduce: impl Fn(usize, &[u8], &mut [u8]),
-) -> Likeness {
+) -> Comparison {
     let size = data_type.size();
     let mut probe = Probe::new(operation, data_type, count).unwrap();
     while let Some([left, mut right]) = probe.question() {
@@ -226,17 +226,17 @@ fn likeness(
         }
         probe.answer(&right);
     }
-    probe.likeness()
+    probe.comparison()
 }
 
 #[test]
 fn a_library_like_ours_is_the_same() {
     for operation in Operation::ALL {
         for data_type in DataType::ALL.into_iter().filter(|&t| operation.accepts(t)) {
-            let found = likeness(operation, data_type, 3, |_, left, right| {
+            let found = comparison(operation, data_type, 3, |_, left, right| {
                 combine_into_right(operation, data_type, left, right).unwrap();
             });
-            assert_eq!(found, Likeness::Same, "{operation:?} {data_type:?}");
+            assert_eq!(found, Comparison::Same, "{operation:?} {data_type:?}");
         }
     }
 }
@@ -250,16 +250,16 @@ fn saturated_sums_are_other() {
             .cast_unsigned();
     }
     assert_eq!(
-        likeness(Operation::Sum, DataType::Int8, 1, add),
-        Likeness::Other
+        comparison(Operation::Sum, DataType::Int8, 1, add),
+        Comparison::Other
     );
     let add = |_: usize, left: &[u8], right: &mut [u8]| {
         let [a, b] = [left, &*right].map(|x| u16::from_be_bytes([x[0], x[1]]));
         right.copy_from_slice(&a.saturating_add(b).to_be_bytes());
     };
     assert_eq!(
-        likeness(Operation::Sum, DataType::Uint16, 1, add),
-        Likeness::Other
+        comparison(Operation::Sum, DataType::Uint16, 1, add),
+        Comparison::Other
     );
 }
 
@@ -271,19 +271,19 @@ fn unsigned_numbers_compared_as_signed_are_other() {
         DataType::Uint32,
         DataType::Uint64,
     ] {
-        let found = likeness(Operation::Max, data_type, 2, |_, left, right| {
+        let found = comparison(Operation::Max, data_type, 2, |_, left, right| {
             if whole(left, true) > whole(right, true) {
                 right.copy_from_slice(left);
             }
         });
-        assert_eq!(found, Likeness::Other, "{data_type:?}");
+        assert_eq!(found, Comparison::Other, "{data_type:?}");
     }
 }
 
 #[test]
 fn the_zero_that_max_keeps_is_seen_at_every_place() {
     let max = |kept_left: fn(usize) -> bool| {
-        likeness(Operation::Max, DataType::Float, 9, |at, left, right| {
+        comparison(Operation::Max, DataType::Float, 9, |at, left, right| {
             let [a, b] = [left, &*right].map(|x| f32::from_be_bytes(x.try_into().unwrap()));
             if if kept_left(at) {
                 b.partial_cmp(&a) != Some(std::cmp::Ordering::Greater)
@@ -294,7 +294,7 @@ fn the_zero_that_max_keeps_is_seen_at_every_place() {
             }
         })
     };
-    assert_eq!(max(|_| false), Likeness::Same);
-    assert_eq!(max(|_| true), Likeness::Mirrored);
-    assert_eq!(max(|at| at == 8), Likeness::Other);
+    assert_eq!(max(|_| false), Comparison::Same);
+    assert_eq!(max(|_| true), Comparison::Mirrored);
+    assert_eq!(max(|at| at == 8), Comparison::Other);
 }

@@ -56,7 +56,7 @@ pub struct Reception {
 
 /// What the other connections of this host tell, whichever process has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Others {
+pub struct OtherConnections {
     /// Bytes that they have in flight by each rail, whose card they share.
     pub in_flight: [Bytes; MAX_RAILS],
     /// The longest [`Connection::lateness`] of all, this one included.
@@ -189,7 +189,7 @@ impl Connection {
 
     /// What the other connections of this host tell now. A rail's card is as busy with their packets as with its own (`MNC`,
     /// section 3). All allow for the same lateness, that of the latest: who allows for more has the larger share of a link.
-    pub fn note_others(&mut self, others: &Others) {
+    pub fn note_others(&mut self, others: &OtherConnections) {
         let told = others.in_flight.into_iter().zip(others.least_rtt);
         for (rail, (in_flight, least_rtt)) in self.rails.iter_mut().zip(told) {
             rail.note_others(in_flight, others.lateness, least_rtt);

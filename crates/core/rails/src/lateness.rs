@@ -12,7 +12,7 @@ pub(super) struct Longest {
 
 impl Longest {
     /// Something took `span`; periods are `period` long.
-    pub(super) fn see(&mut self, now: Time, span: Span, period: Span) {
+    pub(super) fn add(&mut self, now: Time, span: Span, period: Span) {
         let age = now.since(self.begun);
         if age >= period {
             self.before = if age < period * 2 {
@@ -48,7 +48,7 @@ mod tests {
             now +=
                 Span::from_us((state >> 33) % 5 + 60 * u64::from((state >> 40).is_multiple_of(50)));
             let span = Span((state >> 45) % 1000);
-            longest.see(now, span, period);
+            longest.add(now, span, period);
             seen.push((now, span));
             let lately = |age: Span| {
                 let young = seen.iter().rev().take_while(|(at, _)| now.since(*at) < age);

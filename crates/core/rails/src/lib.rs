@@ -49,7 +49,7 @@
 //! |---|---|
 //! | `split` | pure: how many bytes for which rail |
 //! | `policy`, `state` | which rails a message takes; what is known of the other node's |
-//! | `rail` | one rail: whether it works; with `control`, `sent`, `owed`, `received`, `rtt` and `lateness` |
+//! | `rail` | one rail: whether it works; with `control`, `sent`, `pending_acks`, `received`, `rtt` and `lateness` |
 //! | `outbox`, `turns`, `inbox` | messages, ports and tokens |
 //! | `connection` | all of it; `arrivals`: greeting, acknowledgements, failure; `departures`: what is sent next |
 
@@ -61,7 +61,7 @@ mod event;
 mod inbox;
 mod lateness;
 mod outbox;
-mod owed;
+mod pending_acks;
 mod policy;
 mod rail;
 mod rail_set;
@@ -73,7 +73,7 @@ mod state;
 mod turns;
 
 pub use config::{Config, ConfigError, MAX_HEARTBEAT};
-pub use connection::{Connection, Others, Payload, RailView, Reception, Transmit};
+pub use connection::{Connection, OtherConnections, Payload, RailView, Reception, Transmit};
 pub use dropped::{Counters, Dropped};
 pub use event::{Event, Failure, SendError, SendFailure};
 pub use inbox::{Placement, PortError};

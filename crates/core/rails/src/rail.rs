@@ -9,7 +9,7 @@ use super::{
     config::{Config, HEARTBEATS},
     control::Control,
     lateness::Longest,
-    owed::Owed,
+    pending_acks::PendingAcks,
     rtt::Rtt,
     sent::{Content, NeverSent, Piece, Sent},
     split::Path,
@@ -46,7 +46,7 @@ pub(super) struct Rail {
     status: RailStatus,
     sent: Sent,
     /// What came by it.
-    pub(super) owed: Owed,
+    pub(super) pending_acks: PendingAcks,
     rtt: Rtt,
     /// How long hosts let packets and acknowledgements wait.
     waits: Longest,
@@ -78,7 +78,7 @@ impl Rail {
             index,
             status: RailStatus::Down,
             sent: Sent::default(),
-            owed: Owed::new(now),
+            pending_acks: PendingAcks::new(now),
             rtt: Rtt::default(),
             waits: Longest::default(),
             others: (Bytes(0), Span::ZERO),
@@ -194,11 +194,12 @@ impl Rail {
 
     /// The acknowledgement that is due at `now`.
     pub(super) fn take_ack(&mut self, now: Time) -> Option<Ack> {
-        if self.owed.due() > now {
+        if self.pending_acks.due() > now {
             return None;
         }
         let interval = self.control.as_ref().map(Control::echo_interval);
-        self.owed.take_ack(now, interval.unwrap_or(Span::ZERO))
+        self.pending_acks
+            .take_ack(now, interval.unwrap_or(Span::ZERO))
     }
 
     /// Whether it moves data: packets are in flight, also those of others, or assigned, or a segment came within a round trip.
@@ -210,7 +211,7 @@ impl Rail {
 
     /// Whether a segment came by it within a round trip.
     pub(super) fn receives(&self, now: Time) -> bool {
-        let at = self.owed.segment_at();
+        let at = self.pending_acks.segment_at();
         at.is_some_and(|at| now.since(at) <= self.rtt.smoothed())
     }
 
@@ -238,7 +239,7 @@ impl Rail {
             let waited = held.0.saturating_add(Span::from_ns(ack.delay_ns.into()).0);
             self.rtt.sample(now, newest.at, Span(waited));
             let late = Span(waited.saturating_sub(config.ack_delay.0));
-            self.waits.see(now, late, config.heartbeat);
+            self.waits.add(now, late, config.heartbeat);
         }
         let change = self.prove(now, config);
         let allowance = config.allowance(self.waits.get().max(self.others.1));
@@ -254,7 +255,7 @@ impl Rail {
                 complete: false,
                 random: 0,
             };
-            control.on_ack(now, &signal, !self.sent.has_doubts());
+            control.on_ack(now, &signal, !self.sent.may_still_arrive());
         }
         self.find_lost(now, lost);
         self.measure();
@@ -294,7 +295,7 @@ impl Rail {
     pub(super) fn due(&self, config: &Config) -> Time {
         let control = self.control.as_ref().map_or(Time::NEVER, Control::due);
         let times = [
-            self.owed.due(),
+            self.pending_acks.due(),
             self.heartbeat_at,
             self.sent.loss_at(),
             self.falls_at(config),

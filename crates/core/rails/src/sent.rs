@@ -54,7 +54,7 @@ pub(super) struct Record {
 
 /// What an acknowledgement told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct AckOutcome {
     /// Bytes of packets acknowledged for the first time.
     pub(super) bytes: u64,
     /// The newest of these packets.
@@ -129,7 +129,7 @@ impl Sent {
     }
 
     /// Whether something that was given up may still arrive.
-    pub(super) const fn has_doubts(&self) -> bool {
+    pub(super) const fn may_still_arrive(&self) -> bool {
         self.doubted.is_some()
     }
 
@@ -148,7 +148,7 @@ impl Sent {
         &mut self,
         ack: &Ack,
         arrived: &mut Vec<Content>,
-    ) -> Result<Told, NeverSent> {
+    ) -> Result<AckOutcome, NeverSent> {
         let next = self.base + self.records.len() as u64;
         if ack.largest() >= next {
             return Err(NeverSent);
@@ -159,9 +159,9 @@ impl Sent {
             ranges.any(|range| (range.first..=range.last).contains(&number))
         };
         let late = self.doubted.take_if(|(number, _)| has(*number));
-        let mut told = Told {
+        let mut told = AckOutcome {
             late: late.map(|(_, at)| at),
-            ..Told::default()
+            ..AckOutcome::default()
         };
         for range in ack.ranges() {
             if range.last < self.base {

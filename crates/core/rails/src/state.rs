@@ -27,7 +27,7 @@ pub(super) struct PeerState {
 
 /// What a message may do that is to choose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Knowledge {
+pub(super) enum PeerKnowledge {
     /// Go on; `ask` says whether a question is to go out beside.
     Known {
         /// The other node's busy rails.
@@ -57,22 +57,22 @@ impl PeerState {
 
     /// What a message knows that is to choose at `now`, with what is older than `stale` being too old. An answer to a
     /// question serves one message, however old it is when the message looks.
-    pub(super) fn consult(&mut self, now: Time, stale: Span, ask: Ask) -> Knowledge {
+    pub(super) fn consult(&mut self, now: Time, stale: Span, ask: Ask) -> PeerKnowledge {
         let fresh = self.heard.is_some_and(|heard| now.since(heard) <= stale);
         let answered = std::mem::take(&mut self.answered);
         if fresh || answered {
-            return Knowledge::Known {
+            return PeerKnowledge::Known {
                 busy: self.busy,
                 ask: false,
             };
         }
         let first = !std::mem::replace(&mut self.asked, true);
         match ask {
-            Ask::Hint => Knowledge::Known {
+            Ask::Hint => PeerKnowledge::Known {
                 busy: self.busy,
                 ask: first,
             },
-            Ask::Wait => Knowledge::Unknown { ask: first },
+            Ask::Wait => PeerKnowledge::Unknown { ask: first },
         }
     }
 }
@@ -89,16 +89,16 @@ mod tests {
         let at = |us| Time::ZERO + Span::from_us(us);
         assert_eq!(
             peer.consult(at(0), STALE, Ask::Wait),
-            Knowledge::Unknown { ask: true }
+            PeerKnowledge::Unknown { ask: true }
         );
         assert_eq!(
             peer.consult(at(1), STALE, Ask::Wait),
-            Knowledge::Unknown { ask: false }
+            PeerKnowledge::Unknown { ask: false }
         );
         peer.hear(at(2), 0b10);
         assert_eq!(
             peer.consult(at(3), STALE, Ask::Wait),
-            Knowledge::Known {
+            PeerKnowledge::Known {
                 busy: 0b10,
                 ask: false
             }
@@ -106,14 +106,14 @@ mod tests {
         peer.answer();
         assert_eq!(
             peer.consult(at(900), STALE, Ask::Wait),
-            Knowledge::Known {
+            PeerKnowledge::Known {
                 busy: 0b10,
                 ask: false
             }
         );
         assert_eq!(
             peer.consult(at(901), STALE, Ask::Wait),
-            Knowledge::Unknown { ask: true }
+            PeerKnowledge::Unknown { ask: true }
         );
     }
 
@@ -124,14 +124,14 @@ mod tests {
         let late = Time::ZERO + Span::from_ms(1);
         assert_eq!(
             peer.consult(late, STALE, Ask::Hint),
-            Knowledge::Known {
+            PeerKnowledge::Known {
                 busy: 0b01,
                 ask: true
             }
         );
         assert_eq!(
             peer.consult(late, STALE, Ask::Hint),
-            Knowledge::Known {
+            PeerKnowledge::Known {
                 busy: 0b01,
                 ask: false
             }

@@ -20,7 +20,7 @@ pub struct Delivery {
 
 /// Parts of one parcel that a receiver hands to one rank of its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HandOn<'a> {
+pub struct Handover<'a> {
     /// The rank; may be the receiver.
     pub target: u32,
     /// The parts, in the order in which they lie in the parcel.
@@ -118,10 +118,10 @@ impl ReceivePlan {
     ///
     /// # Panics
     /// If the parcel is another schedule's, perhaps.
-    pub fn hand_on(&self, parcel: &Parcel) -> impl Iterator<Item = HandOn<'_>> {
+    pub fn hand_on(&self, parcel: &Parcel) -> impl Iterator<Item = Handover<'_>> {
         self.handed[parcel.parts()]
             .chunk_by(|a, b| a.target == b.target)
-            .map(|parts| HandOn {
+            .map(|parts| Handover {
                 target: parts[0].target,
                 parts,
             })

@@ -277,7 +277,7 @@ pub enum RcLayout {
 impl RcLayout {
     /// Bytes of UCX before the tag.
     #[must_use]
-    pub const fn lead(self) -> usize {
+    pub const fn prefix(self) -> usize {
         match self {
             Self::Code | Self::Paper => 1,
             Self::TagMatching => 2,
@@ -296,20 +296,20 @@ impl RcLayout {
     /// Bytes between the BTH and the MPI header: 23 or 24.
     #[must_use]
     pub const fn head_at(self) -> usize {
-        self.lead() + TAG + self.padding()
+        self.prefix() + TAG + self.padding()
     }
 }
 
 /// What lies between the BTH and the MPI header, on reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lead {
+pub enum Prefix {
     /// Unreliable datagram: DETH, 8 bytes of UCX, tag.
     Ud,
     /// Reliable connection.
     Rc(RcLayout),
 }
 
-impl Lead {
+impl Prefix {
     /// Bytes that the message has before its body: the header, and in RC packets the padding before it.
     #[must_use]
     pub const fn message_head(self) -> usize {
@@ -331,7 +331,7 @@ impl Lead {
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
     /// What leads up to it.
-    pub lead: Lead,
+    pub prefix: Prefix,
     /// The tag that UCX matches; only the magic numbers decide what a packet is, the tag is not looked at.
     pub ucp_tag: UcpTag,
     /// The MPI header.
@@ -376,10 +376,10 @@ impl<'a> Message<'a> {
     #[inline]
     pub fn find(packet: &RocePacket<'a>) -> Result<Option<Self>, WireError> {
         let payload = packet.payload();
-        let (lead, from) = match packet.extension {
-            ExtensionView::Deth(_) if is_head(payload, NETH + TAG) => (Lead::Ud, NETH + TAG),
+        let (prefix, from) = match packet.extension {
+            ExtensionView::Deth(_) if is_head(payload, NETH + TAG) => (Prefix::Ud, NETH + TAG),
             ExtensionView::None if is_head(payload, RcLayout::Code.head_at()) => {
-                (Lead::Rc(RcLayout::Code), RcLayout::Code.head_at())
+                (Prefix::Rc(RcLayout::Code), RcLayout::Code.head_at())
             }
             ExtensionView::None if is_head(payload, RcLayout::Paper.head_at()) => {
                 // One or two bytes of UCX: the tag is where its known part is.
@@ -388,13 +388,13 @@ impl<'a> Message<'a> {
                     true => RcLayout::TagMatching,
                     false => RcLayout::Paper,
                 };
-                (Lead::Rc(layout), layout.head_at())
+                (Prefix::Rc(layout), layout.head_at())
             }
             _ => return Ok(None),
         };
-        let tag_at = match lead {
-            Lead::Ud => NETH,
-            Lead::Rc(layout) => layout.lead(),
+        let tag_at = match prefix {
+            Prefix::Ud => NETH,
+            Prefix::Rc(layout) => layout.prefix(),
         };
         // Offsets in errors count from the start of the frame.
         let payload_at = packet.payload_at();
@@ -420,7 +420,7 @@ impl<'a> Message<'a> {
             Content::Data(Data::of(head, packet, body_at)?)
         };
         Ok(Some(Self {
-            lead,
+            prefix,
             ucp_tag: ucp_tag(payload, tag_at),
             head,
             content,
@@ -582,16 +582,17 @@ impl Envelope {
                 expected,
             ));
         }
-        let lead = match self.encapsulation {
-            Encapsulation::Ud(..) => Lead::Ud,
-            Encapsulation::Rc(layout) => Lead::Rc(layout),
+        let prefix = match self.encapsulation {
+            Encapsulation::Ud(..) => Prefix::Ud,
+            Encapsulation::Rc(layout) => Prefix::Rc(layout),
         };
-        let padding =
-            lead.message_length(data.data_type, data.count) - lead.message_head() - elements.len();
+        let padding = prefix.message_length(data.data_type, data.count)
+            - prefix.message_head()
+            - elements.len();
         self.write(buffer, head, elements, padding)
     }
 
-    /// Writes lead, header, body and `padding` bytes of zeros, at most 7.
+    /// Writes prefix, header, body and `padding` bytes of zeros, at most 7.
     fn write(
         &self,
         buffer: &mut [u8],
@@ -599,26 +600,26 @@ impl Envelope {
         body: &[u8],
         padding: usize,
     ) -> Result<usize, WireError> {
-        let mut lead = [0; NETH + TAG + Head::SIZE + Head::SIZE];
+        let mut prefix = [0; NETH + TAG + Head::SIZE + Head::SIZE];
         let (extension, tag_at, head_at) = match self.encapsulation {
             Encapsulation::Ud(deth, neth) => {
-                lead[..NETH].copy_from_slice(&neth);
+                prefix[..NETH].copy_from_slice(&neth);
                 (Extension::Deth(deth), NETH, NETH + TAG)
             }
             Encapsulation::Rc(layout) => {
-                lead[0] = UCX_EAGER_ONLY;
-                (Extension::None, layout.lead(), layout.head_at())
+                prefix[0] = UCX_EAGER_ONLY;
+                (Extension::None, layout.prefix(), layout.head_at())
             }
         };
         let tag = self.ucp_tag.join()?;
-        UcpTagBytes { tag }.write(&mut lead, tag_at)?;
+        UcpTagBytes { tag }.write(&mut prefix, tag_at)?;
         let head = Head {
             tag_low: MAGIC_LOW,
             tag_high: MAGIC_HIGH,
             ..*head
         };
-        head.write(&mut lead, head_at)?;
-        let pieces = [&lead[..head_at + Head::SIZE], body, &[0; 8][..padding]];
+        head.write(&mut prefix, head_at)?;
+        let pieces = [&prefix[..head_at + Head::SIZE], body, &[0; 8][..padding]];
         self.path.write_roce(buffer, self.bth, extension, &pieces)
     }
 }

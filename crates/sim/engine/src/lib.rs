@@ -9,6 +9,7 @@ mod chance;
 pub mod collective;
 mod engine;
 mod event;
+mod host_rails;
 mod mrg32k3a;
 mod multicast;
 mod offload;

@@ -8,8 +8,8 @@ use raddle_unicast::{LinkState, PathChoice, RoutingError, UnicastTables};
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time, many};
 
 use crate::{
-    buffers::Buffers, chance::MarkReplay, multicast::Multicast, offload::Offload, rails::Rails,
-    semantics::Semantics,
+    buffers::Buffers, chance::MarkReplay, host_rails::Rails, multicast::Multicast,
+    offload::Offload, semantics::Semantics,
 };
 
 /// A fabric with its routes and the figures derived from them; shared by all runs of an experiment.

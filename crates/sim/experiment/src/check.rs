@@ -13,8 +13,6 @@ use raddle_text::{
 
 /// Most runs of one experiment.
 const MAX_RUNS: usize = 10_000;
-/// Most ports that have a series of their own.
-pub(super) const MAX_SERIES: u32 = 10_000;
 /// Difference from 1 up to which weights are taken as meant to sum to 1, and scaled.
 const WEIGHT_TOLERANCE: f64 = 0.011;
 

@@ -1,20 +1,12 @@
-//! What a run will cost: counted from fabric and traffic, and scaled by what the machine does in a short measurement.
+//! What a run will cost, counted from fabric and traffic; `measure` scales it by what the machine does.
 
-use std::{cell::RefCell, collections::BTreeSet, time::Duration};
-
+use raddle_engine::{
+    Network, RunConfig,
+    footprint::{FLOW_BYTES, PACKET_BYTES, fixed_bytes},
+};
 use raddle_units::{Bytes, NodeId, Span};
 use raddle_workload::Workload;
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-
-use super::resolve::Resolved;
-use raddle_engine::{
-    Network, Progress, Recorder, RunConfig, RunSummary,
-    footprint::{FLOW_BYTES, PACKET_BYTES, fixed_bytes},
-    record::Sample,
-    simulate,
-};
-use raddle_text::{Files, InputError as ExperimentError};
 
 // Times below are those of the machine in docs/results/performance.md; a measurement says how many times slower another one is.
 
@@ -38,18 +30,6 @@ const SAMPLE_ROWS: f64 = 3.0;
 
 /// State from which on a run is not measured by its beginning.
 const LARGE_BYTES: f64 = 64e6;
-/// What is measured in its place: 8,192 hosts, 6.4 million packet-hops, 0.2 GB of state.
-const LARGE: &str = r#"schema = 1
-[fabric]
-kind = "k-ary-fat-tree"
-k = 32
-[traffic]
-generator = "permutation"
-size = "64KiB"
-[simulation]
-schemes = ["hpcc"]
-"#;
-
 /// Tables and buffers that every run has.
 const RUN_BYTES: u64 = 16 << 20;
 
@@ -77,7 +57,8 @@ pub(super) struct Counts {
     flows: u64,
     /// Memory before the first message.
     fixed_bytes: u64,
-    ports: u64,
+    /// Ports of the fabric.
+    pub(super) ports: u64,
     /// What the run lasts at least, in its own time.
     lasts: Span,
     sample_interval: Span,
@@ -86,6 +67,15 @@ pub(super) struct Counts {
 /// The memory of a network that all runs of an experiment share.
 pub(super) fn network_bytes(network: &Network) -> u64 {
     (network.fabric.memory_bytes() + network.tables.memory_bytes()) as u64
+}
+
+/// A part of a run, as it went.
+pub(super) struct Part {
+    pub(super) seconds: f64,
+    pub(super) hops: u64,
+    pub(super) samples: u64,
+    /// Ports that were set up in it.
+    pub(super) ports: u64,
 }
 
 impl Counts {
@@ -161,7 +151,7 @@ impl Counts {
     }
 
     /// Large runs have together in memory what starts together; slow ones have samples and timers in the place of packets.
-    fn is_unlike_its_beginning(&self) -> bool {
+    pub(super) fn is_unlike_its_beginning(&self) -> bool {
         let of_hops = self.packet_hops.map_or(0.0, |hops| hops * HOP);
         let of_samples = self.samples() * (self.sample_seconds() + SAMPLE_ROWS * ROW);
         self.state_bytes(self.packets) as f64 > LARGE_BYTES || of_samples > of_hops
@@ -180,7 +170,7 @@ impl Counts {
 
     /// How many times slower than the constants say each of these parts of the run was. So many packets were under way at
     /// the fullest time of them.
-    fn slowness(&self, parts: &[Part], packets: u64) -> Vec<f64> {
+    pub(super) fn slowness(&self, parts: &[Part], packets: u64) -> Vec<f64> {
         let pages = packets as f64 * PACKET_BYTES as f64 / PAGE_BYTES / parts.len().max(1) as f64;
         let hop = hop_seconds(self.state_bytes(packets));
         let expected = |part: &Part| {
@@ -197,133 +187,10 @@ impl Counts {
     }
 }
 
-/// Processor time that this thread has taken: other programs on the machine do not count.
-pub(super) fn processor_time() -> Duration {
-    let taken = clock_gettime(ClockId::ThreadCPUTime);
-    let nanoseconds = u32::try_from(taken.tv_nsec).unwrap_or(0);
-    Duration::new(u64::try_from(taken.tv_sec).unwrap_or(0), nanoseconds)
-}
-
 /// Seconds of a packet-hop where a run's state has so many bytes.
 fn hop_seconds(state: u64) -> f64 {
     let doublings = libm::log2(state as f64 / CACHED_BYTES).max(0.0);
     HOP * (1.0 + PER_DOUBLING * doublings)
-}
-
-/// A part of a run, as it went.
-struct Part {
-    seconds: f64,
-    hops: u64,
-    samples: u64,
-    /// Ports that were set up in it.
-    ports: u64,
-}
-
-/// Stops a run when it has taken its share of processor time.
-struct Stopwatch<'a> {
-    progress: &'a Progress,
-    budget: Duration,
-    start: Duration,
-    samples: u64,
-    /// Time taken, hops and samples, whenever the engine asked.
-    looks: RefCell<Vec<(Duration, u64, u64)>>,
-}
-
-impl Recorder for Stopwatch<'_> {
-    fn sample(&mut self, _sample: &Sample<'_>) {
-        self.samples += 1;
-    }
-
-    fn failed(&self) -> bool {
-        let now = processor_time() - self.start;
-        let mut looks = self.looks.borrow_mut();
-        looks.push((now, self.progress.packet_hops(), self.samples));
-        now - looks[0].0 >= self.budget
-    }
-}
-
-impl Stopwatch<'_> {
-    /// The parts between two looks; all of it where it is to be one part, or was over before.
-    fn parts(&self, summary: &RunSummary, ports: u64, one: bool) -> Vec<Part> {
-        let looks = self.looks.borrow();
-        if one || looks.len() < 2 {
-            return vec![Part {
-                seconds: (processor_time() - self.start).as_secs_f64(),
-                hops: summary.packet_hops,
-                samples: self.samples,
-                ports,
-            }];
-        }
-        let part = |pair: &[(Duration, u64, u64)]| Part {
-            seconds: (pair[1].0 - pair[0].0).as_secs_f64(),
-            hops: pair[1].1 - pair[0].1,
-            samples: pair[1].2 - pair[0].2,
-            ports: 0,
-        };
-        looks.windows(2).map(part).collect()
-    }
-}
-
-impl Resolved {
-    /// What the runs will cost on this machine as it is now.
-    ///
-    /// A part of the first run of each scheme is simulated, until all have taken `budget` of processor time together. Where
-    /// the beginning of a run says little of the rest, another run is simulated as a whole, which takes a second or two.
-    ///
-    /// # Errors
-    /// A flow file that changed or vanished since the experiment was checked.
-    pub fn measure(
-        &self,
-        budget: Duration,
-        files: &dyn Files,
-    ) -> Result<Vec<Estimate>, ExperimentError> {
-        let planned = || self.runs.iter().map(|run| run.estimate);
-        if planned().all(|estimate| estimate.seconds.is_none()) {
-            return Ok(planned().collect());
-        }
-        let mut slower = if self.counts.iter().any(Counts::is_unlike_its_beginning) {
-            let other = Self::new(LARGE, "measured.toml", files)?;
-            other.slowness(Duration::MAX, files)?
-        } else {
-            self.slowness(budget, files)?
-        };
-        // Other programs disturb some parts.
-        slower.sort_by(f64::total_cmp);
-        let usual = slower.get(slower.len() / 2).copied().unwrap_or(1.0);
-        let runs = self.counts.iter();
-        Ok(runs.map(|counts| counts.estimate(usual)).collect())
-    }
-
-    /// How many times slower than the constants say the first run of each scheme is, part by part.
-    fn slowness(&self, budget: Duration, files: &dyn Files) -> Result<Vec<f64>, ExperimentError> {
-        let start = processor_time();
-        let share = budget / self.schemes.len().max(1) as u32;
-        let (mut slower, mut measured) = (Vec::new(), BTreeSet::new());
-        for (run, counts) in self.runs.iter().zip(&self.counts) {
-            if run.isolated || processor_time() - start > budget || !measured.insert(run.scheme) {
-                continue;
-            }
-            let progress = Progress::default();
-            let mut watch = Stopwatch {
-                progress: &progress,
-                budget: share,
-                start: processor_time(),
-                samples: 0,
-                looks: RefCell::default(),
-            };
-            let mut workload = self.workload(run, files)?;
-            let config = self.run_config(run);
-            let network = &self.network;
-            // What does not fit the groups is said when the run is asked for.
-            if let Ok(summary) =
-                simulate(network, &config, workload.as_mut(), &mut watch, &progress)
-            {
-                let parts = watch.parts(&summary, counts.ports, share == Duration::MAX);
-                slower.extend(counts.slowness(&parts, summary.most_packets));
-            }
-        }
-        Ok(slower)
-    }
 }
 
 /// Links between two hosts, on average over a sample of pairs.

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use raddle_units::Time;
 
-use super::{
-    estimate::{network_bytes, processor_time},
-    *,
-};
+use super::{estimate::network_bytes, measure::processor_time, *};
 use raddle_engine::{Progress, Recorder, record::Sample, simulate};
 
 fn resolve(fabric: &str, traffic: &str, more: &str) -> Resolved {

@@ -9,10 +9,11 @@ use raddle_workload::TrafficSource;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use super::{check::MAX_SERIES, rails::RailsTable, switch::SwitchTable};
-
-/// Latest instant that a run may be told about: more is a mistake of units.
-pub(super) const DAY: &str = "86400s";
+use super::{
+    limits::{DAY, MAX_SERIES},
+    rails::RailsTable,
+    switch::SwitchTable,
+};
 
 /// A raddle experiment: a network, traffic on it, and the congestion-control schemes to compare.
 ///

@@ -3,8 +3,9 @@
 //! - [`raddle_text`]: the text with its includes as one tree, from there to typed values, errors of one screen.
 //! - `fields`, `rails`, `switch`: the tables of the file, and their JSON Schema.
 //! - `check`: what types cannot say.
-//! - `resolve`, `settings`, `sources`: network, schemes, runs; every setting with its source; maps and files outside.
-//! - `estimate`, `plan`: what runs will cost; all of it as JSON.
+//! - `resolve`, `settings`, `sources`, `ports`: network, schemes, runs; every setting with its source; maps and files
+//!   outside; ports by their names.
+//! - `estimate`, `measure`, `plan`: what runs will cost, counted and measured; all of it as JSON.
 //! - [`results`]: runs the experiment and leaves its tables in a folder.
 //! - `describe`: maps and flow files for the command line.
 //!
@@ -33,8 +34,11 @@ mod estimate;
 #[cfg(test)]
 mod estimate_tests;
 mod fields;
+mod limits;
+mod measure;
 mod multicast;
 mod plan;
+mod ports;
 mod rails;
 #[cfg(test)]
 mod rails_tests;

@@ -7,7 +7,7 @@ use raddle_wire::rails::{DATA_OVERHEAD, MAX_RAILS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fields::DAY;
+use super::limits::DAY;
 use raddle_engine::rails::{Bus, Cut, PolicyName, Protocol, Rails};
 
 /// Hosts with several rails. Each rail is a copy of the fabric, and all messages travel over all of them. A run's scheme is the

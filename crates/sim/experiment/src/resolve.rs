@@ -12,12 +12,15 @@ use raddle_workload::{
 };
 
 use super::{
-    check::{MAX_SERIES, check, normalised},
+    check::{check, normalised},
     estimate::{Counts, Estimate, average_hops},
     fields::{Compat, Experiment, Reading, RecordTable, Variance},
-    multicast, rails,
+    limits::MAX_SERIES,
+    multicast,
+    ports::find_ports,
+    rails,
     settings::{Setting, default_buffer, settings},
-    sources::{build_fabric, build_traffic, find_faults, find_ports, rebase_files},
+    sources::{build_fabric, build_traffic, find_faults, rebase_files},
     stamp::Stamp,
     switch,
 };

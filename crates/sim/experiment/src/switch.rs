@@ -9,7 +9,7 @@ use raddle_units::{BitRate, Bytes, PortId, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sources::find_ports;
+use super::ports::find_ports;
 use raddle_engine::{
     Buffers, IngressBuffer, Network, PortBuffer, RunConfig, Sharing, needed_headroom,
 };

@@ -384,7 +384,7 @@ impl<'a> Reader<'a, '_> {
                 if let Some(rate) = speed::read(word) {
                     return Ok(Some(rate));
                 }
-                if speed::looks_like(word) {
+                if speed::is_width_and_speed(word) {
                     let entry = format!("line {}: {}", self.line, shorten(word));
                     self.found.strange_rates.push(|| entry);
                     return Ok(None);

@@ -26,7 +26,7 @@ pub(super) fn read(word: &str) -> Option<BitRate> {
 }
 
 /// Whether a word is a width and some speed, known or not: `4xHDR`, `12x?`.
-pub(super) fn looks_like(word: &str) -> bool {
+pub(super) fn is_width_and_speed(word: &str) -> bool {
     word.split_once('x').is_some_and(|(width, speed)| {
         let digits = !width.is_empty() && width.len() <= 2;
         digits

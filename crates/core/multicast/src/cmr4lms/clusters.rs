@@ -4,7 +4,7 @@ use raddle_units::{LinkId, NodeId};
 
 use super::{
     CMr4lms,
-    ledger::Planes,
+    link_use::Planes,
     roots::find,
     wiring::{NONE, Plane},
 };
@@ -62,7 +62,7 @@ impl CMr4lms {
         merges
     }
 
-    /// Why a group is merged with others: the pairs that tie its merged group together; empty if it is alone, `None`
+    /// Why a group is merged with others: the pairs that add its merged group together; empty if it is alone, `None`
     /// if it is not there.
     pub fn explain(&self, mgid: Mgid) -> Option<Vec<Merge>> {
         let &group = self.by_mgid.get(&mgid)?;
@@ -85,7 +85,7 @@ impl CMr4lms {
         let mut here: Vec<(u16, Mgid)> = Vec::new();
         for spot in 0..self.wiring.spots() as u32 {
             here.clear();
-            let groups = self.bonds.at(spot);
+            let groups = self.components.at(spot);
             here.extend(groups.map(|(group, colour)| (colour, self.groups[group as usize].mgid)));
             here.sort_unstable();
             for same in here.chunk_by(|a, b| a.0 == b.0) {
@@ -166,7 +166,7 @@ impl CMr4lms {
         owners: &mut Owners,
         explain: &mut impl FnMut(Merge),
     ) -> Vec<Cluster> {
-        let Some(state) = self.ledger.tree(tree) else {
+        let Some(state) = self.link_use.tree(tree) else {
             return Vec::new();
         };
         let mut groups = state.groups.clone();

@@ -7,7 +7,7 @@
 
 use super::{
     CMr4lms,
-    ledger::Planes,
+    link_use::Planes,
     wiring::{Class, NO_UP, Plane},
 };
 use raddle_units::{prefetch, prefetch_start};
@@ -63,7 +63,8 @@ impl CMr4lms {
         for index in 0..self.scratch.below.len() {
             let (i2, cns) = self.scratch.below[index];
             top.insert(i2 as u8);
-            self.ledger.classes(tree, 2, i2, &mut self.scratch.classes);
+            self.link_use
+                .classes(tree, 2, i2, &mut self.scratch.classes);
             for class in &self.scratch.classes {
                 if class.up != NO_UP && class.down.meets(&cns) {
                     several |= met.is_some_and(|j| j != class.up);
@@ -79,7 +80,7 @@ impl CMr4lms {
             // It joins a bundle without disturbing another.
             Some(j) => {
                 let (mut own, mut used) = (PortSet::EMPTY, PortSet::EMPTY);
-                self.ledger
+                self.link_use
                     .classes(tree, 3, u32::from(j), &mut self.scratch.classes);
                 for class in &self.scratch.classes {
                     used = used.union(&class.down);
@@ -142,7 +143,7 @@ impl CMr4lms {
             if best.is_some_and(|best| best.0 <= load) || self.has_dead_root(planes, l2, j) {
                 continue;
             }
-            self.ledger
+            self.link_use
                 .classes(tree, 3, u32::from(j), &mut self.scratch.classes);
             if !self.scratch.classes.iter().any(|c| c.down.meets(l2)) {
                 best = Some((load, j));
@@ -207,7 +208,10 @@ impl CMr4lms {
     /// The bundles of a tree that have groups rooted in L3 switches, by lowest MGID; `with` is looked at as if it were
     /// there.
     fn bundles(&self, tree: u32, with: Option<u32>) -> Vec<Bundle> {
-        let booked = self.ledger.tree(tree).map_or(&[][..], |tree| &tree.groups);
+        let booked = self
+            .link_use
+            .tree(tree)
+            .map_or(&[][..], |tree| &tree.groups);
         for &group in booked {
             prefetch(&self.groups[group as usize]);
         }
@@ -301,7 +305,7 @@ impl CMr4lms {
             let (planes, count) = self.numbering.planes(tree);
             let planes = &planes[..count];
             let whole = |this: &Self| planes.iter().all(|p| this.wiring.l3_links_are_whole(*p));
-            if !self.wiring.has_l3 || self.ledger.tree(tree).is_none() || whole(self) {
+            if !self.wiring.has_l3 || self.link_use.tree(tree).is_none() || whole(self) {
                 continue;
             }
             let mut bundles = self.bundles(tree, None);

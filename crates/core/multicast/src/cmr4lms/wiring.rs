@@ -334,7 +334,7 @@ impl Wiring {
     }
 
     /// Whether some member's L0 switch has no way up at all.
-    pub(super) fn is_hopeless(&self, spots: &[u32]) -> bool {
+    pub(super) fn has_no_way_up(&self, spots: &[u32]) -> bool {
         self.height(spots) > 0
             && spots
                 .iter()

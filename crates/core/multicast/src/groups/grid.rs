@@ -1,10 +1,10 @@
 //! Rows, columns and lines of a process grid (section 3.1 and equation (5)).
 
 use super::{
-    Communicator, GroupError, GroupSet, MAX_MEMBERSHIPS, bad, countable, terminals_of,
-    used_terminals,
+    Communicator, GroupError, GroupSet, MAX_MEMBERSHIPS, bad, countable,
+    layering::{cycle_colour, cycle_colours, literal_colour, literal_colours},
+    terminals_of, used_terminals,
 };
-use crate::mgid::{cycle_colour, cycle_colours, literal_colour, literal_colours};
 
 /// How the groups of a grid are put into layers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

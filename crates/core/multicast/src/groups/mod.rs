@@ -14,11 +14,13 @@
 mod file;
 mod grid;
 mod hierarchy;
+mod layering;
 mod random_groups;
 
 pub use file::{FileGroup, GroupFile, GroupFormat, MAX_MGID, read_groups, write_groups};
 pub use grid::{Grid, Layering};
 pub use hierarchy::Hierarchy;
+pub use layering::{cycle_colour, cycle_colours};
 pub use random_groups::RandomGroups;
 
 use raddle_units::{NodeId, many};

@@ -11,14 +11,11 @@
 
 mod general;
 mod layered;
-mod layering;
 mod numbers;
 mod sharing;
 
 pub use general::{Overlap, allocate_general};
 pub use layered::{allocate_layered, share_colours};
-pub use layering::{cycle_colour, cycle_colours};
-pub(crate) use layering::{literal_colour, literal_colours};
 pub use numbers::{SpanningTrees, TreePlace};
 pub use sharing::{Places, Sharing, share_trees};
 

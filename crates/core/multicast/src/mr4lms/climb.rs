@@ -12,14 +12,14 @@ use super::{
         UpLink,
         hops::{Edge, SwitchGraph},
     },
-    book::{Book, Words, holds, intersect},
+    colour_use::{ColourUse, Words, holds, intersect},
 };
 use raddle_unicast::LinkState;
 
 /// What a climb needs to know of the engine.
 pub(super) struct View<'a> {
     pub(super) links: &'a LinkState,
-    pub(super) book: &'a Book,
+    pub(super) colour_use: &'a ColourUse,
     /// Trees of one colour must not share a switch (else: a link).
     pub(super) per_switch: bool,
 }
@@ -172,7 +172,7 @@ impl Climb {
             let start = switch as usize * width;
             self.taken[start..start + width].fill(0);
             if view.per_switch {
-                let places = view.book.owners(graph.node(switch).index());
+                let places = view.colour_use.owners(graph.node(switch).index());
                 count(&mut self.taken[start..start + width], places);
             }
         }
@@ -223,12 +223,12 @@ impl Climb {
                 }
                 let taken = |edge: &&Edge| {
                     let per_port = colour.filter(|_| !view.per_switch);
-                    per_port.is_some_and(|c| !holds(view.book.free(edge.link.index()), c))
+                    per_port.is_some_and(|c| !holds(view.colour_use.free(edge.link.index()), c))
                 };
                 let cable = bundle
                     .iter()
                     .filter(|edge| view.links.is_up(edge.link))
-                    .min_by_key(|edge| (taken(edge), view.book.load(edge.link), edge.port));
+                    .min_by_key(|edge| (taken(edge), view.colour_use.load(edge.link), edge.port));
                 if let Some(edge) = cable {
                     up.push(UpLink {
                         node: graph.node(child),
@@ -269,7 +269,7 @@ impl Climb {
         let mask = &mut self.masks[at * self.words..(at + 1) * self.words];
         mask.copy_from_slice(free);
         if view.per_switch {
-            intersect(mask, view.book.free(graph.node(switch).index()));
+            intersect(mask, view.colour_use.free(graph.node(switch).index()));
         }
         self.touched[usize::from(self.level[at])].push(switch);
     }
@@ -305,7 +305,9 @@ impl Climb {
                     u64::MAX
                 } else {
                     let up = bundle.iter().filter(|edge| view.links.is_up(edge.link));
-                    up.fold(0, |all, edge| all | view.book.free(edge.link.index())[word])
+                    up.fold(0, |all, edge| {
+                        all | view.colour_use.free(edge.link.index())[word]
+                    })
                 };
                 self.masks[parent * self.words + word] &=
                     self.masks[switch as usize * self.words + word] & cables;
@@ -329,7 +331,10 @@ impl Climb {
                 let row = &mut self.taken[parent * width..(parent + 1) * width];
                 row.fill(0);
                 if view.per_switch {
-                    count(row, view.book.owners(graph.node(bundle[0].peer).index()));
+                    count(
+                        row,
+                        view.colour_use.owners(graph.node(bundle[0].peer).index()),
+                    );
                 }
             }
             self.add_child(parent, switch as usize, load);
@@ -339,9 +344,9 @@ impl Climb {
             let up = || bundle.iter().filter(|edge| view.links.is_up(edge.link));
             if let (false, Some(edge)) = (view.per_switch, up().next()) {
                 let row = &mut self.taken[parent * width..(parent + 1) * width];
-                for &(colour, _) in view.book.owners(edge.link.index()) {
+                for &(colour, _) in view.colour_use.owners(edge.link.index()) {
                     let everywhere =
-                        || up().all(|edge| !holds(view.book.free(edge.link.index()), colour));
+                        || up().all(|edge| !holds(view.colour_use.free(edge.link.index()), colour));
                     if usize::from(colour) < width && (bundle.len() == 1 || everywhere()) {
                         row[usize::from(colour)] += 1;
                     }
@@ -369,7 +374,7 @@ fn least_load(view: &View<'_>, bundle: &[Edge]) -> Option<u32> {
     bundle
         .iter()
         .filter(|edge| view.links.is_up(edge.link))
-        .map(|edge| view.book.load(edge.link))
+        .map(|edge| view.colour_use.load(edge.link))
         .min()
 }
 

@@ -15,7 +15,7 @@ mod world;
 
 use raddle_random::Random;
 use raddle_units::{Span, Time};
-use world::{FAST, Fault, Shape, Weather, World};
+use world::{Conditions, FAST, Fault, Shape, World};
 
 /// One random schedule; says what happened.
 fn schedule(seed: u64) -> (bool, u64) {
@@ -54,7 +54,7 @@ fn schedule(seed: u64) -> (bool, u64) {
         _ => None,
     };
     let loss = [0, 1_000, 10_000, 50_000, 100_000, 300_000][chance.index(6)];
-    let weather = Weather {
+    let conditions = Conditions {
         pace: FAST,
         loss,
         faults: fault.iter().map(|fault| (at, *fault)).collect(),
@@ -63,7 +63,7 @@ fn schedule(seed: u64) -> (bool, u64) {
         long_thoughts: chance.below(3) == 0,
     };
     let calls = chance.between(1, 12) as usize;
-    let mut world = World::new(seed, &shape, weather, Some(calls));
+    let mut world = World::new(seed, &shape, conditions, Some(calls));
     let ended = world.run(Span::from_ms(60_000));
     assert!(ended, "somebody hangs, {}", world.describe());
     if fault.is_none() && loss <= 50_000 {
@@ -122,7 +122,7 @@ fn rounds(seed: u64, count: usize, loss: u32) {
         in_turn: false,
         first_tor_is_full: false,
     };
-    let weather = Weather {
+    let conditions = Conditions {
         pace: FAST,
         loss,
         faults: Vec::new(),
@@ -130,7 +130,7 @@ fn rounds(seed: u64, count: usize, loss: u32) {
         think_us: 3,
         long_thoughts: false,
     };
-    let mut world = World::new(seed, &shape, weather, Some(count));
+    let mut world = World::new(seed, &shape, conditions, Some(count));
     let most = Span::from_ms(100 * count as u64 + 10_000);
     assert!(world.run(most), "{}", world.describe());
     assert_eq!(world.fallback, None);

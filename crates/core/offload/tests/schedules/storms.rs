@@ -4,7 +4,7 @@
 use raddle_random::Random;
 use raddle_units::{Span, Time};
 
-use crate::world::{Fault, Shape, Weather, World, real_pace};
+use crate::world::{Conditions, Fault, Shape, World, real_pace};
 
 const SECOND: Span = Span::from_ms(1_000);
 /// Faults come in this time.
@@ -96,7 +96,7 @@ fn storm(seed: u64) -> Outcome {
     let (faults, over) = faults(&mut chance);
     let count = faults.len() as u64;
     let pace = real_pace();
-    let weather = Weather {
+    let conditions = Conditions {
         pace,
         loss: [0, 1_000, 10_000, 50_000][chance.index(4)],
         faults,
@@ -104,7 +104,7 @@ fn storm(seed: u64) -> Outcome {
         think_us: [50_000, 200_000, 400_000][chance.index(3)],
         long_thoughts: false,
     };
-    let mut world = World::new(seed, &shape, weather, None);
+    let mut world = World::new(seed, &shape, conditions, None);
     world.wait(over.since(Time::ZERO));
     let grown = come_back(&mut world, over);
     world.end();
@@ -152,7 +152,7 @@ fn offload_comes_back_whatever_happened_in_5_000_storms() {
     storms(1_000_000..1_005_000);
 }
 
-fn two_tors(weather: Weather, first_tor_is_full: bool) -> World {
+fn two_tors(conditions: Conditions, first_tor_is_full: bool) -> World {
     let shape = Shape {
         members: 4,
         tors: 2,
@@ -165,11 +165,11 @@ fn two_tors(weather: Weather, first_tor_is_full: bool) -> World {
         in_turn: true,
         first_tor_is_full,
     };
-    World::new(9, &shape, weather, None)
+    World::new(9, &shape, conditions, None)
 }
 
-fn calm(think_us: u64) -> Weather {
-    Weather {
+fn calm(think_us: u64) -> Conditions {
+    Conditions {
         pace: real_pace(),
         loss: 0,
         faults: Vec::new(),
@@ -201,10 +201,10 @@ fn a_thousand_tries_that_fail_in_the_middle_leave_nothing_behind() {
 /// A switch that forgets everything costs next to nothing, so that the wait does not grow.
 #[test]
 fn a_thousand_restarts_leave_nothing_behind() {
-    let mut weather = calm(100_000);
+    let mut conditions = calm(100_000);
     let restarts = (1..=1_000).map(|n| (Time(n * 3 * SECOND.0), Fault::Restart));
-    weather.faults = restarts.collect();
-    let mut world = two_tors(weather, false);
+    conditions.faults = restarts.collect();
+    let mut world = two_tors(conditions, false);
     world.wait(Span(3_010 * SECOND.0));
     assert!(world.is_offloaded(), "{}", world.describe());
     // Two TORs and a SPINE have one group each, and what failed is not kept.
@@ -224,10 +224,10 @@ fn a_thousand_restarts_leave_nothing_behind() {
 /// One process is stopped for 20 s, as by a debugger: the others leave, and all come back soon after it goes on.
 #[test]
 fn a_process_that_was_stopped_costs_no_more_than_the_wait() {
-    let mut weather = calm(20_000);
+    let mut conditions = calm(20_000);
     let at = Time(5 * SECOND.0);
-    weather.faults = vec![(at, Fault::Stop(Span(20 * SECOND.0)))];
-    let mut world = two_tors(weather, false);
+    conditions.faults = vec![(at, Fault::Stop(Span(20 * SECOND.0)))];
+    let mut world = two_tors(conditions, false);
     world.wait(Span(25 * SECOND.0));
     assert_eq!(world.fallbacks + world.comebacks, 0);
     world.wait(Span(2 * SECOND.0));

@@ -4,11 +4,11 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use raddle_offload::{
-    comeback::{Comeback, Standing, Step, Waits},
     endpoint::{CallOutcome, Endpoint, Started},
     member::RoundSpec,
     order::{Expression, Node},
     program::Program,
+    retry::{Retry, Step, TryState, Waits},
     setup::{Attempt, AttemptConfig, MemberPlace, SetupOutcome, all_terms, member_program},
 };
 use raddle_random::Random;
@@ -63,7 +63,7 @@ pub(crate) fn real_pace() -> Pace {
 
 /// What happens to links, switches and ranks.
 #[derive(Debug, Clone)]
-pub(crate) struct Weather {
+pub(crate) struct Conditions {
     pub pace: Pace,
     /// Probability of loss, of doubling, and of reordering, each in millionths.
     pub loss: u32,
@@ -124,7 +124,7 @@ pub(crate) struct Host {
     address: SocketAddrV4,
     ranks: Vec<u32>,
     program: Program,
-    comeback: Comeback,
+    retry: Retry,
     attempt: Option<Attempt>,
     endpoint: Option<Endpoint>,
     /// Of groups that failed: other members may lack their last result.
@@ -144,7 +144,7 @@ pub(crate) struct Host {
 
 pub(crate) struct World {
     seed: u64,
-    weather: Weather,
+    conditions: Conditions,
     net: Network<HostEvent>,
     pub hosts: Vec<Host>,
     places: Vec<MemberPlace>,
@@ -167,7 +167,12 @@ pub(crate) struct World {
 
 impl World {
     /// A program of so many calls; `None`: until [`end`](Self::end).
-    pub(crate) fn new(seed: u64, shape: &Shape, weather: Weather, calls: Option<usize>) -> Self {
+    pub(crate) fn new(
+        seed: u64,
+        shape: &Shape,
+        conditions: Conditions,
+        calls: Option<usize>,
+    ) -> Self {
         let mut chance = Random::new(seed, 0);
         let address = |member: usize| {
             let ip = Ipv4Addr::new(10, 0, 0, member as u8 + 1);
@@ -188,7 +193,7 @@ impl World {
                     .collect(),
             })
             .collect();
-        let pace = weather.pace;
+        let pace = conditions.pace;
         let terms = Terms {
             segment_bytes: shape.segment_bytes,
             slots: shape.slots,
@@ -199,7 +204,7 @@ impl World {
             address: addresses[member],
             ranks: places[member].ranks.clone(),
             program: member_program(&expression, &places[member].ranks).unwrap(),
-            comeback: Comeback::new(pace.waits, member == 0),
+            retry: Retry::new(pace.waits, member == 0),
             attempt: None,
             endpoint: None,
             past: Vec::new(),
@@ -212,14 +217,14 @@ impl World {
             outcomes: Vec::new(),
         };
         let hosts: Vec<Host> = (0..shape.members).map(host).collect();
-        let (loss, cuts) = (weather.loss, weather.cuts);
+        let (loss, cuts) = (conditions.loss, conditions.cuts);
         let mut net = Network::new(chance, shape, loss, cuts, &addresses, results_at);
-        for (at, fault) in &weather.faults {
+        for (at, fault) in &conditions.faults {
             net.push(*at, Event::Host(HostEvent::Fault(*fault)));
         }
         let mut world = Self {
             seed,
-            weather,
+            conditions,
             net,
             hosts,
             places,
@@ -291,7 +296,7 @@ impl World {
 
     /// How long the members wait until they try again.
     pub(crate) fn rest(&self) -> Span {
-        self.hosts[0].comeback.rest(self.net.now)
+        self.hosts[0].retry.rest(self.net.now)
     }
 
     /// All members leave, as MPI_Finalize lets them.
@@ -325,12 +330,12 @@ impl World {
             let (call, gathers) = (host.call, host.gathers);
             format!(
                 "call {call} {gathers:?} {state:?} {attempt:?} {:?}",
-                host.comeback
+                host.retry
             )
         };
         let hosts: Vec<String> = self.hosts.iter().map(describe).collect();
         let (seed, now) = (self.seed, self.net.now);
-        format!("seed {seed} at {now:?}: {:?} {hosts:#?}", self.weather)
+        format!("seed {seed} at {now:?}: {:?} {hosts:#?}", self.conditions)
     }
 
     fn happen(&mut self, event: Event<HostEvent>) {
@@ -477,7 +482,7 @@ impl World {
 
     /// A member begins to set the group up.
     fn begin(&mut self, member: usize) {
-        let pace = self.weather.pace;
+        let pace = self.conditions.pace;
         let config = AttemptConfig {
             job: JOB,
             key: key(),
@@ -500,9 +505,9 @@ impl World {
     /// A rank computes before its next call.
     fn think(&mut self, member: usize) {
         let chance = &mut self.net.chance;
-        let mut span = chance.below(self.weather.think_us + 1) * 1000;
-        if self.weather.long_thoughts && chance.below(20) == 0 {
-            let give_up = self.weather.pace.give_up.as_ns();
+        let mut span = chance.below(self.conditions.think_us + 1) * 1000;
+        if self.conditions.long_thoughts && chance.below(20) == 0 {
+            let give_up = self.conditions.pace.give_up.as_ns();
             span += 3 * give_up + chance.below(give_up);
         }
         let at = self.net.now + Span::from_ns(span);
@@ -516,13 +521,13 @@ impl World {
         if Some(call) == self.last {
             return;
         }
-        if host.comeback.is_due(call as u64 + 1) {
-            let standing = match host.attempt.as_ref().map(Attempt::outcome) {
-                Some(SetupOutcome::Pending) => Standing::Pending,
-                Some(SetupOutcome::Failed(reason)) => Standing::Failed(reason.code()),
-                Some(SetupOutcome::Ready(_)) | None => Standing::Ready,
+        if host.retry.is_due(call as u64 + 1) {
+            let try_state = match host.attempt.as_ref().map(Attempt::outcome) {
+                Some(SetupOutcome::Pending) => TryState::Pending,
+                Some(SetupOutcome::Failed(reason)) => TryState::Failed(reason.code()),
+                Some(SetupOutcome::Ready(_)) | None => TryState::Ready,
             };
-            let said = host.comeback.say(self.net.now, standing);
+            let said = host.retry.say(self.net.now, try_state);
             return self.gather(member, Gathering::Meeting(call), said);
         }
         self.begin_call(member);
@@ -555,8 +560,7 @@ impl World {
         host.past.extend(host.endpoint.take());
         host.in_round = None;
         let call = host.call;
-        host.comeback
-            .fell_back(call as u64 + 1, now, now.since(since));
+        host.retry.fell_back(call as u64 + 1, now, now.since(since));
         self.fallbacks += u32::from(member == 0);
         self.gather(member, Gathering::Plain(call), 0);
     }
@@ -594,20 +598,20 @@ impl World {
         match gathering {
             Gathering::SetUp if least == FINE => {
                 self.take_over(member);
-                self.hosts[member].comeback.stands(1, now);
+                self.hosts[member].retry.stands(1, now);
                 self.think(member);
             }
             Gathering::SetUp => {
                 self.give_up(member);
                 let reason = Reason::from_code(least as u8);
                 self.fallback = self.fallback.or(reason);
-                self.hosts[member].comeback.set_up_failed(0, now);
+                self.hosts[member].retry.set_up_failed(0, now);
                 self.think(member);
             }
             Gathering::Meeting(call) => {
                 let host = &mut self.hosts[member];
                 host.past.clear();
-                let step = host.comeback.hear(call as u64 + 1, now, least);
+                let step = host.retry.hear(call as u64 + 1, now, least);
                 let counts = u32::from(member == 0);
                 match step {
                     Step::GoOn => {}
@@ -652,7 +656,7 @@ impl World {
     fn look(&mut self, member: usize) {
         let host = &mut self.hosts[member];
         let waits = host.gathers.is_some() || host.hears;
-        let first = host.call == 0 && host.comeback.is_settled() && !waits;
+        let first = host.call == 0 && host.retry.is_settled() && !waits;
         if let (true, Some(attempt)) = (first, &host.attempt) {
             let said = match attempt.outcome() {
                 SetupOutcome::Pending => return,

@@ -9,7 +9,7 @@ use crate::{
     dropped::Dropped,
     event::{Event, Failure, SendFailure},
     inbox::{Placement, Taken},
-    owed::Numbered,
+    pending_acks::Numbered,
     rail::Change,
     received::Arrival,
     sent::Content,
@@ -54,7 +54,7 @@ impl Connection {
             self.state.hear(self.now, packet.busy);
             return Ok(None);
         }
-        let arrival = self.rails[index].owed.judge(packet.number);
+        let arrival = self.rails[index].pending_acks.judge(packet.number);
         if arrival == Arrival::Again {
             return Err(Dropped::Replayed);
         }
@@ -72,7 +72,7 @@ impl Connection {
             self.heard_on = index;
         }
         self.rails[index]
-            .owed
+            .pending_acks
             .take(self.now, &numbered, &self.config);
         Ok(placement)
     }

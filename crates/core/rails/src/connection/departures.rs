@@ -10,7 +10,7 @@ use crate::{
     rail_set::{RailSet, one_in_turn, rails_of},
     sent::{Content, Piece},
     split::{self, MAX_RAILS, Path},
-    state::Knowledge,
+    state::PeerKnowledge,
 };
 
 impl Connection {
@@ -194,8 +194,8 @@ impl Connection {
         let (busy, asks) = match policy {
             Policy::Static => (0, false),
             _ => match self.state.consult(self.now, stale, ask) {
-                Knowledge::Known { busy, ask } => (busy, ask),
-                Knowledge::Unknown { ask } => {
+                PeerKnowledge::Known { busy, ask } => (busy, ask),
+                PeerKnowledge::Unknown { ask } => {
                     self.ask(ask);
                     return None;
                 }

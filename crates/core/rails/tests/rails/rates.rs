@@ -1,6 +1,6 @@
 //! What several rails bring, in virtual time: goodput of long messages, latency of short ones.
 
-use raddle_rails::{Ask, Config, Others, Policy, Segmentation};
+use raddle_rails::{Ask, Config, OtherConnections, Policy, Segmentation};
 use raddle_units::{BitRate, Bytes, Span, Time};
 
 use crate::world::{Link, Plan, World};
@@ -165,7 +165,7 @@ fn beside_others(length: u64, segmentation: Segmentation) -> [u64; 2] {
     });
     world.open(1, 1, LENGTH, 4);
     world.run(Time::ZERO + Span::from_us(5500), |_| false);
-    let mut others = Others::default();
+    let mut others = OtherConnections::default();
     others.in_flight[0] = Bytes(64 << 10);
     world.nodes[0].connection.note_others(&others);
     let sent = |world: &World| {

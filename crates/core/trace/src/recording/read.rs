@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::{
     ANY_SOURCE, ANY_TAG, HAS_ROOT, MAGIC, Origin, RankRecording, VERSION, kind,
-    varint::{self, NoNumber, unzigzag},
+    varint::{self, VarintError, unzigzag},
 };
 use crate::model::{Action, Collective, CollectiveKind, Event, Interval, Message, Wildcards};
 
@@ -103,8 +103,8 @@ impl<'a> Reader<'a> {
                 self.at += length;
                 Ok(value)
             }
-            Err(NoNumber::Short) => Err(error(self.at, field, Problem::Short)),
-            Err(NoNumber::Long) => Err(error(self.at, field, Problem::Long)),
+            Err(VarintError::Short) => Err(error(self.at, field, Problem::Short)),
+            Err(VarintError::Long) => Err(error(self.at, field, Problem::Long)),
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) const fn unzigzag(value: u64) -> i64 {
 
 /// Why there is no number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoNumber {
+pub(super) enum VarintError {
     /// The bytes end first.
     Short,
     /// It has more than 64 bits.
@@ -33,19 +33,19 @@ pub(super) enum NoNumber {
 
 /// The number at the start of `bytes`, and how many bytes it has.
 #[inline]
-pub(super) fn read(bytes: &[u8]) -> Result<(u64, usize), NoNumber> {
+pub(super) fn read(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
     let mut value = 0_u64;
     for (at, &byte) in bytes.iter().enumerate() {
         let bits = u64::from(byte & 0x7f);
         if at == 9 && byte > 1 {
-            return Err(NoNumber::Long);
+            return Err(VarintError::Long);
         }
         value |= bits << (7 * at);
         if byte < 0x80 {
             return Ok((value, at + 1));
         }
     }
-    Err(NoNumber::Short)
+    Err(VarintError::Short)
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
                 let bits = 64 - value.leading_zeros();
                 assert_eq!(bytes.len() as u32, bits.div_ceil(7).max(1));
                 assert_eq!(read(&bytes), Ok((value, bytes.len())));
-                assert_eq!(read(&bytes[..bytes.len() - 1]), Err(NoNumber::Short));
+                assert_eq!(read(&bytes[..bytes.len() - 1]), Err(VarintError::Short));
                 let signed = value.cast_signed();
                 assert_eq!(unzigzag(zigzag(signed)), signed);
                 assert_eq!(
@@ -71,6 +71,6 @@ mod tests {
             }
         }
         assert_eq!([0, -1, 1, -2, 2].map(zigzag), [0, 1, 2, 3, 4]);
-        assert_eq!(read(&[0xff; 10]), Err(NoNumber::Long));
+        assert_eq!(read(&[0xff; 10]), Err(VarintError::Long));
     }
 }

@@ -2,7 +2,7 @@
 
 use raddle_wire::{
     Bth, Class, DataType, Layer, Operation, Vlan, classify,
-    compat::{self, Content, Control, ControlKind, Encapsulation, Head, Lead, RcLayout, UcpTag},
+    compat::{self, Content, Control, ControlKind, Encapsulation, Head, Prefix, RcLayout, UcpTag},
     elements, write_elements,
 };
 
@@ -16,7 +16,7 @@ fn the_vector_of_the_published_layout_is_read() {
     packet.datagram.verify_udp().unwrap();
     packet.verify_icrc().unwrap();
     let message = compat_message(&frame);
-    assert_eq!(message.lead, Lead::Ud);
+    assert_eq!(message.prefix, Prefix::Ud);
     assert_eq!(message.ucp_tag, UcpTag::of(2, 5));
     assert_eq!(message.head.src_rank(), 2);
     let Content::Data(data) = message.content else {
@@ -76,7 +76,7 @@ fn a_query_is_read_and_written() {
     packet.verify_icrc().unwrap();
     assert_eq!(packet.payload().len(), 1 + 8 + 92);
     let message = compat_message(&frame[..length]);
-    assert_eq!(message.lead, Lead::Rc(RcLayout::Code));
+    assert_eq!(message.prefix, Prefix::Rc(RcLayout::Code));
     let Content::Control(ControlKind::Query, view) = message.content else {
         panic!("{message:?}")
     };
@@ -87,21 +87,21 @@ fn a_query_is_read_and_written() {
 fn both_places_of_the_magic_number_and_all_leads_are_read() {
     let head = Head::data(4, 3, 255, Operation::Max, DataType::Int16, 3);
     let values = [0x01, 0x02, 0x03, 0x04, 0x05, 0x06];
-    for (encapsulation, lead, at) in [
-        (Encapsulation::Ud(DETH, [9; 8]), Lead::Ud, 24),
+    for (encapsulation, prefix, at) in [
+        (Encapsulation::Ud(DETH, [9; 8]), Prefix::Ud, 24),
         (
             Encapsulation::Rc(RcLayout::Code),
-            Lead::Rc(RcLayout::Code),
+            Prefix::Rc(RcLayout::Code),
             23,
         ),
         (
             Encapsulation::Rc(RcLayout::Paper),
-            Lead::Rc(RcLayout::Paper),
+            Prefix::Rc(RcLayout::Paper),
             24,
         ),
         (
             Encapsulation::Rc(RcLayout::TagMatching),
-            Lead::Rc(RcLayout::TagMatching),
+            Prefix::Rc(RcLayout::TagMatching),
             24,
         ),
     ] {
@@ -113,7 +113,7 @@ fn both_places_of_the_magic_number_and_all_leads_are_read() {
         let packet = roce(frame);
         packet.verify_icrc().unwrap();
         let message = compat_message(frame);
-        assert_eq!(message.lead, lead);
+        assert_eq!(message.prefix, prefix);
         assert_eq!(message.ucp_tag, UcpTag::of(2, 5));
         assert_eq!(message.head_at() - (packet.bth_at() + Bth::SIZE), at);
         let Content::Data(data) = message.content else {
@@ -131,13 +131,13 @@ fn messages_are_as_long_as_the_library_makes_them() {
         for count in [1, 2, 256 / size as u16] {
             let elements = usize::from(count);
             let ceil = |header: usize| header / size + usize::from(!header.is_multiple_of(size));
-            let rc = Lead::Rc(RcLayout::Code);
+            let rc = Prefix::Rc(RcLayout::Code);
             assert_eq!(
                 rc.message_length(data_type, count),
                 (elements + ceil(36)) * size
             );
             assert_eq!(
-                Lead::Ud.message_length(data_type, count),
+                Prefix::Ud.message_length(data_type, count),
                 (elements + ceil(22)) * size
             );
         }

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use raddle_rails::Others;
+use raddle_rails::OtherConnections;
 use raddle_units::{Bytes, Span};
 use raddle_wire::rails::MAX_RAILS;
 
@@ -90,7 +90,7 @@ impl Neighbours {
         rails: impl Iterator<Item = (u64, Span)>,
         lateness: Span,
         urgent: bool,
-    ) -> Option<Others> {
+    ) -> Option<OtherConnections> {
         let now = uptime_ns();
         if !urgent && now < self.exchanged + PERIOD {
             return None;
@@ -119,9 +119,9 @@ impl Neighbours {
         mine[STAMP].store(now, Relaxed);
     }
 
-    fn read(&self, now: u64) -> Others {
+    fn read(&self, now: u64) -> OtherConnections {
         let words = self.segment.words();
-        let mut others = Others::default();
+        let mut others = OtherConnections::default();
         let taken = (words[0].load(Relaxed) as usize).min(SLOTS);
         for slot in (0..taken).filter(|slot| Some(*slot) != self.slot) {
             let theirs = place(words, slot);
@@ -145,7 +145,14 @@ impl Neighbours {
     }
 
     /// Adds what another node says of one rail.
-    fn add(&self, others: &mut Others, rail: (u32, u32), bytes: u32, least: Span, lateness: Span) {
+    fn add(
+        &self,
+        others: &mut OtherConnections,
+        rail: (u32, u32),
+        bytes: u32,
+        least: Span,
+        lateness: Span,
+    ) {
         for (at, mine) in self.addresses.iter().enumerate() {
             if rail.0 == mine.0 && bytes > 0 {
                 others.in_flight[at] += Bytes(bytes.into());

@@ -4,7 +4,7 @@
 
 use raddle_offload::{
     order::{Call, Expression, HostMpi, Order, Plan, Unknown},
-    reduce::{Likeness, Probe},
+    reduce::{Comparison, Probe},
 };
 use raddle_wire::{DataType, Operation, native::Collective};
 
@@ -42,18 +42,18 @@ pub(crate) fn plan<M: Mpi>(
     if !matches!(order, Order::Host(_)) {
         return Ok(judged(order.plan(&call)));
     }
-    let mine = match likeness::<M>(&call, handle)? {
-        Likeness::Same => 2,
-        Likeness::Mirrored => 1,
-        Likeness::Other => 0,
+    let mine = match comparison::<M>(&call, handle)? {
+        Comparison::Same => 2,
+        Comparison::Mirrored => 1,
+        Comparison::Other => 0,
     };
     // Processors of different kinds may not have a common answer.
     let least = plain.least(mine)?;
     let greatest = -plain.least(-mine)?;
-    call.likeness = match (least, greatest) {
-        (2, 2) => Likeness::Same,
-        (1, 1) => Likeness::Mirrored,
-        _ => Likeness::Other,
+    call.comparison = match (least, greatest) {
+        (2, 2) => Comparison::Same,
+        (1, 1) => Comparison::Mirrored,
+        _ => Comparison::Other,
     };
     let tree = match judged(order.plan(&call)) {
         Ok(Plan::Tree(tree)) => tree,
@@ -76,9 +76,9 @@ fn judged(plan: Plan) -> Result<Plan, Reason> {
     }
 }
 
-fn likeness<M: Mpi>(call: &Call, handle: usize) -> Result<Likeness, PlainFailed> {
+fn comparison<M: Mpi>(call: &Call, handle: usize) -> Result<Comparison, PlainFailed> {
     let Ok(mut probe) = Probe::new(call.operation, call.data_type, call.count) else {
-        return Ok(Likeness::Other);
+        return Ok(Comparison::Other);
     };
     let bytes = call.count * layout::stride(call.data_type);
     let (mut left, mut right) = (vec![0; bytes], vec![0; bytes]);
@@ -90,7 +90,7 @@ fn likeness<M: Mpi>(call: &Call, handle: usize) -> Result<Likeness, PlainFailed>
         layout::to_wire(call.data_type, &right, &mut answer);
         probe.answer(&answer);
     }
-    Ok(probe.likeness())
+    Ok(probe.comparison())
 }
 
 /// Whether the library's own call gives the bits of the tree.
@@ -170,7 +170,7 @@ mod tests {
             size,
             root: 0,
             placement: Placement::OnePerNode,
-            likeness: Likeness::Same,
+            comparison: Comparison::Same,
         }
     }
 

@@ -11,7 +11,7 @@ use raddle_host::{
     drive::{self, MESSAGE, Port},
 };
 use raddle_offload::{
-    comeback::Standing,
+    retry::TryState,
     setup::{Agreement, Attempt, SetupOutcome},
 };
 use raddle_units::Time;
@@ -60,16 +60,16 @@ impl LeaderAttempt {
         }
     }
 
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn try_state(&self) -> TryState {
         match self.lock().as_ref().map(Attempt::outcome) {
-            Some(SetupOutcome::Pending) => Standing::Pending,
-            Some(SetupOutcome::Ready(_)) => Standing::Ready,
-            Some(SetupOutcome::Failed(reason)) => Standing::Failed(translate(reason) as u8),
-            None => Standing::Failed(Reason::Failed as u8),
+            Some(SetupOutcome::Pending) => TryState::Pending,
+            Some(SetupOutcome::Ready(_)) => TryState::Ready,
+            Some(SetupOutcome::Failed(reason)) => TryState::Failed(translate(reason) as u8),
+            None => TryState::Failed(Reason::Failed as u8),
         }
     }
 
-    /// All are ready: the group goes on as a link. `None` only where [`standing`](Self::standing) never said so.
+    /// All are ready: the group goes on as a link. `None` only where [`try_state`](Self::try_state) never said so.
     pub(crate) fn take(&self) -> Option<(Agreement, Link)> {
         let (agreement, endpoint) = self.lock().take()?.into_endpoint()?;
         Some((agreement, Link::new(Arc::clone(&self.socket), endpoint)))
@@ -139,7 +139,7 @@ mod tests {
             flood.send_to(b"?", place).expect("on the loopback");
         }
         attempt.step(&mut [0; MESSAGE]);
-        assert_eq!(attempt.standing(), Standing::Pending);
+        assert_eq!(attempt.try_state(), TryState::Pending);
         // The rest waits for the next time.
         let mut left = 0;
         while attempt.socket().recv(&mut [0; MESSAGE]).is_ok() {

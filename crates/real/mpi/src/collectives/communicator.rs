@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use raddle_offload::comeback::Step;
+use raddle_offload::retry::Step;
 use raddle_wire::native::Collective;
 use serde_json::{Value, json};
 

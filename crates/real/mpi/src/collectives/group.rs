@@ -4,10 +4,10 @@
 use std::{slice, sync::Arc};
 
 use raddle_offload::{
-    comeback::Standing,
     member::RoundSpec,
     order::{Expression, Placement},
     program::Program,
+    retry::TryState,
 };
 use raddle_units::Span;
 use raddle_wire::{DataType, native::Collective};
@@ -192,10 +192,10 @@ impl<M: Mpi> Group<M> {
     }
 
     /// How the set-up that was begun stands at this rank.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn try_state(&self) -> TryState {
         match self.lanes.get(self.tried).map(|lane| &lane.state) {
-            Some(State::Trying(Some(attempt), _)) => attempt.standing(),
-            _ => Standing::Ready,
+            Some(State::Trying(Some(attempt), _)) => attempt.try_state(),
+            _ => TryState::Ready,
         }
     }
 
@@ -226,13 +226,13 @@ impl<M: Mpi> Group<M> {
         if let Err(reason) = self.begin(lane)? {
             return Ok(Err(reason));
         }
-        let standing = match &self.lanes[lane].state {
+        let try_state = match &self.lanes[lane].state {
             State::Trying(attempt, _) => setup::wait::<M>(attempt.as_ref()),
-            _ => Standing::Ready,
+            _ => TryState::Ready,
         };
-        let mine = match standing {
-            Standing::Failed(code) => i32::from(code),
-            Standing::Pending | Standing::Ready => FINE,
+        let mine = match try_state {
+            TryState::Failed(code) => i32::from(code),
+            TryState::Pending | TryState::Ready => FINE,
         };
         let least = self.plain.least(mine)?;
         if least == FINE {

@@ -1,13 +1,13 @@
 //! A communicator that has groups at the switches, or waits for them to come back: which call goes which way, and when all
-//! ranks meet to try again what has failed (`raddle_offload::comeback`).
+//! ranks meet to try again what has failed (`raddle_offload::retry`).
 
 use std::{collections::HashMap, time::Duration};
 
 use raddle_host::clock;
 use raddle_offload::{
-    comeback::{Comeback, Step, Waits},
     order::{self, Plan},
-    reduce::Likeness,
+    reduce::Comparison,
+    retry::{Retry, Step, Waits},
 };
 use raddle_units::Span;
 use raddle_wire::{DataType, Operation, native::Collective};
@@ -39,7 +39,7 @@ pub(crate) struct Ready<M> {
     pub(crate) classes: Classes,
     kinds: HashMap<Kind, Way>,
     /// `None`: what has failed is not tried again.
-    comeback: Option<Comeback>,
+    retry: Option<Retry>,
     /// Why all is plain for the time being.
     off: Option<Reason>,
 }
@@ -73,13 +73,13 @@ impl<M: Mpi> Ready<M> {
     pub(crate) fn new(view: &View<M>, roles: Roles) -> Result<Self, PlainFailed> {
         let first = view.settings.come_back;
         let waits = Waits::from_first(clock::span(first));
-        let comeback = || Comeback::new(waits, view.rank == 0);
+        let retry = || Retry::new(waits, view.rank == 0);
         Ok(Self {
             group: Group::new(view.plain.clone(), view.settings, view.rank, roles)?,
             order: view.settings.order,
             classes: Classes::new(),
             kinds: HashMap::new(),
-            comeback: (first > Duration::ZERO).then(comeback),
+            retry: (first > Duration::ZERO).then(retry),
             off: None,
         })
     }
@@ -91,32 +91,32 @@ impl<M: Mpi> Ready<M> {
 
     /// How long it is until what has failed is tried again; `None`: it is not.
     pub(crate) fn rest(&self) -> Option<Duration> {
-        let rest = self.comeback.as_ref()?.rest(clock::now());
+        let rest = self.retry.as_ref()?.rest(clock::now());
         Some(Duration::from_nanos(rest.as_ns()))
     }
 
     /// Whether all ranks meet before they do the call of this number.
     pub(crate) fn is_due(&self, call: u64) -> bool {
-        let comeback = self.comeback.as_ref();
-        comeback.is_some_and(|comeback| comeback.is_due(call))
+        let retry = self.retry.as_ref();
+        retry.is_some_and(|retry| retry.is_due(call))
     }
 
     /// All ranks meet before the call of this number; what they do next.
     pub(crate) fn meet(&mut self, plain: &M, call: u64) -> Result<Step, PlainFailed> {
-        let Some(comeback) = &mut self.comeback else {
+        let Some(retry) = &mut self.retry else {
             return Ok(Step::GoOn);
         };
-        let said = comeback.say(clock::now(), self.group.standing());
+        let said = retry.say(clock::now(), self.group.try_state());
         let least = plain.least(said)?;
         self.group.forget_failed();
-        let step = comeback.hear(call, clock::now(), least);
+        let step = retry.hear(call, clock::now(), least);
         match step {
             Step::GoOn => {}
             Step::Begin => {
                 if let Some(lane) = self.group.next_down()
                     && let Err(reason) = self.group.begin(lane)?
                 {
-                    comeback.set_up_failed(call, clock::now());
+                    retry.set_up_failed(call, clock::now());
                     self.down(reason);
                 }
             }
@@ -129,7 +129,7 @@ impl<M: Mpi> Ready<M> {
                 self.group.settle()?;
                 self.off = None;
                 if self.group.next_down().is_some() {
-                    comeback.go_on(call, clock::now());
+                    retry.go_on(call, clock::now());
                 }
             }
         }
@@ -155,8 +155,8 @@ impl<M: Mpi> Ready<M> {
             Way::Lane(lane) => lane,
             Way::Plain(reason) => return Ok(Err(reason)),
         };
-        let comeback = self.comeback.as_ref();
-        let is_settled = comeback.is_none_or(Comeback::is_settled);
+        let retry = self.retry.as_ref();
+        let is_settled = retry.is_none_or(Retry::is_settled);
         // While others wait for their next try, it waits with them.
         if self.group.is_new(lane.index) && is_settled {
             self.set_up(lane, number)?;
@@ -167,9 +167,9 @@ impl<M: Mpi> Ready<M> {
     fn set_up(&mut self, lane: Lane, call: u64) -> Result<(), PlainFailed> {
         let is_first = !self.group.is_up();
         let outcome = self.group.set_up(lane.index)?;
-        match (outcome, &mut self.comeback) {
-            (Ok(()), Some(comeback)) if is_first => comeback.stands(call, clock::now()),
-            (Err(_), Some(comeback)) => comeback.set_up_failed(call, clock::now()),
+        match (outcome, &mut self.retry) {
+            (Ok(()), Some(retry)) if is_first => retry.stands(call, clock::now()),
+            (Err(_), Some(retry)) => retry.set_up_failed(call, clock::now()),
             _ => {}
         }
         if let Err(reason) = outcome {
@@ -220,7 +220,7 @@ impl<M: Mpi> Ready<M> {
                     size: view.size,
                     root: kind.root,
                     placement: self.group.placement(),
-                    likeness: Likeness::Same,
+                    comparison: Comparison::Same,
                 };
                 addition_order::plan(&view.plain, self.order, view.rank, kind.handle, call)?
             }
@@ -273,8 +273,8 @@ impl<M: Mpi> Ready<M> {
     fn fall_back(&mut self, call: u64, held_up: Span) {
         self.group.fall_back();
         self.off = Some(Reason::Failed);
-        if let Some(comeback) = &mut self.comeback {
-            comeback.fell_back(call, clock::now(), held_up);
+        if let Some(retry) = &mut self.retry {
+            retry.fell_back(call, clock::now(), held_up);
         }
     }
 
@@ -291,6 +291,6 @@ impl<M: Mpi> Ready<M> {
     /// The switches are told; nothing is offloaded any more. MPI is not called.
     pub(crate) fn close(&mut self) {
         self.group.fall_back();
-        self.comeback = None;
+        self.retry = None;
     }
 }

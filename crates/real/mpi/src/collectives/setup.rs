@@ -14,8 +14,8 @@ use raddle_host::{
     interfaces::{self, Interface},
 };
 use raddle_offload::{
-    comeback::Standing,
     order::Expression,
+    retry::TryState,
     setup::{Attempt, AttemptConfig, MemberPlace, all_terms},
 };
 use raddle_units::Span;
@@ -169,16 +169,16 @@ pub(crate) fn begin<M: Mpi>(
 }
 
 /// Waits until this rank knows whether it could begin.
-pub(crate) fn wait<M: Mpi>(attempt: Option<&Arc<LeaderAttempt>>) -> Standing {
+pub(crate) fn wait<M: Mpi>(attempt: Option<&Arc<LeaderAttempt>>) -> TryState {
     let Some(attempt) = attempt else {
-        return Standing::Ready;
+        return TryState::Ready;
     };
     let mut buffer = [0; MESSAGE];
     loop {
         attempt.step(&mut buffer);
-        let standing = attempt.standing();
-        if standing != Standing::Pending {
-            return standing;
+        let try_state = attempt.try_state();
+        if try_state != TryState::Pending {
+            return try_state;
         }
         // A late rank may still need MPI's help to come here.
         M::progress();

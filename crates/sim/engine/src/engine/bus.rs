@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use raddle_units::{Bytes, Span, Time};
 
-use crate::rails::Bus;
+use crate::host_rails::Bus;
 
 /// Which way bytes cross the bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -140,7 +140,7 @@ impl Engine<'_> {
                 nic.paused = 0;
                 lost.extend(nic.acks.drain(..));
                 lost.extend(nic.rails.drain(..));
-                self.let_go(&lost);
+                self.leave_host(&lost);
                 self.history[port.index()].lost += lost.len() as u64;
             }
             for handle in lost {

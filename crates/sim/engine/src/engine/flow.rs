@@ -8,7 +8,7 @@ use raddle_unicast::FlowHash;
 use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::{GroupId, Message, OffloadId};
 
-use super::{Engine, Kind, multicast::NO_SEND, ways::Traveller};
+use super::{Engine, Kind, multicast::NO_SEND, ways::WayOwner};
 use crate::{paths::Path, record::FlowRecord};
 
 /// What differs between a flow to a host and one to a group when it starts.
@@ -223,7 +223,7 @@ impl Engine<'_> {
         self.arm_retransmission_timer(index);
         self.nics[nic as usize].flows.push(index);
         if self.config.record_paths {
-            self.record_way(Traveller::Flow(index));
+            self.record_way(WayOwner::Flow(index));
         }
         self.nic_transmit(nic);
     }

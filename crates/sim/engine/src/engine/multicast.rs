@@ -43,14 +43,14 @@ pub(super) const NO_SEND: u32 = u32::MAX;
 const ACKER_MARGIN_PACKETS: u64 = 2;
 
 /// A way to a member and back.
-type Legs = (Path, Vec<(BitRate, Span)>);
+type RoundTrip = (Path, Vec<(BitRate, Span)>);
 
 /// What is known of a group as one sender sees it, from its first message on.
 #[derive(Debug, Default)]
 struct Session {
     /// The distinct ways to members, and per member which one it is (and its idle round trip); a member that no tree
     /// reaches has none.
-    legs: Vec<Legs>,
+    round_trips: Vec<RoundTrip>,
     /// Idle round trip of one full packet, by member.
     base: Vec<Span>,
 }
@@ -297,8 +297,11 @@ impl Engine<'_> {
         let sport = self.next_sport(src, dst);
         let ports = u32::from(sport) | DPORT << 16;
         let hash = FlowHash::new(address(src), address(dst), ports);
-        let legs = &self.multicast.known[session as usize].legs;
-        let ideal = legs.iter().map(|legs| self.ideal(legs, size)).max();
+        let round_trips = &self.multicast.known[session as usize].round_trips;
+        let ideal = round_trips
+            .iter()
+            .map(|round_trip| self.ideal(round_trip, size))
+            .max();
         let mut progress = GroupProgress::new(members.len());
         progress.on_ack(sender, u64::MAX);
         let mut state = vec![Member::default(); members.len()];
@@ -343,7 +346,7 @@ impl Engine<'_> {
         self.checkpoint = self.now;
     }
 
-    fn ideal(&self, (there, back): &Legs, size: Bytes) -> Span {
+    fn ideal(&self, (there, back): &RoundTrip, size: Bytes) -> Span {
         there.ideal_round(
             back,
             &self.semantics,
@@ -363,7 +366,7 @@ impl Engine<'_> {
         let address = GroupId(u32::from(colour.0)).address();
         let hop = |port: PortId| (self.fabric.rate(port), self.fabric.delay(port));
         let mut session = Session {
-            legs: Vec::new(),
+            round_trips: Vec::new(),
             base: vec![Span::ZERO; members.len()],
         };
         let mut shortest: Vec<Option<usize>> = vec![None; members.len()];
@@ -385,12 +388,15 @@ impl Engine<'_> {
                     .first_path(self.fabric, end.node, src)
                     .map(hop)
                     .collect();
-                let legs = (path, back);
-                let known = session.legs.iter().position(|other| *other == legs);
-                let place = known.unwrap_or(session.legs.len());
-                let round = self.ideal(&legs, Bytes(self.layout.mtu));
+                let round_trip = (path, back);
+                let known = session
+                    .round_trips
+                    .iter()
+                    .position(|other| *other == round_trip);
+                let place = known.unwrap_or(session.round_trips.len());
+                let round = self.ideal(&round_trip, Bytes(self.layout.mtu));
                 if known.is_none() {
-                    session.legs.push(legs);
+                    session.round_trips.push(round_trip);
                 }
                 let base = &mut session.base[member];
                 if shortest[member].is_none() || round < *base {
@@ -411,12 +417,12 @@ impl Engine<'_> {
             }
         }
         // Of two trees the shorter way counts.
-        let mut used = vec![false; session.legs.len()];
+        let mut used = vec![false; session.round_trips.len()];
         for place in shortest.into_iter().flatten() {
             used[place] = true;
         }
         let mut used = used.into_iter();
-        session.legs.retain(|_| used.next() == Some(true));
+        session.round_trips.retain(|_| used.next() == Some(true));
         let place = self.multicast.known.len() as u32;
         self.multicast.known.push(session);
         self.multicast.sessions.insert((group, src), place);

@@ -13,7 +13,7 @@ use super::{
     Engine, Kind,
     bus::Way,
     flow::{DPORT, address},
-    rails::Half,
+    rails::HalfConnection,
 };
 use crate::packet::{Packet, PacketKind, Segment};
 
@@ -46,7 +46,7 @@ impl Table {
 
 impl Engine<'_> {
     pub(super) fn send_on_rail(&mut self, half: u32, transmit: &Transmit) {
-        let Half { host, peer, .. } = self.rails.halves[half as usize];
+        let HalfConnection { host, peer, .. } = self.rails.halves[half as usize];
         let around = self
             .config
             .rails
@@ -118,7 +118,7 @@ impl Engine<'_> {
         let port = PortId(self.fabric.first_port(host).0 + u32::from(rail));
         if !self.ends[port.index()].up {
             self.history[port.index()].lost += 1;
-            self.let_go(&[handle]);
+            self.leave_host(&[handle]);
             self.drop_packet(handle);
             return;
         }
@@ -128,7 +128,7 @@ impl Engine<'_> {
     }
 
     /// Packets are neither on a bus nor in a card any more.
-    pub(super) fn let_go(&mut self, handles: &[u32]) {
+    pub(super) fn leave_host(&mut self, handles: &[u32]) {
         for &handle in handles {
             let packet = self.packets.get(handle);
             if packet.kind == PacketKind::RailData {
@@ -139,7 +139,7 @@ impl Engine<'_> {
 
     /// A card has begun to send a packet: there is room for the next.
     pub(super) fn left_card(&mut self, handle: u32) {
-        self.let_go(&[handle]);
+        self.leave_host(&[handle]);
         self.drain_host(self.packets.get(handle).src);
     }
 

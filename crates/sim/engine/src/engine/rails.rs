@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Engine, Kind, bus::HostBus, rail_packets::Table};
 use crate::{
-    rails::Rails,
+    host_rails::Rails,
     record::FlowRecord,
     setup::{RunConfig, SetupError},
 };
@@ -20,7 +20,7 @@ const MOST_PORTS: usize = 64;
 
 /// One host's half of a connection. The other half is its neighbour in the list.
 #[derive(Debug)]
-pub(super) struct Half {
+pub(super) struct HalfConnection {
     pub(super) core: Connection,
     pub(super) host: NodeId,
     pub(super) peer: NodeId,
@@ -53,7 +53,7 @@ pub(super) struct Host {
 pub(super) struct RailHosts {
     /// By node.
     pub(super) hosts: Vec<Host>,
-    pub(super) halves: Vec<Half>,
+    pub(super) halves: Vec<HalfConnection>,
     /// By (host, peer).
     pairs: FxHashMap<(NodeId, NodeId), u32>,
     /// What packets carry.
@@ -77,7 +77,7 @@ impl RailHosts {
         })
     }
 
-    pub(super) fn half(&mut self, half: u32) -> &mut Half {
+    pub(super) fn half(&mut self, half: u32) -> &mut HalfConnection {
         &mut self.halves[half as usize]
     }
 
@@ -165,7 +165,7 @@ impl Engine<'_> {
             let rates = ports.map(|(index, _)| fabric.rate(port(index))).collect();
             let config = rails.end(host, peer, half + 1, rates);
             let core = Connection::new(self.now, config).map_err(|error| error.to_string())?;
-            self.rails.halves.push(Half {
+            self.rails.halves.push(HalfConnection {
                 core,
                 host,
                 peer,

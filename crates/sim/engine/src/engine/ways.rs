@@ -8,7 +8,7 @@ use super::{
     Engine,
     flow::{DPORT, address},
     multicast::NO_SEND,
-    rails::Half,
+    rails::HalfConnection,
 };
 use crate::record::{Hop, PathRecord};
 
@@ -17,7 +17,7 @@ pub(super) type Way = Vec<(u16, PortId)>;
 
 /// Whose way it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Traveller {
+pub(super) enum WayOwner {
     /// A flow, by its slot.
     Flow(u32),
     /// What a half of a connection sends over one rail.
@@ -36,9 +36,9 @@ struct Heading {
 impl Engine<'_> {
     /// The way of something that starts now.
     #[cold]
-    pub(super) fn record_way(&mut self, traveller: Traveller) {
-        let way = self.way_of(traveller);
-        self.report(traveller, &way);
+    pub(super) fn record_way(&mut self, owner: WayOwner) {
+        let way = self.way_of(owner);
+        self.report(owner, &way);
     }
 
     /// The ways of all rails of a half that sends for the first time.
@@ -48,7 +48,7 @@ impl Engine<'_> {
             return;
         }
         for rail in 0..self.rails_of(half) {
-            self.record_way(Traveller::Rail(half, rail));
+            self.record_way(WayOwner::Rail(half, rail));
         }
     }
 
@@ -70,29 +70,29 @@ impl Engine<'_> {
 
     /// The ways of all that is under way.
     #[cold]
-    pub(super) fn ways(&self) -> Vec<(Traveller, Way)> {
+    pub(super) fn ways(&self) -> Vec<(WayOwner, Way)> {
         let live = |&index: &u32| self.flows[index as usize].live;
         let flows = (0..self.flows.len() as u32).filter(live);
         let halves = (0..).zip(&self.rails.halves);
         let rails = halves
             .filter(|(_, half)| half.recorded)
             .flat_map(|(half, _)| {
-                (0..self.rails_of(half)).map(move |rail| Traveller::Rail(half, rail))
+                (0..self.rails_of(half)).map(move |rail| WayOwner::Rail(half, rail))
             });
         flows
-            .map(Traveller::Flow)
+            .map(WayOwner::Flow)
             .chain(rails)
-            .map(|traveller| (traveller, self.way_of(traveller)))
+            .map(|owner| (owner, self.way_of(owner)))
             .collect()
     }
 
     /// Reports the ways that are not what they were `before`.
     #[cold]
-    pub(super) fn record_new_ways(&mut self, before: &[(Traveller, Way)]) {
-        for (traveller, old) in before {
-            let new = self.way_of(*traveller);
+    pub(super) fn record_new_ways(&mut self, before: &[(WayOwner, Way)]) {
+        for (owner, old) in before {
+            let new = self.way_of(*owner);
             if new != *old {
-                self.report(*traveller, &new);
+                self.report(*owner, &new);
             }
         }
     }
@@ -103,9 +103,9 @@ impl Engine<'_> {
         self.fabric.ports_of(host).len() as u8
     }
 
-    fn way_of(&self, traveller: Traveller) -> Way {
-        match traveller {
-            Traveller::Flow(index) => {
+    fn way_of(&self, owner: WayOwner) -> Way {
+        match owner {
+            WayOwner::Flow(index) => {
                 let flow = &self.flows[index as usize];
                 if flow.send != NO_SEND {
                     return self.tree(flow.src, self.multicast.address(flow.send));
@@ -113,8 +113,8 @@ impl Engine<'_> {
                 let port = self.nics[flow.nic as usize].port;
                 self.route(port, flow.dst, flow.hash)
             }
-            Traveller::Rail(half, rail) => {
-                let Half { host, peer, .. } = self.rails.halves[half as usize];
+            WayOwner::Rail(half, rail) => {
+                let HalfConnection { host, peer, .. } = self.rails.halves[half as usize];
                 let ports = u32::from(rail) | DPORT << 16;
                 let hash = FlowHash::new(address(host), address(peer), ports);
                 let port = PortId(self.fabric.first_port(host).0 + u32::from(rail));
@@ -159,9 +159,9 @@ impl Engine<'_> {
         way
     }
 
-    fn report(&mut self, traveller: Traveller, way: &Way) {
-        let heading = match traveller {
-            Traveller::Flow(index) => {
+    fn report(&mut self, owner: WayOwner, way: &Way) {
+        let heading = match owner {
+            WayOwner::Flow(index) => {
                 let flow = &self.flows[index as usize];
                 Heading {
                     src: flow.src,
@@ -171,7 +171,7 @@ impl Engine<'_> {
                     since: self.now,
                 }
             }
-            Traveller::Rail(half, rail) => {
+            WayOwner::Rail(half, rail) => {
                 let half = &self.rails.halves[half as usize];
                 Heading {
                     src: half.host,

@@ -1,4 +1,4 @@
-//! Hosts whose messages travel over several rails: the core of `transport::rails` in simulated time (docs/concepts/rails.md).
+//! Hosts whose messages travel over several rails: the core `rails` in simulated time (docs/concepts/rails.md).
 //!
 //! With [`Rails`] in a run's settings every message to a host goes over the rails between the two: rail i leaves by the
 //! host's port i, and [`multi_plane`] makes a fabric in which that is a network of its own. A message's class is its port at
@@ -10,7 +10,6 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `plan` | what a run is told of its hosts, and the bus |
 //! | `planes` | a fabric as several copies of one |
 //! | `load` | streams of messages, and one message back and forth |
 //! | `machine` | hosts and networks of an experiment |
@@ -19,11 +18,10 @@
 mod experiment;
 mod load;
 mod machine;
-mod plan;
 mod planes;
 
+pub use crate::host_rails::{Bus, Rails};
 pub use experiment::{Case, Cut, Figures, Load, PolicyName, RailsError, StreamLoad};
 pub use load::{PingPong, Streams};
 pub use machine::{Machine, Protocol};
-pub use plan::{Bus, Rails};
 pub use planes::{PlaneError, multi_plane};

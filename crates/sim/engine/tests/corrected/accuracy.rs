@@ -5,7 +5,7 @@ use raddle_transport::cc::{SchemeSettings, dcqcn};
 use raddle_units::{BitRate, Bytes, Span, Time};
 use raddle_workload::Message;
 
-use crate::common::{Dice, HEADERS, Lab, MTU, message, star};
+use crate::common::{Draws, HEADERS, Lab, MTU, message, star};
 
 const PACKET: u64 = MTU + HEADERS;
 const PFC_FRAME: u64 = 64;
@@ -89,10 +89,10 @@ fn single_packets_wait_as_in_an_md1_queue() {
     let hosts = lab.hosts();
     let service = slow.transmission_time(Bytes(PACKET)).0 as f64;
     for (rho, bound) in [(0.3, 0.03), (0.5, 0.05), (0.8, 0.11)] {
-        let (mut dice, mut at) = (Dice(11), 0.0);
+        let (mut draws, mut at) = (Draws(11), 0.0);
         let flows: Vec<Message> = (0..60_000)
             .map(|n| {
-                at -= libm::log(dice.unit()) * service / rho;
+                at -= libm::log(draws.unit()) * service / rho;
                 message(Time(at as u64), hosts[n % 64], hosts[64], MTU)
             })
             .collect();

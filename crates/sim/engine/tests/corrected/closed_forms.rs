@@ -133,13 +133,13 @@ fn one_flow_alone_takes_its_ideal_time() {
 #[test]
 fn one_flow_alone_takes_its_ideal_time_through_any_rates() {
     let rates = [10, 25, 40, 100, 200, 400];
-    let mut dice = crate::common::Dice(7);
+    let mut draws = crate::common::Draws(7);
     for _ in 0..60 {
-        let links: Vec<_> = (0..2 + dice.below(5))
-            .map(|_| (rates[dice.below(6) as usize], dice.below(3000)))
+        let links: Vec<_> = (0..2 + draws.below(5))
+            .map(|_| (rates[draws.below(6) as usize], draws.below(3000)))
             .collect();
         let lab = Lab::new(chain(&links));
-        let size = 1 + dice.below(60_000);
+        let size = 1 + draws.below(60_000);
         let flow = message(Time(0), NodeId(0), NodeId(1), size);
         let (_, log) = lab.run(&lab.config("none"), &[flow]);
         assert_eq!(

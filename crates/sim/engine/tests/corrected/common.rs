@@ -35,9 +35,9 @@ pub(crate) struct Snapshot {
     pub(crate) ports: Vec<PortSample>,
 }
 
-/// The same of a way.
+/// A way as it was recorded.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Travelled {
+pub(crate) struct RecordedWay {
     pub(crate) src: NodeId,
     pub(crate) dst: NodeId,
     pub(crate) sport: Option<u16>,
@@ -55,7 +55,7 @@ pub(crate) struct Log {
     pub(crate) acks: Vec<AckRecord>,
     pub(crate) samples: Vec<Snapshot>,
     pub(crate) ports: Vec<PortRecord>,
-    pub(crate) ways: Vec<Travelled>,
+    pub(crate) ways: Vec<RecordedWay>,
 }
 
 impl Recorder for Log {
@@ -86,7 +86,7 @@ impl Recorder for Log {
         self.ports.push(*port);
     }
     fn path(&mut self, path: &PathRecord<'_>) {
-        self.ways.push(Travelled {
+        self.ways.push(RecordedWay {
             src: path.src,
             dst: path.dst,
             sport: path.sport,
@@ -259,10 +259,10 @@ pub(crate) fn wire_bytes(size: u64, header: u64) -> u64 {
     size + size.div_ceil(MTU) * header
 }
 
-/// Reproducible numbers (SplitMix64).
-pub(crate) struct Dice(pub(crate) u64);
+/// Reproducible draws (SplitMix64).
+pub(crate) struct Draws(pub(crate) u64);
 
-impl Dice {
+impl Draws {
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;

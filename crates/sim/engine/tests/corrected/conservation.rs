@@ -11,7 +11,7 @@ use raddle_workload::Message;
 
 use crate::{
     buffers::any_buffers,
-    common::{Dice, HEADERS, Lab, Log, MTU, SCHEMES, message},
+    common::{Draws, HEADERS, Lab, Log, MTU, SCHEMES, message},
 };
 
 /// Everything a case is made from.
@@ -59,10 +59,10 @@ fn case(faults: std::ops::Range<u64>) -> impl Strategy<Value = Case> {
     })
 }
 
-fn fabric(case: &Case, dice: &mut Dice) -> Fabric {
-    let gbps = |dice: &mut Dice| BitRate::from_gbps([25, 100, 200, 400][dice.below(4) as usize]);
-    let (host_rate, fabric_rate) = (gbps(dice), gbps(dice));
-    let delay = Span::from_ns(100 + dice.below(2000));
+fn fabric(case: &Case, draws: &mut Draws) -> Fabric {
+    let gbps = |draws: &mut Draws| BitRate::from_gbps([25, 100, 200, 400][draws.below(4) as usize]);
+    let (host_rate, fabric_rate) = (gbps(draws), gbps(draws));
+    let delay = Span::from_ns(100 + draws.below(2000));
     match case.fabric {
         0 => Dumbbell {
             host_rate,
@@ -108,21 +108,21 @@ fn fabric(case: &Case, dice: &mut Dice) -> Fabric {
 }
 
 /// Flows that often meet: half of them go to one host.
-fn flows(case: &Case, lab: &Lab, dice: &mut Dice) -> Vec<Message> {
+fn flows(case: &Case, lab: &Lab, draws: &mut Draws) -> Vec<Message> {
     let hosts = lab.hosts();
-    let pick = |dice: &mut Dice| hosts[dice.below(hosts.len() as u64) as usize];
-    let target = pick(dice);
+    let pick = |draws: &mut Draws| hosts[draws.below(hosts.len() as u64) as usize];
+    let target = pick(draws);
     let mut messages = Vec::new();
     while (messages.len() as u64) < case.flows {
-        let dst = if dice.below(2) == 0 {
+        let dst = if draws.below(2) == 0 {
             target
         } else {
-            pick(dice)
+            pick(draws)
         };
-        let (src, start) = (pick(dice), Time(dice.below(50_000_000)));
+        let (src, start) = (pick(draws), Time(draws.below(50_000_000)));
         if src != dst {
-            let priority = dice.below(6) as u8;
-            let size = 1 + dice.below(case.largest);
+            let priority = draws.below(6) as u8;
+            let size = 1 + draws.below(case.largest);
             messages.push(Message {
                 priority,
                 ..message(start, src, dst, size)
@@ -132,15 +132,15 @@ fn flows(case: &Case, lab: &Lab, dice: &mut Dice) -> Vec<Message> {
     messages
 }
 
-fn faults(case: &Case, lab: &Lab, dice: &mut Dice) -> Vec<LinkFault> {
+fn faults(case: &Case, lab: &Lab, draws: &mut Draws) -> Vec<LinkFault> {
     let links = lab.network.fabric.links().len() as u64;
     (0..case.faults)
         .map(|_| {
-            let down = Time(dice.below(60_000_000));
+            let down = Time(draws.below(60_000_000));
             LinkFault {
-                link: LinkId(dice.below(links) as u32),
+                link: LinkId(draws.below(links) as u32),
                 down,
-                up: Some(down + Span(1 + dice.below(300_000_000))),
+                up: Some(down + Span(1 + draws.below(300_000_000))),
             }
         })
         .collect()
@@ -155,9 +155,9 @@ struct Outcome {
 }
 
 fn simulate(case: &Case) -> Outcome {
-    let dice = &mut Dice(case.seed);
-    let lab = Lab::new(fabric(case, dice));
-    let messages = flows(case, &lab, dice);
+    let draws = &mut Draws(case.seed);
+    let lab = Lab::new(fabric(case, draws));
+    let messages = flows(case, &lab, draws);
     let mut buffers = case.buffers.clone();
     if case.lossless {
         // Queues drop what they have no room for.
@@ -173,7 +173,7 @@ fn simulate(case: &Case) -> Outcome {
         } else {
             PathChoice::EcmpMurmur3
         },
-        faults: faults(case, &lab, dice),
+        faults: faults(case, &lab, draws),
         retransmission_timeout: Span::from_us(500),
         reroute_delay: Span::from_us(20),
         sample_interval: Span::from_us(1),

@@ -5,7 +5,7 @@ use raddle_fabric::LeafSpine;
 use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
 use raddle_workload::Message;
 
-use crate::common::{Dice, Lab, Log, SCHEMES, message};
+use crate::common::{Draws, Lab, Log, SCHEMES, message};
 
 fn lab() -> Lab {
     let fabric = LeafSpine {
@@ -23,15 +23,15 @@ fn lab() -> Lab {
 
 /// An incast with cross traffic, many ties (equal starts, equal sizes) and, if wanted, drops and a link that fails.
 fn run(lab: &Lab, scheme: &str, seed: u64, troubled: bool) -> (RunSummary, Log) {
-    let mut dice = Dice(3);
+    let mut draws = Draws(3);
     let hosts = lab.hosts();
     let mut messages: Vec<Message> = (1..10)
         .map(|source| message(Time(0), hosts[source], hosts[0], 400_000))
         .collect();
     for _ in 0..40 {
-        let (src, dst) = (dice.below(12) as usize, dice.below(12) as usize);
+        let (src, dst) = (draws.below(12) as usize, draws.below(12) as usize);
         if src != dst {
-            let start = Time(dice.below(8) * 10_000_000);
+            let start = Time(draws.below(8) * 10_000_000);
             messages.push(message(start, hosts[src], hosts[dst], 20_000));
         }
     }

@@ -5,7 +5,7 @@ use raddle_fabric::{Dumbbell, KAryFatTree};
 use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::{Gpcnet, GraphBuilder, Message, Step, TrafficError, Workload};
 
-use crate::common::{Dice, Lab, SCHEMES};
+use crate::common::{Draws, Lab, SCHEMES};
 
 /// Passes a workload through and notes when messages were taken and delivered, by tag.
 struct Watched<W> {
@@ -56,31 +56,31 @@ impl<W: Workload> Workload for Watched<W> {
 
 /// A random graph of messages and gaps in layers; every step waits for up to three of the layer before.
 fn random_graph(
-    dice: &mut Dice,
+    draws: &mut Draws,
     hosts: &[NodeId],
 ) -> (GraphBuilder, Vec<(Step, Step)>, Vec<Option<Span>>) {
     let mut graph = GraphBuilder::new();
     let (mut waits, mut gaps, mut layer) = (Vec::new(), Vec::new(), Vec::<Step>::new());
     for depth in 0..8 {
         let mut next = Vec::new();
-        for _ in 0..1 + dice.below(6) {
-            let step = if depth > 0 && dice.below(4) == 0 {
-                let span = Span(dice.below(5_000_000));
+        for _ in 0..1 + draws.below(6) {
+            let step = if depth > 0 && draws.below(4) == 0 {
+                let span = Span(draws.below(5_000_000));
                 gaps.push(Some(span));
                 graph.gap(span)
             } else {
-                let src = dice.below(hosts.len() as u64) as usize;
-                let dst = (src + 1 + dice.below(hosts.len() as u64 - 1) as usize) % hosts.len();
+                let src = draws.below(hosts.len() as u64) as usize;
+                let dst = (src + 1 + draws.below(hosts.len() as u64 - 1) as usize) % hosts.len();
                 gaps.push(None);
-                let step = graph.message(hosts[src], hosts[dst], Bytes(1 + dice.below(30_000)));
+                let step = graph.message(hosts[src], hosts[dst], Bytes(1 + draws.below(30_000)));
                 if depth == 0 {
-                    graph.at(step, Time(dice.below(10_000_000)));
+                    graph.at(step, Time(draws.below(10_000_000)));
                 }
                 step
             };
-            for _ in 0..dice.below(3) + u64::from(depth > 0) {
+            for _ in 0..draws.below(3) + u64::from(depth > 0) {
                 if !layer.is_empty() {
-                    let before = layer[dice.below(layer.len() as u64) as usize];
+                    let before = layer[draws.below(layer.len() as u64) as usize];
                     if !waits.contains(&(step, before)) {
                         graph.after(step, before);
                         waits.push((step, before));
@@ -100,10 +100,10 @@ fn random_graph(
 fn messages_start_when_their_predecessors_have_arrived() {
     let lab = Lab::new(KAryFatTree::new(4).build().unwrap());
     for seed in 0..40 {
-        let mut dice = Dice(seed);
-        let (graph, waits, gaps) = random_graph(&mut dice, lab.hosts());
+        let mut draws = Draws(seed);
+        let (graph, waits, gaps) = random_graph(&mut draws, lab.hosts());
         let mut workload = Watched::new(graph.finish().unwrap());
-        let scheme = SCHEMES[dice.below(7) as usize];
+        let scheme = SCHEMES[draws.below(7) as usize];
         let (summary, log) = lab.drive(&lab.config(scheme), &mut workload).unwrap();
         assert!(workload.finished());
         let messages = gaps.iter().filter(|gap| gap.is_none()).count();

@@ -9,7 +9,7 @@ use raddle_multicast::{Colour, Mgid, MulticastTables, TableMode, Tree, UpLink};
 use raddle_units::{Bytes, LinkId, NodeId, PortId, Span, Time};
 use raddle_workload::{FlowList, GroupId, Message};
 
-use crate::common::{ACK, Dice, HEADERS, Lab, Log, MTU, SCHEMES, message, star, wire_bytes};
+use crate::common::{ACK, Draws, HEADERS, Lab, Log, MTU, SCHEMES, message, star, wire_bytes};
 
 /// The tree of shortest ways from `members` to `root`, the lowest port where there are several.
 pub(crate) fn tree_to(fabric: &Fabric, members: &[NodeId], root: NodeId, colour: u16) -> Tree {
@@ -55,11 +55,11 @@ pub(crate) fn tree_to(fabric: &Fabric, members: &[NodeId], root: NodeId, colour:
 }
 
 /// Groups on hand-made trees, each with a colour and a root of its own.
-pub(crate) fn plan(fabric: &Fabric, groups: &[Vec<NodeId>], dice: &mut Dice) -> Multicast {
+pub(crate) fn plan(fabric: &Fabric, groups: &[Vec<NodeId>], draws: &mut Draws) -> Multicast {
     let switches = fabric.switches();
     let (mut trees, mut list) = (Vec::new(), Vec::new());
     for (colour, members) in (0..).zip(groups) {
-        let root = switches[dice.below(switches.len() as u64) as usize];
+        let root = switches[draws.below(switches.len() as u64) as usize];
         trees.push(tree_to(fabric, members, root, colour));
         list.push(MulticastGroup {
             members: members.clone(),
@@ -80,12 +80,12 @@ pub(crate) fn small_cn_tn() -> Lab {
     Lab::new(CnTn::new(2, 2, 1, 2, 2).build().unwrap())
 }
 
-pub(crate) fn random_members(hosts: &[NodeId], dice: &mut Dice) -> Vec<NodeId> {
+pub(crate) fn random_members(hosts: &[NodeId], draws: &mut Draws) -> Vec<NodeId> {
     loop {
         let members: Vec<NodeId> = hosts
             .iter()
             .copied()
-            .filter(|_| dice.below(3) == 0)
+            .filter(|_| draws.below(3) == 0)
             .collect();
         if members.len() >= 2 {
             return members;
@@ -117,22 +117,22 @@ pub(crate) fn check_deliveries(groups: &[MulticastGroup], messages: &[Message], 
 
 /// Random groups and messages (some to single hosts), several of which start at once.
 fn traffic(lab: &Lab, seed: u64, messages: u64, largest: u64) -> (Multicast, Vec<Message>) {
-    let mut dice = Dice(seed);
+    let mut draws = Draws(seed);
     let hosts = lab.hosts().to_vec();
-    let groups: Vec<Vec<NodeId>> = (0..5).map(|_| random_members(&hosts, &mut dice)).collect();
-    let plan = plan(&lab.network.fabric, &groups, &mut dice);
+    let groups: Vec<Vec<NodeId>> = (0..5).map(|_| random_members(&hosts, &mut draws)).collect();
+    let plan = plan(&lab.network.fabric, &groups, &mut draws);
     let list = (0..messages)
         .map(|_| {
-            let start = Time(dice.below(4) * 3_000_000);
-            let size = 1 + dice.below(largest);
-            if dice.below(4) == 0 {
-                let src = dice.below(hosts.len() as u64) as usize;
-                let dst = (src + 1 + dice.below(hosts.len() as u64 - 1) as usize) % hosts.len();
+            let start = Time(draws.below(4) * 3_000_000);
+            let size = 1 + draws.below(largest);
+            if draws.below(4) == 0 {
+                let src = draws.below(hosts.len() as u64) as usize;
+                let dst = (src + 1 + draws.below(hosts.len() as u64 - 1) as usize) % hosts.len();
                 return message(start, hosts[src], hosts[dst], size);
             }
-            let group = dice.below(groups.len() as u64) as usize;
+            let group = draws.below(groups.len() as u64) as usize;
             let members = &groups[group];
-            let src = members[dice.below(members.len() as u64) as usize];
+            let src = members[draws.below(members.len() as u64) as usize];
             to_group(start, src, group, size)
         })
         .collect();
@@ -202,7 +202,7 @@ fn a_packet_to_a_star_takes_the_sum_of_its_parts() {
     for members in [2usize, 3, 9, 40] {
         let (rate, delay) = (raddle_units::BitRate::from_gbps(100), Span::from_us(1));
         let lab = Lab::new(star(&vec![(rate, delay); members]));
-        let plan = plan(&lab.network.fabric, &[lab.hosts().to_vec()], &mut Dice(1));
+        let plan = plan(&lab.network.fabric, &[lab.hosts().to_vec()], &mut Draws(1));
         let sent = to_group(Time(7), lab.hosts()[members / 2], 0, MTU);
         let (summary, log) = lab.run(&with(&lab, "none", &plan), &[sent]);
         let time = |bytes| rate.transmission_time(Bytes(bytes));
@@ -230,7 +230,7 @@ fn pfc_holds_back_an_incast_of_groups_without_a_drop() {
     let plan = plan(
         &lab.network.fabric,
         std::slice::from_ref(&hosts),
-        &mut Dice(5),
+        &mut Draws(5),
     );
     let messages: Vec<Message> = hosts
         .iter()
@@ -255,7 +255,7 @@ fn what_is_lost_is_sent_again_to_the_group() {
     let plan = plan(
         &lab.network.fabric,
         std::slice::from_ref(&hosts),
-        &mut Dice(5),
+        &mut Draws(5),
     );
     let messages: Vec<Message> = hosts
         .iter()
@@ -286,7 +286,7 @@ fn the_slowest_member_rules() {
     let (rate, delay) = (raddle_units::BitRate::from_gbps(100), Span::from_us(1));
     let lab = Lab::new(star(&[(rate, delay); 6]));
     let hosts = lab.hosts();
-    let plan = plan(&lab.network.fabric, &[hosts[..4].to_vec()], &mut Dice(1));
+    let plan = plan(&lab.network.fabric, &[hosts[..4].to_vec()], &mut Draws(1));
     let size = 3_000_000;
     let messages = [
         to_group(Time(0), hosts[0], 0, size),
@@ -340,11 +340,11 @@ fn one_table_per_switch_delivers_the_same() {
     let lab = small_cn_tn();
     let (mut plan, messages) = traffic(&lab, 4, 20, 9_000);
     let fabric = &lab.network.fabric;
-    let mut dice = Dice(4);
+    let mut draws = Draws(4);
     let trees: Vec<Tree> = (0..)
         .zip(&plan.groups)
         .map(|(colour, group)| {
-            let root = fabric.switches()[dice.below(fabric.switches().len() as u64) as usize];
+            let root = fabric.switches()[draws.below(fabric.switches().len() as u64) as usize];
             tree_to(fabric, &group.members, root, colour)
         })
         .collect();
@@ -376,7 +376,7 @@ fn the_same_inputs_give_the_same_records() {
 fn what_does_not_fit_is_refused() {
     let lab = small_cn_tn();
     let hosts = lab.hosts();
-    let good = plan(&lab.network.fabric, &[hosts[..4].to_vec()], &mut Dice(1));
+    let good = plan(&lab.network.fabric, &[hosts[..4].to_vec()], &mut Draws(1));
     let drive = |plan: &Multicast, sent: Message| -> Result<(RunSummary, Log), SetupError> {
         let mut flows = FlowList::new(vec![sent], vec!["flow".to_owned()]);
         lab.drive(&with(&lab, "none", plan), &mut flows)

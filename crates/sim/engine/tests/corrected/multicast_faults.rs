@@ -12,7 +12,7 @@ use raddle_units::{LinkId, NodeId, Span, Time};
 use raddle_workload::{GroupId, Message};
 
 use crate::{
-    common::{Dice, Lab, Log, MTU, SCHEMES},
+    common::{Draws, Lab, Log, MTU, SCHEMES},
     multicast::{check_deliveries, random_members, to_group},
 };
 
@@ -69,8 +69,8 @@ fn lab() -> Lab {
 }
 
 fn groups(lab: &Lab, seed: u64) -> Vec<Group> {
-    let (hosts, mut dice) = (lab.hosts(), Dice(seed));
-    let mut lists: Vec<Vec<NodeId>> = (0..6).map(|_| random_members(hosts, &mut dice)).collect();
+    let (hosts, mut draws) = (lab.hosts(), Draws(seed));
+    let mut lists: Vec<Vec<NodeId>> = (0..6).map(|_| random_members(hosts, &mut draws)).collect();
     // All hosts; the hosts of one L0 switch; those of one CN.
     lists.extend([hosts.to_vec(), hosts[..2].to_vec(), hosts[4..8].to_vec()]);
     (0..)

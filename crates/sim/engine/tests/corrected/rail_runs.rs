@@ -12,7 +12,7 @@ use raddle_wire::native::JobKey;
 use raddle_workload::{FlowList, Message};
 
 use crate::{
-    common::{Dice, Lab, Log, message},
+    common::{Draws, Lab, Log, message},
     rails::two_rails,
 };
 
@@ -36,16 +36,16 @@ pub(crate) fn rails(adjust: impl Fn(&mut Rails)) -> Rails {
 
 /// Messages of all sizes between all pairs of hosts, from several ports, within a millisecond.
 fn traffic(hosts: &[NodeId], seed: u64, count: u64) -> Vec<Message> {
-    let mut dice = Dice(seed);
+    let mut draws = Draws(seed);
     let mut messages: Vec<Message> = (0..count)
         .map(|_| {
-            let src = dice.below(hosts.len() as u64) as usize;
-            let other = 1 + dice.below(hosts.len() as u64 - 1) as usize;
-            let power = 1 + dice.below(17);
-            let bytes = 1 + dice.below(1 << power);
-            let start = Time(dice.below(1_000_000_000));
+            let src = draws.below(hosts.len() as u64) as usize;
+            let other = 1 + draws.below(hosts.len() as u64 - 1) as usize;
+            let power = 1 + draws.below(17);
+            let bytes = 1 + draws.below(1 << power);
+            let start = Time(draws.below(1_000_000_000));
             let dst = hosts[(src + other) % hosts.len()];
-            let class = dice.below(3) as u8;
+            let class = draws.below(3) as u8;
             Message {
                 class,
                 ..message(start, hosts[src], dst, bytes)

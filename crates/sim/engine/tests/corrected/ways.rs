@@ -9,14 +9,14 @@ use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time};
 use raddle_workload::{GraphBuilder, GroupId, Message, OffloadId};
 
 use crate::{
-    common::{ACK, Dice, HEADERS, Lab, Log, MTU, Travelled, message, wire_bytes},
+    common::{ACK, Draws, HEADERS, Lab, Log, MTU, RecordedWay, message, wire_bytes},
     multicast::{plan, random_members, small_cn_tn, to_group},
     rail_runs::{config as on_rails, rails},
     rails::two_rails,
 };
 
 /// Each hop leads to the next, from the sender on.
-fn check_chain(lab: &Lab, way: &Travelled) {
+fn check_chain(lab: &Lab, way: &RecordedWay) {
     let fabric = &lab.network.fabric;
     let mut at = way.src;
     for (hop, depth) in way.hops.iter().zip(0..) {
@@ -59,16 +59,16 @@ fn check_counters(log: &Log) -> u64 {
 }
 
 fn random_flows(lab: &Lab, count: u64) -> Vec<Message> {
-    let (mut dice, hosts) = (Dice(5), lab.hosts());
+    let (mut draws, hosts) = (Draws(5), lab.hosts());
     let mut messages = Vec::new();
     while (messages.len() as u64) < count {
         let (a, b) = (
-            dice.below(hosts.len() as u64),
-            dice.below(hosts.len() as u64),
+            draws.below(hosts.len() as u64),
+            draws.below(hosts.len() as u64),
         );
         if a != b {
-            let start = Time(dice.below(20_000_000));
-            let size = 1 + dice.below(30_000);
+            let start = Time(draws.below(20_000_000));
+            let size = 1 + draws.below(30_000);
             messages.push(message(start, hosts[a as usize], hosts[b as usize], size));
         }
     }
@@ -161,9 +161,9 @@ fn recording_changes_nothing_else() {
 #[test]
 fn the_way_to_a_group_is_its_tree() {
     let lab = small_cn_tn();
-    let mut dice = Dice(3);
-    let groups = [(); 4].map(|()| random_members(lab.hosts(), &mut dice));
-    let plan = plan(&lab.network.fabric, &groups, &mut dice);
+    let mut draws = Draws(3);
+    let groups = [(); 4].map(|()| random_members(lab.hosts(), &mut draws));
+    let plan = plan(&lab.network.fabric, &groups, &mut draws);
     let messages: Vec<Message> = groups
         .iter()
         .zip(0..)
@@ -228,13 +228,13 @@ fn a_flow_that_routes_move_has_a_second_way() {
             ..recording(&lab)
         };
         let (_, log) = lab.run(&config, &flows);
-        let crosses = |way: &Travelled| {
+        let crosses = |way: &RecordedWay| {
             way.hops.iter().any(|hop| {
                 let first = fabric.first_port(hop.node).0;
                 ends.contains(&PortId(first + u32::from(hop.port) - 1))
             })
         };
-        let ways: Vec<&Travelled> = log.ways.iter().filter(|way| way.src == hosts[0]).collect();
+        let ways: Vec<&RecordedWay> = log.ways.iter().filter(|way| way.src == hosts[0]).collect();
         // The one below a single leaf stays where it is.
         assert_eq!(log.ways.len(), ways.len() + 1);
         assert_eq!(ways.len(), if crosses(ways[0]) { 2 } else { 1 });

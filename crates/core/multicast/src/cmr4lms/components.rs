@@ -1,5 +1,5 @@
 //! Groups that are tied together by hosts: two groups of one colour that share a host must have one tree, because the
-//! host has one link and one table entry for the colour. Knots are the connected components of that relation.
+//! host has one link and one table entry for the colour. Kept are the connected components of that relation.
 
 use raddle_units::{prefetch, prefetch_start};
 
@@ -8,17 +8,17 @@ use crate::Mgid;
 
 /// Groups that must share a tree, two or more.
 #[derive(Clone, Debug)]
-pub(super) struct Knot {
+pub(super) struct Component {
     pub(super) groups: Vec<u32>,
     /// The one with the lowest MGID.
     pub(super) lowest: u32,
     /// The tree that they were given, or [`NONE`].
     pub(super) tree: u32,
-    /// Those that came since.
+    /// Those that came since the tree was chosen.
     pub(super) fresh: Vec<u32>,
 }
 
-impl Default for Knot {
+impl Default for Component {
     fn default() -> Self {
         Self {
             groups: Vec::new(),
@@ -30,23 +30,23 @@ impl Default for Knot {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seat {
+struct Membership {
     group: u32,
     colour: u16,
 }
 
-/// Which groups meet at which host, and the knots.
+/// Which groups meet at which host, and the components.
 ///
-/// Every knot has a spanning tree of groups, so that a group that leaves disturbs only those below it in that tree.
+/// Every component has a spanning tree of groups, so that a group that leaves disturbs only those below it in that tree.
 #[derive(Clone, Debug)]
-pub(super) struct Bonds {
+pub(super) struct Components {
     /// By place of the host.
-    seats: Vec<Vec<Seat>>,
-    knots: Vec<Knot>,
+    memberships: Vec<Vec<Membership>>,
+    components: Vec<Component>,
     free: Vec<u32>,
-    /// By group: its knot, or [`NONE`].
-    knot_of: Vec<u32>,
-    /// By group: the group above in the spanning tree of the knot, or [`NONE`].
+    /// By group: its component, or [`NONE`].
+    component_of: Vec<u32>,
+    /// By group: the group above in the spanning tree of the component, or [`NONE`].
     above: Vec<u32>,
     /// By group: the groups below it.
     below: Vec<Vec<u32>>,
@@ -57,13 +57,13 @@ pub(super) struct Bonds {
     queue: Vec<u32>,
 }
 
-impl Bonds {
+impl Components {
     pub(super) fn new(spots: usize) -> Self {
         Self {
-            seats: vec![Vec::new(); spots],
-            knots: Vec::new(),
+            memberships: vec![Vec::new(); spots],
+            components: Vec::new(),
             free: Vec::new(),
-            knot_of: Vec::new(),
+            component_of: Vec::new(),
             above: Vec::new(),
             below: Vec::new(),
             marks: Vec::new(),
@@ -73,39 +73,39 @@ impl Bonds {
         }
     }
 
-    /// The knot of a group; [`NONE`] if it is alone.
-    pub(super) fn knot_of(&self, group: u32) -> u32 {
-        self.knot_of[group as usize]
+    /// The component of a group; [`NONE`] if it is alone.
+    pub(super) fn component_of(&self, group: u32) -> u32 {
+        self.component_of[group as usize]
     }
 
-    pub(super) fn knot(&self, knot: u32) -> Option<&Knot> {
-        self.knots.get(knot as usize)
+    pub(super) fn component(&self, component: u32) -> Option<&Component> {
+        self.components.get(component as usize)
     }
 
-    /// Notes the tree that the groups of a knot have now.
-    pub(super) fn settled(&mut self, knot: u32, tree: u32) {
-        if let Some(knot) = self.knots.get_mut(knot as usize) {
-            knot.tree = tree;
-            knot.fresh.clear();
+    /// Notes the tree that the groups of a component have now.
+    pub(super) fn settled(&mut self, component: u32, tree: u32) {
+        if let Some(component) = self.components.get_mut(component as usize) {
+            component.tree = tree;
+            component.fresh.clear();
         }
     }
 
     /// The groups at a host with their colours.
     pub(super) fn at(&self, spot: u32) -> impl Iterator<Item = (u32, u16)> + '_ {
-        let seats = self.seats[spot as usize].iter();
-        seats.map(|seat| (seat.group, seat.colour))
+        let memberships = self.memberships[spot as usize].iter();
+        memberships.map(|membership| (membership.group, membership.colour))
     }
 
     /// Fetches what is known of these hosts.
     pub(super) fn prefetch(&self, spots: &[u32]) {
         for &spot in spots {
-            prefetch(&self.seats[spot as usize]);
+            prefetch(&self.memberships[spot as usize]);
         }
         for &spot in spots {
-            let seats = &self.seats[spot as usize];
-            prefetch_start(seats);
-            prefetch_start(&seats[seats.len().min(8)..]);
-            prefetch_start(&seats[seats.len().min(16)..]);
+            let memberships = &self.memberships[spot as usize];
+            prefetch_start(memberships);
+            prefetch_start(&memberships[memberships.len().min(8)..]);
+            prefetch_start(&memberships[memberships.len().min(16)..]);
         }
     }
 
@@ -116,68 +116,73 @@ impl Bonds {
         self.mark += 1;
         self.marks[group as usize] = self.mark;
         for &spot in spots {
-            for seat in &self.seats[spot as usize] {
-                if seat.colour != colour {
+            for membership in &self.memberships[spot as usize] {
+                if membership.colour != colour {
                     continue;
                 }
-                let mark = &mut self.marks[seat.group as usize];
+                let mark = &mut self.marks[membership.group as usize];
                 if *mark != self.mark {
                     *mark = self.mark;
-                    self.near.push(seat.group);
+                    self.near.push(membership.group);
                 }
             }
         }
     }
 
-    /// Adds a group; gives its knot or [`NONE`].
-    pub(super) fn tie(
+    /// Adds a group; gives its component or [`NONE`].
+    pub(super) fn add(
         &mut self,
         group: u32,
         colour: u16,
         spots: &[u32],
         mgid: impl Fn(u32) -> Mgid,
     ) -> u32 {
-        if self.knot_of.len() <= group as usize {
+        if self.component_of.len() <= group as usize {
             let groups = group as usize + 1;
-            self.knot_of.resize(groups, NONE);
+            self.component_of.resize(groups, NONE);
             self.above.resize(groups, NONE);
             self.below.resize(groups, Vec::new());
             self.marks.resize(groups, 0);
         }
-        self.knot_of[group as usize] = NONE;
+        self.component_of[group as usize] = NONE;
         self.above[group as usize] = NONE;
         self.below[group as usize].clear();
         self.find_near(group, colour, spots);
         for &spot in spots {
-            self.seats[spot as usize].push(Seat { group, colour });
+            self.memberships[spot as usize].push(Membership { group, colour });
         }
         if self.near.is_empty() {
             return NONE;
         }
         let near = std::mem::take(&mut self.near);
-        let knots = near.iter().map(|near| self.knot_of[*near as usize]);
-        let largest = knots
-            .filter(|knot| *knot != NONE)
-            .max_by_key(|knot| (self.knots[*knot as usize].groups.len(), *knot));
-        let target = largest.unwrap_or_else(|| self.new_knot());
+        let components = near.iter().map(|near| self.component_of[*near as usize]);
+        let largest = components
+            .filter(|component| *component != NONE)
+            .max_by_key(|component| {
+                (
+                    self.components[*component as usize].groups.len(),
+                    *component,
+                )
+            });
+        let target = largest.unwrap_or_else(|| self.new_component());
         if largest.is_some() {
             let mut inside = near.iter().copied();
-            if let Some(first) = inside.find(|near| self.knot_of[*near as usize] == target) {
-                self.hang(group, first);
+            if let Some(first) = inside.find(|near| self.component_of[*near as usize] == target) {
+                self.attach(group, first);
             }
         }
         for &near in &near {
-            let knot = self.knot_of[near as usize];
-            if knot == target {
+            let component = self.component_of[near as usize];
+            if component == target {
                 continue;
             }
-            self.turn(near);
-            self.hang(near, group);
-            if knot == NONE {
+            self.make_root(near);
+            self.attach(near, group);
+            if component == NONE {
                 self.put(near, target, &mgid);
             } else {
-                let other = std::mem::take(&mut self.knots[knot as usize]);
-                self.free.push(knot);
+                let other = std::mem::take(&mut self.components[component as usize]);
+                self.free.push(component);
                 for group in other.groups {
                     self.put(group, target, &mgid);
                 }
@@ -188,31 +193,31 @@ impl Bonds {
         target
     }
 
-    fn new_knot(&mut self) -> u32 {
+    fn new_component(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            self.knots.push(Knot::default());
-            (self.knots.len() - 1) as u32
+            self.components.push(Component::default());
+            (self.components.len() - 1) as u32
         })
     }
 
-    fn put(&mut self, group: u32, knot: u32, mgid: impl Fn(u32) -> Mgid) {
-        self.knot_of[group as usize] = knot;
-        let knot = &mut self.knots[knot as usize];
-        if knot.groups.is_empty() || mgid(group) < mgid(knot.lowest) {
-            knot.lowest = group;
+    fn put(&mut self, group: u32, component: u32, mgid: impl Fn(u32) -> Mgid) {
+        self.component_of[group as usize] = component;
+        let component = &mut self.components[component as usize];
+        if component.groups.is_empty() || mgid(group) < mgid(component.lowest) {
+            component.lowest = group;
         }
-        knot.groups.push(group);
-        knot.fresh.push(group);
+        component.groups.push(group);
+        component.fresh.push(group);
     }
 
-    /// Hangs a root of the spanning forest below another group.
-    fn hang(&mut self, root: u32, above: u32) {
+    /// Attaches a root of the spanning forest below another group.
+    fn attach(&mut self, root: u32, above: u32) {
         self.above[root as usize] = above;
         self.below[above as usize].push(root);
     }
 
     /// Takes a group off the one above it; gives that one.
-    fn unhang(&mut self, group: u32) -> u32 {
+    fn detach(&mut self, group: u32) -> u32 {
         let above = std::mem::replace(&mut self.above[group as usize], NONE);
         if above != NONE {
             let below = &mut self.below[above as usize];
@@ -224,13 +229,13 @@ impl Bonds {
     }
 
     /// Makes a group the root of its spanning tree.
-    fn turn(&mut self, group: u32) {
+    fn make_root(&mut self, group: u32) {
         let mut below = NONE;
         let mut at = group;
         while at != NONE {
-            let above = self.unhang(at);
+            let above = self.detach(at);
             if below != NONE {
-                self.hang(at, below);
+                self.attach(at, below);
             }
             below = at;
             at = above;
@@ -244,8 +249,8 @@ impl Bonds {
         group
     }
 
-    /// Takes a group out. Gives what its knot falls into: knots, or single groups ([`NONE`] and the group).
-    pub(super) fn untie<'a>(
+    /// Takes a group out. Gives what its component falls into: components, or single groups ([`NONE`] and the group).
+    pub(super) fn remove<'a>(
         &mut self,
         group: u32,
         colour: u16,
@@ -254,20 +259,23 @@ impl Bonds {
         spots_of: impl Fn(u32) -> &'a [u32],
     ) -> Vec<(u32, u32)> {
         for &spot in spots {
-            let seats = &mut self.seats[spot as usize];
-            if let Some(index) = seats.iter().position(|seat| seat.group == group) {
-                seats.swap_remove(index);
+            let memberships = &mut self.memberships[spot as usize];
+            if let Some(index) = memberships
+                .iter()
+                .position(|membership| membership.group == group)
+            {
+                memberships.swap_remove(index);
             }
         }
-        let knot = std::mem::replace(&mut self.knot_of[group as usize], NONE);
-        if knot == NONE {
+        let component = std::mem::replace(&mut self.component_of[group as usize], NONE);
+        if component == NONE {
             return Vec::new();
         }
-        let groups = &mut self.knots[knot as usize].groups;
+        let groups = &mut self.components[component as usize].groups;
         if let Some(index) = groups.iter().position(|other| *other == group) {
             groups.swap_remove(index);
         }
-        self.unhang(group);
+        self.detach(group);
         let orphans = std::mem::take(&mut self.below[group as usize]);
         for &orphan in &orphans {
             self.above[orphan as usize] = NONE;
@@ -275,20 +283,20 @@ impl Bonds {
         let mut parts = Vec::new();
         for &orphan in &orphans {
             // Where the only tree that is left is this one, there is nothing to look for.
-            if self.rehang(orphan, colour, &spots_of) {
+            if self.reattach(orphan, colour, &spots_of) {
                 continue;
             }
             let part = std::mem::take(&mut self.queue);
-            if part.len() < self.knots[knot as usize].groups.len() {
+            if part.len() < self.components[component as usize].groups.len() {
                 let mark = self.mark;
                 let marks = &self.marks;
-                let of = &mut self.knots[knot as usize];
+                let of = &mut self.components[component as usize];
                 of.groups.retain(|group| marks[*group as usize] != mark);
                 if let [single] = part[..] {
-                    self.knot_of[single as usize] = NONE;
+                    self.component_of[single as usize] = NONE;
                     parts.push((NONE, single));
                 } else {
-                    let new = self.new_knot();
+                    let new = self.new_component();
                     for &group in &part {
                         self.put(group, new, &mgid);
                     }
@@ -297,33 +305,38 @@ impl Bonds {
             }
             self.queue = part;
         }
-        match self.knots[knot as usize].groups[..] {
+        match self.components[component as usize].groups[..] {
             [] => {
-                self.knots[knot as usize] = Knot::default();
-                self.free.push(knot);
+                self.components[component as usize] = Component::default();
+                self.free.push(component);
             }
             [single] => {
-                self.knots[knot as usize] = Knot::default();
-                self.free.push(knot);
-                self.knot_of[single as usize] = NONE;
+                self.components[component as usize] = Component::default();
+                self.free.push(component);
+                self.component_of[single as usize] = NONE;
                 parts.push((NONE, single));
             }
             [first, ..] => {
-                let lowest = self.knots[knot as usize].lowest;
-                if lowest == group || self.knot_of[lowest as usize] != knot {
-                    let groups = self.knots[knot as usize].groups.iter();
+                let lowest = self.components[component as usize].lowest;
+                if lowest == group || self.component_of[lowest as usize] != component {
+                    let groups = self.components[component as usize].groups.iter();
                     let lowest = groups.copied().min_by_key(|group| mgid(*group));
-                    self.knots[knot as usize].lowest = lowest.unwrap_or(first);
+                    self.components[component as usize].lowest = lowest.unwrap_or(first);
                 }
-                parts.push((knot, first));
+                parts.push((component, first));
             }
         }
         parts
     }
 
-    /// Looks for a group outside the spanning tree below `root` that shares a host with one inside, and hangs the tree
+    /// Looks for a group outside the spanning tree below `root` that shares a host with one inside, and attaches the tree
     /// there. `false` where there is none; the groups of the tree are then in `queue`, with the current mark.
-    fn rehang<'a>(&mut self, root: u32, colour: u16, spots_of: impl Fn(u32) -> &'a [u32]) -> bool {
+    fn reattach<'a>(
+        &mut self,
+        root: u32,
+        colour: u16,
+        spots_of: impl Fn(u32) -> &'a [u32],
+    ) -> bool {
         self.mark += 1;
         self.marks[root as usize] = self.mark;
         self.queue.clear();
@@ -339,15 +352,15 @@ impl Bonds {
                 }
             }
             for &spot in spots_of(inside) {
-                let seats = self.seats[spot as usize].iter();
-                let mut others = seats.filter(|seat| seat.colour == colour);
-                let outside = others.find(|seat| {
-                    let known = self.marks[seat.group as usize] == self.mark;
-                    !known && self.root_of(seat.group) != root
+                let memberships = self.memberships[spot as usize].iter();
+                let mut others = memberships.filter(|membership| membership.colour == colour);
+                let outside = others.find(|membership| {
+                    let known = self.marks[membership.group as usize] == self.mark;
+                    !known && self.root_of(membership.group) != root
                 });
-                if let Some(&Seat { group, .. }) = outside {
-                    self.turn(inside);
-                    self.hang(inside, group);
+                if let Some(&Membership { group, .. }) = outside {
+                    self.make_root(inside);
+                    self.attach(inside, group);
                     return true;
                 }
             }

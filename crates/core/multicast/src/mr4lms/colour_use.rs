@@ -26,10 +26,10 @@ pub(super) fn intersect(set: &mut Words, other: &Words) -> bool {
     any != 0
 }
 
-/// The book: colours by *place*, a place being what two trees of one colour must not share: a link, or a switch where
+/// Colours by *place*, a place being what two trees of one colour must not share: a link, or a switch where
 /// tables are per switch.
 #[derive(Clone, Debug)]
-pub(super) struct Book {
+pub(super) struct ColourUse {
     words: usize,
     /// Colours that are free at each place.
     free: Vec<u64>,
@@ -39,7 +39,7 @@ pub(super) struct Book {
     load: Vec<u32>,
 }
 
-impl Book {
+impl ColourUse {
     pub(super) fn new(places: usize, links: usize, colours: u32) -> Self {
         let words = colours.div_ceil(64) as usize;
         let mut all = vec![u64::MAX; words];

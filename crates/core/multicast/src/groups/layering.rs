@@ -33,12 +33,12 @@ pub fn cycle_colour(at: u64, length: u64, window: u64) -> u64 {
 }
 
 /// Layers of one direction in the proof of Theorem 3, from 0 to 2P-2; on a short cycle some of them stay empty.
-pub(crate) fn literal_colours(per_terminal: u64) -> u64 {
+pub(super) fn literal_colours(per_terminal: u64) -> u64 {
     2 * per_terminal - 1
 }
 
 /// f(v) = v if v < P-1, else (P-1) + (v mod P): the colour of coordinate v (proof of Theorem 3, equation (5)).
-pub(crate) fn literal_colour(at: u64, per_terminal: u64) -> u64 {
+pub(super) fn literal_colour(at: u64, per_terminal: u64) -> u64 {
     let head = per_terminal - 1;
     if at < head {
         at

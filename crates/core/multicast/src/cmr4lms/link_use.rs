@@ -251,7 +251,7 @@ struct Touched {
 
 /// All spanning trees.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(super) struct LinkUse {
     levels: [Level; 4],
     trees: Vec<Option<Box<SpanningTree>>>,
     operation: u64,
@@ -269,7 +269,7 @@ pub(super) trait Planes {
     fn planes(&self, tree: u32) -> ([Plane; 2], usize);
 }
 
-impl Ledger {
+impl LinkUse {
     pub(super) fn new(trees: usize, wiring: &Wiring) -> Self {
         Self {
             levels: [
@@ -399,7 +399,7 @@ impl Ledger {
         self.writes.take()
     }
 
-    /// The table writes that lead from another ledger to this one.
+    /// The table writes that lead from another link_use to this one.
     pub(super) fn since(
         &self,
         before: &Self,

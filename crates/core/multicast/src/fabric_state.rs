@@ -1,5 +1,5 @@
-//! What the baselines stand on: the fabric, the links that are up, who reaches whom, and the difference of two sets of
-//! trees as table writes.
+//! What the engines for any fabric share: the fabric with the links that are up, who reaches whom, and the difference of
+//! two sets of trees as table writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ const MAX_COLOURS: u32 = 1 << 16;
 
 /// The fabric with the links that are up.
 #[derive(Clone, Debug)]
-pub(super) struct Ground<'a> {
+pub(super) struct FabricState<'a> {
     pub(super) fabric: &'a Fabric,
     pub(super) graph: SwitchGraph,
     pub(super) links: LinkState,
@@ -34,7 +34,7 @@ pub(super) struct Reach {
     pub(super) cut_off: Vec<NodeId>,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> FabricState<'a> {
     /// All links up.
     pub(super) fn new(fabric: &'a Fabric, colours: u32) -> Result<Self, MulticastError> {
         check_ports(fabric)?;
