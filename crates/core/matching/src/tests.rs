@@ -2,40 +2,11 @@
 
 use raddle_schedule::{Distance, Join, Placement, Scope};
 
-use crate::{Event, Matcher, Mode, Outgoing, Parcel, Refused, Settings, Wanted, store::Store};
+use crate::{Matcher, Mode, Outgoing, Settings, Wanted, store::Store};
+use driver::Driver;
 
-#[derive(Default)]
-struct Wire {
-    parcels: Vec<Parcel>,
-    received: Vec<u8>,
-}
-
-impl Wire {
-    /// Does what the matcher wants done.
-    fn drain(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
-        while let Some(event) = matcher.poll_event() {
-            if let Event::Delivered { contents, .. } = event {
-                self.received.extend(contents.bytes(parcel));
-                matcher.give_back(contents);
-            }
-        }
-        while let Some(transmit) = matcher.poll_transmit() {
-            self.parcels.push(transmit.parcel);
-        }
-    }
-
-    fn after<T>(&mut self, matcher: &mut Matcher, call: impl FnOnce(&mut Matcher) -> T) -> T {
-        let outcome = call(matcher);
-        self.drain(matcher, &[]);
-        outcome
-    }
-
-    fn bring(&mut self, matcher: &mut Matcher, from: u32, parcel: &[u8]) -> Result<(), Refused> {
-        let outcome = matcher.handle_parcel(from, parcel);
-        self.drain(matcher, parcel);
-        outcome
-    }
-}
+#[path = "../tests/driver/mod.rs"]
+mod driver;
 
 /// After 2^32 messages of a pair their numbers begin anew, whichever comes first.
 #[test]
@@ -51,7 +22,7 @@ fn numbers_of_a_pair_begin_anew() {
             ..Settings::default()
         };
         let new = |rank| Matcher::new(rank, &placement, &Distance::default(), &settings).unwrap();
-        let (mut zero, mut one, mut wire) = (new(0), new(1), Wire::default());
+        let (mut zero, mut one, mut driver) = (new(0), new(1), Driver::default());
         zero.peers[1].begin_at(u32::MAX - 1);
         one.peers[0].begin_at(u32::MAX - 1);
         for byte in 0..4 {
@@ -62,19 +33,20 @@ fn numbers_of_a_pair_begin_anew() {
                 bytes: 1,
                 mode: Mode::Standard,
             };
-            wire.after(&mut zero, |matcher| {
-                matcher.send(&message, |room| room[0] = byte)
-            })
-            .unwrap();
+            driver
+                .call(&mut zero, |matcher| {
+                    matcher.send(&message, |room| room[0] = byte)
+                })
+                .unwrap();
         }
-        wire.after(&mut zero, |matcher| matcher.flush());
-        let mut parcels = std::mem::take(&mut wire.parcels);
+        driver.call(&mut zero, |matcher| matcher.flush());
+        let mut parcels = std::mem::take(&mut driver.parcels);
         assert_eq!(parcels.len(), 4);
         if scope == Scope::RankToNode {
             parcels.reverse();
         }
-        for parcel in parcels {
-            wire.bring(&mut one, 0, parcel.bytes()).unwrap();
+        for (_, parcel) in parcels {
+            driver.handle_parcel(&mut one, 0, parcel.bytes()).unwrap();
         }
         let wanted = Wanted {
             context: 0,
@@ -82,10 +54,16 @@ fn numbers_of_a_pair_begin_anew() {
             tag: Some(0),
         };
         for id in 0..4 {
-            wire.after(&mut one, |matcher| matcher.receive(&wanted, 1, id))
+            driver
+                .call(&mut one, |matcher| matcher.receive(&wanted, 1, id))
                 .unwrap();
         }
-        assert_eq!(wire.received, [0, 1, 2, 3]);
+        let received: Vec<_> = driver
+            .delivered
+            .into_iter()
+            .map(|(.., bytes)| bytes)
+            .collect();
+        assert_eq!(received, [[0], [1], [2], [3]]);
     }
 }
 

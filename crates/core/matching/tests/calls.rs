@@ -10,58 +10,11 @@ use raddle_schedule::{
 };
 use raddle_units::Bytes;
 
-#[derive(Debug, Default)]
-struct Log {
-    parcels: Vec<(u32, Parcel)>,
-    delivered: Vec<(u64, Envelope, Vec<u8>)>,
-    fetched: Vec<(u64, u64, Envelope, Fetch)>,
-    aside: Vec<(u64, u32)>,
-}
+use driver::Driver;
 
-impl Log {
-    /// Makes a call, then does what the matcher wants done.
-    fn after<T>(&mut self, matcher: &mut Matcher, call: impl FnOnce(&mut Matcher) -> T) -> T {
-        let outcome = call(matcher);
-        self.drain(matcher, &[]);
-        outcome
-    }
+mod driver;
 
-    /// Hands a parcel in, then does what the matcher wants done.
-    fn bring(&mut self, matcher: &mut Matcher, from: u32, parcel: &[u8]) -> Result<(), Refused> {
-        let outcome = matcher.handle_parcel(from, parcel);
-        self.drain(matcher, parcel);
-        outcome
-    }
-
-    fn drain(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
-        while let Some(event) = matcher.poll_event() {
-            match event {
-                Event::Delivered {
-                    receive,
-                    message,
-                    contents,
-                } => {
-                    self.delivered
-                        .push((receive, message, contents.bytes(parcel).to_vec()));
-                    matcher.give_back(contents);
-                }
-                Event::Fetch {
-                    receive,
-                    capacity,
-                    message,
-                    from,
-                } => self.fetched.push((receive, capacity, message, from)),
-                Event::SetAside { aside, key, .. } => self.aside.push((aside, key)),
-                Event::Notice { .. } => panic!("nobody sent one"),
-            }
-        }
-        while let Some(Transmit { to, parcel }) = matcher.poll_transmit() {
-            self.parcels.push((to, parcel));
-        }
-    }
-}
-
-impl Log {
+impl Driver {
     /// Receivers of the parcels so far, and how many parts each has.
     fn sent(&mut self) -> Vec<(u32, u32)> {
         let parcels = std::mem::take(&mut self.parcels).into_iter();
@@ -69,6 +22,29 @@ impl Log {
         parcels
             .map(|(to, parcel)| (to, count(parcel.bytes())))
             .collect()
+    }
+
+    /// Messages to fetch: receive, capacity, message, where from.
+    fn fetched(&self) -> Vec<(u64, u64, Envelope, Fetch)> {
+        let fetched = self.by_reference.iter().filter_map(|event| match *event {
+            Event::Fetch {
+                receive,
+                capacity,
+                message,
+                from,
+            } => Some((receive, capacity, message, from)),
+            _ => None,
+        });
+        fetched.collect()
+    }
+
+    /// Messages to set aside: number and key.
+    fn set_aside(&self) -> Vec<(u64, u32)> {
+        let aside = self.by_reference.iter().filter_map(|event| match *event {
+            Event::SetAside { aside, key, .. } => Some((aside, key)),
+            _ => None,
+        });
+        aside.collect()
     }
 }
 
@@ -97,57 +73,64 @@ const ANY: Wanted = Wanted {
     tag: None,
 };
 
-fn send(matcher: &mut Matcher, message: Outgoing, log: &mut Log) -> Sent {
-    log.after(matcher, |matcher| {
-        matcher.send(&message, |room| room.fill(1))
-    })
-    .unwrap()
+fn send(matcher: &mut Matcher, message: Outgoing, driver: &mut Driver) -> Sent {
+    driver
+        .call(matcher, |matcher| {
+            matcher.send(&message, |room| room.fill(1))
+        })
+        .unwrap()
 }
 
-fn bring(from: u32, to: &mut Matcher, log: &mut Log) {
-    for (_, parcel) in std::mem::take(&mut log.parcels) {
-        log.bring(to, from, parcel.bytes()).unwrap();
+fn bring(from: u32, to: &mut Matcher, driver: &mut Driver) {
+    for (_, parcel) in std::mem::take(&mut driver.parcels) {
+        driver.handle_parcel(to, from, parcel.bytes()).unwrap();
     }
 }
 
 /// 256 B and a head of 24 B: 4096 B have room for a parcel's head and 14 parts, alpha is 1.5: 6144 B, 21 parts.
 #[test]
 fn parcels_grow_and_leave_when_they_are_full() {
-    let (mut zero, mut log) = (matcher(0, &apart(2), &Settings::default()), Log::default());
+    let (mut zero, mut driver) = (
+        matcher(0, &apart(2), &Settings::default()),
+        Driver::default(),
+    );
     for _ in 0..32 {
-        send(&mut zero, message(1, 256), &mut log);
+        send(&mut zero, message(1, 256), &mut driver);
     }
-    assert_eq!(log.sent(), [(1, 1), (1, 14)]);
-    log.after(&mut zero, |matcher| matcher.flush());
-    assert_eq!(log.sent(), [(1, 17)]);
-    log.after(&mut zero, |matcher| matcher.flush());
-    assert!(log.parcels.is_empty());
+    assert_eq!(driver.sent(), [(1, 1), (1, 14)]);
+    driver.call(&mut zero, |matcher| matcher.flush());
+    assert_eq!(driver.sent(), [(1, 17)]);
+    driver.call(&mut zero, |matcher| matcher.flush());
+    assert!(driver.parcels.is_empty());
     let statistics = zero.statistics();
     assert_eq!((statistics.parcels, statistics.parts), (3, 32));
     // The window begins anew, but the first is joined: it was not alone before.
     for _ in 0..15 {
-        send(&mut zero, message(1, 256), &mut log);
+        send(&mut zero, message(1, 256), &mut driver);
     }
-    assert_eq!(log.sent(), [(1, 14)]);
-    log.after(&mut zero, |matcher| matcher.flush());
-    send(&mut zero, message(1, 256), &mut log);
-    log.after(&mut zero, |matcher| matcher.flush());
-    assert_eq!(log.sent(), [(1, 1), (1, 1)]);
-    send(&mut zero, message(1, 256), &mut log);
-    assert_eq!(log.sent(), [(1, 1)]);
+    assert_eq!(driver.sent(), [(1, 14)]);
+    driver.call(&mut zero, |matcher| matcher.flush());
+    send(&mut zero, message(1, 256), &mut driver);
+    driver.call(&mut zero, |matcher| matcher.flush());
+    assert_eq!(driver.sent(), [(1, 1), (1, 1)]);
+    send(&mut zero, message(1, 256), &mut driver);
+    assert_eq!(driver.sent(), [(1, 1)]);
 }
 
 #[test]
 fn near_nodes_are_flushed_first_and_those_inside_at_once() {
     let placement = Placement::new(&[7, 0, 7, 9, 6, 20]).unwrap();
-    let (mut zero, mut log) = (matcher(0, &placement, &Settings::default()), Log::default());
+    let (mut zero, mut driver) = (
+        matcher(0, &placement, &Settings::default()),
+        Driver::default(),
+    );
     for to in [5, 1, 3, 4, 2, 5, 1, 2, 3, 4] {
-        send(&mut zero, message(to, 8), &mut log);
+        send(&mut zero, message(to, 8), &mut driver);
     }
-    let first: Vec<u32> = log.sent().iter().map(|&(to, _)| to).collect();
+    let first: Vec<u32> = driver.sent().iter().map(|&(to, _)| to).collect();
     assert_eq!(first, [5, 1, 3, 4, 2, 2]);
-    log.after(&mut zero, |matcher| matcher.flush());
-    assert_eq!(log.sent(), [(4, 1), (3, 1), (1, 1), (5, 1)]);
+    driver.call(&mut zero, |matcher| matcher.flush());
+    assert_eq!(driver.sent(), [(4, 1), (3, 1), (1, 1), (5, 1)]);
 }
 
 #[test]
@@ -161,36 +144,39 @@ fn a_leader_takes_apart_what_is_for_several_ranks_of_its_node() {
     };
     let placement = Placement::blocks(4, 2).unwrap();
     let [mut zero, mut two, mut three] = [0, 2, 3].map(|rank| matcher(rank, &placement, &settings));
-    let mut log = Log::default();
+    let mut driver = Driver::default();
     for to in [3, 3, 2, 3] {
-        send(&mut zero, message(to, 8), &mut log);
+        send(&mut zero, message(to, 8), &mut driver);
     }
-    log.after(&mut zero, |matcher| matcher.flush());
+    driver.call(&mut zero, |matcher| matcher.flush());
     // The first alone to its target; the others to the leader.
-    let mut parcels = std::mem::take(&mut log.parcels);
+    let mut parcels = std::mem::take(&mut driver.parcels);
     assert_eq!(
         parcels.iter().map(|&(to, _)| to).collect::<Vec<_>>(),
         [3, 2]
     );
-    log.bring(&mut two, 0, parcels.pop().unwrap().1.bytes())
+    driver
+        .handle_parcel(&mut two, 0, parcels.pop().unwrap().1.bytes())
         .unwrap();
     assert_eq!(two.probe(&ANY).unwrap().unwrap().source, 0);
     assert_eq!(two.statistics().handed_on, 2);
     // What was handed on comes before the first one, and waits for it.
-    let (to, handed) = log.parcels.pop().unwrap();
+    let (to, handed) = driver.parcels.pop().unwrap();
     assert_eq!(to, 3);
-    log.bring(&mut three, 2, handed.bytes()).unwrap();
+    driver.handle_parcel(&mut three, 2, handed.bytes()).unwrap();
     assert_eq!(three.probe(&ANY).unwrap(), None);
-    log.bring(&mut three, 0, parcels.pop().unwrap().1.bytes())
+    driver
+        .handle_parcel(&mut three, 0, parcels.pop().unwrap().1.bytes())
         .unwrap();
     for id in 0..3 {
         assert_eq!(
-            log.after(&mut three, |matcher| matcher.receive(&ANY, 8, id))
+            driver
+                .call(&mut three, |matcher| matcher.receive(&ANY, 8, id))
                 .unwrap(),
             Posted::Matched
         );
     }
-    assert_eq!(log.delivered.len(), 3);
+    assert_eq!(driver.delivered.len(), 3);
 }
 
 /// 4096 B of window are 25 messages of 8 B, at 160 B each.
@@ -202,32 +188,33 @@ fn without_room_messages_go_by_reference_until_it_is_granted() {
     };
     let placement = apart(2);
     let [mut zero, mut one] = [0, 1].map(|rank| matcher(rank, &placement, &settings));
-    let mut log = Log::default();
+    let mut driver = Driver::default();
     assert_eq!(one.window(), 4096);
     for _ in 0..25 {
-        assert_eq!(send(&mut zero, message(1, 8), &mut log), Sent::Copied);
+        assert_eq!(send(&mut zero, message(1, 8), &mut driver), Sent::Copied);
     }
-    let sent = send(&mut zero, message(1, 8), &mut log);
+    let sent = send(&mut zero, message(1, 8), &mut driver);
     let by_reference = Sent::ByReference {
         key: 1,
         synchronous: true,
     };
     assert_eq!(sent, by_reference);
     assert_eq!((zero.room(1), zero.statistics().without_room), (96, 1));
-    log.after(&mut zero, |matcher| matcher.flush());
-    bring(0, &mut one, &mut log);
+    driver.call(&mut zero, |matcher| matcher.flush());
+    bring(0, &mut one, &mut driver);
     assert_eq!(one.statistics().kept_bytes, 4000);
     for id in 0..26 {
-        log.after(&mut one, |matcher| matcher.receive(&ANY, 8, id))
+        driver
+            .call(&mut one, |matcher| matcher.receive(&ANY, 8, id))
             .unwrap();
     }
-    assert_eq!((log.delivered.len(), log.fetched.len()), (25, 1));
-    assert_eq!(log.fetched[0].3, Fetch::Key(1));
+    assert_eq!((driver.delivered.len(), driver.fetched().len()), (25, 1));
+    assert_eq!(driver.fetched()[0].3, Fetch::Key(1));
     // Half a window is 13 messages.
     assert_eq!(one.statistics().grants, 1);
-    bring(1, &mut zero, &mut log);
+    bring(1, &mut zero, &mut driver);
     assert_eq!(zero.room(1), 96 + 13 * 160);
-    assert_eq!(send(&mut zero, message(1, 8), &mut log), Sent::Copied);
+    assert_eq!(send(&mut zero, message(1, 8), &mut driver), Sent::Copied);
 }
 
 /// 128 B count 256 B.
@@ -237,32 +224,38 @@ fn room_is_used_to_the_last_byte() {
         memory: Bytes(0),
         ..Settings::default()
     };
-    let (mut zero, mut log) = (matcher(0, &apart(2), &settings), Log::default());
+    let (mut zero, mut driver) = (matcher(0, &apart(2), &settings), Driver::default());
     for _ in 0..16 {
-        assert_eq!(send(&mut zero, message(1, 128), &mut log), Sent::Copied);
+        assert_eq!(send(&mut zero, message(1, 128), &mut driver), Sent::Copied);
     }
     assert_eq!(zero.room(1), 0);
-    assert_ne!(send(&mut zero, message(1, 128), &mut log), Sent::Copied);
+    assert_ne!(send(&mut zero, message(1, 128), &mut driver), Sent::Copied);
 }
 
 /// After a superstep with 4 nodes alpha is 1.5 + log2(4): 3.5 times 4096 B have room for 51 parts.
 #[test]
 fn windows_grow_with_the_number_of_nodes() {
-    let (mut zero, mut log) = (matcher(0, &apart(5), &Settings::default()), Log::default());
+    let (mut zero, mut driver) = (
+        matcher(0, &apart(5), &Settings::default()),
+        Driver::default(),
+    );
     for to in 1..5 {
-        send(&mut zero, message(to, 256), &mut log);
+        send(&mut zero, message(to, 256), &mut driver);
     }
-    log.after(&mut zero, |matcher| matcher.flush());
-    log.sent();
+    driver.call(&mut zero, |matcher| matcher.flush());
+    driver.sent();
     for _ in 0..70 {
-        send(&mut zero, message(1, 256), &mut log);
+        send(&mut zero, message(1, 256), &mut driver);
     }
-    assert_eq!(log.sent(), [(1, 1), (1, 14), (1, 51)]);
+    assert_eq!(driver.sent(), [(1, 1), (1, 14), (1, 51)]);
 }
 
 #[test]
 fn large_and_synchronous_messages_go_by_reference() {
-    let (mut zero, mut log) = (matcher(0, &apart(2), &Settings::default()), Log::default());
+    let (mut zero, mut driver) = (
+        matcher(0, &apart(2), &Settings::default()),
+        Driver::default(),
+    );
     let large = message(1, 16 << 20);
     let synchronous = Outgoing {
         mode: Mode::Synchronous,
@@ -271,7 +264,7 @@ fn large_and_synchronous_messages_go_by_reference() {
     for (outgoing, key, synchronous) in
         [(large, 1, false), (synchronous, 2, true), (large, 3, false)]
     {
-        let sent = log.after(&mut zero, |matcher| {
+        let sent = driver.call(&mut zero, |matcher| {
             matcher.send(&outgoing, |_| panic!("nothing to copy"))
         });
         assert_eq!(sent.unwrap(), Sent::ByReference { key, synchronous });
@@ -281,8 +274,12 @@ fn large_and_synchronous_messages_go_by_reference() {
 #[test]
 fn a_long_message_is_cut_to_its_receive() {
     let placement = apart(1);
-    let (mut zero, mut log) = (matcher(0, &placement, &Settings::default()), Log::default());
-    log.after(&mut zero, |matcher| matcher.receive(&ANY, 2, 5))
+    let (mut zero, mut driver) = (
+        matcher(0, &placement, &Settings::default()),
+        Driver::default(),
+    );
+    driver
+        .call(&mut zero, |matcher| matcher.receive(&ANY, 2, 5))
         .unwrap();
     let envelope = Envelope {
         context: 0,
@@ -290,17 +287,18 @@ fn a_long_message_is_cut_to_its_receive() {
         tag: 0,
         bytes: 3,
     };
-    send(&mut zero, message(0, 3), &mut log);
-    send(&mut zero, message(0, 1 << 20), &mut log);
-    log.after(&mut zero, |matcher| matcher.receive(&ANY, 2, 6))
+    send(&mut zero, message(0, 3), &mut driver);
+    send(&mut zero, message(0, 1 << 20), &mut driver);
+    driver
+        .call(&mut zero, |matcher| matcher.receive(&ANY, 2, 6))
         .unwrap();
-    assert_eq!(log.delivered, [(5, envelope, vec![1, 1])]);
+    assert_eq!(driver.delivered, [(5, envelope, vec![1, 1])]);
     let envelope = Envelope {
         bytes: 1 << 20,
         ..envelope
     };
-    assert_eq!(log.fetched, [(6, 2, envelope, Fetch::Key(1))]);
-    assert!(log.parcels.is_empty());
+    assert_eq!(driver.fetched(), [(6, 2, envelope, Fetch::Key(1))]);
+    assert!(driver.parcels.is_empty());
 }
 
 /// A message whose key is used again is fetched first, and then found where it was put.
@@ -310,30 +308,34 @@ fn a_key_is_not_mistaken() {
         keys: 2,
         ..Settings::default()
     };
-    let (mut zero, mut log) = (matcher(0, &apart(1), &settings), Log::default());
+    let (mut zero, mut driver) = (matcher(0, &apart(1), &settings), Driver::default());
     for tag in 0..3 {
         let outgoing = Outgoing {
             tag,
             ..message(0, 1 << 20)
         };
-        send(&mut zero, outgoing, &mut log);
+        send(&mut zero, outgoing, &mut driver);
     }
-    assert_eq!(log.aside, [(0, 1)]);
+    assert_eq!(driver.set_aside(), [(0, 1)]);
     for tag in [2, 1, 0] {
         let wanted = Wanted {
             tag: Some(tag),
             ..ANY
         };
-        log.after(&mut zero, |matcher| matcher.receive(&wanted, 8, tag as u64))
+        driver
+            .call(&mut zero, |matcher| matcher.receive(&wanted, 8, tag as u64))
             .unwrap();
     }
-    let from: Vec<Fetch> = log.fetched.iter().map(|fetch| fetch.3).collect();
+    let from: Vec<Fetch> = driver.fetched().iter().map(|fetch| fetch.3).collect();
     assert_eq!(from, [Fetch::Key(1), Fetch::Key(2), Fetch::Aside(0)]);
 }
 
 #[test]
 fn calls_with_wrong_numbers_change_nothing() {
-    let (mut zero, mut log) = (matcher(0, &apart(2), &Settings::default()), Log::default());
+    let (mut zero, mut driver) = (
+        matcher(0, &apart(2), &Settings::default()),
+        Driver::default(),
+    );
     let wrong = [
         (2, 0, 0, CallError::Rank { rank: 2, ranks: 2 }),
         (0, 1 << 16, 0, CallError::Context(1 << 16)),
@@ -346,7 +348,7 @@ fn calls_with_wrong_numbers_change_nothing() {
             tag,
             ..message(0, 1)
         };
-        let sent = log.after(&mut zero, |matcher| matcher.send(&outgoing, |_| ()));
+        let sent = driver.call(&mut zero, |matcher| matcher.send(&outgoing, |_| ()));
         assert_eq!(sent, Err(error.clone()));
         let wanted = Wanted {
             context,
@@ -354,7 +356,7 @@ fn calls_with_wrong_numbers_change_nothing() {
             tag: Some(tag),
         };
         assert_eq!(
-            log.after(&mut zero, |matcher| matcher.receive(&wanted, 1, 1)),
+            driver.call(&mut zero, |matcher| matcher.receive(&wanted, 1, 1)),
             Err(error.clone())
         );
         assert_eq!(zero.probe(&wanted), Err(error.clone()));
@@ -459,37 +461,41 @@ fn parcels_that_say_what_their_sender_could_not_are_refused() {
         memory: Bytes(0),
         ..Settings::default()
     };
-    let mut log = Log::default();
+    let mut driver = Driver::default();
     for (scope, wrong, parts) in lines {
         let mut zero = matcher(0, &placement, &settings(scope));
-        match log.bring(&mut zero, 2, &parcel(parts)) {
+        match driver.handle_parcel(&mut zero, 2, &parcel(parts)) {
             Err(Refused::Part { field, .. }) => assert_eq!(field, wrong),
             other => panic!("{wrong}: {other:?}"),
         }
         // As if it had never come.
-        log.bring(&mut zero, 2, &parcel(&[(head, b"x"), (number(1), b"")]))
+        driver
+            .handle_parcel(&mut zero, 2, &parcel(&[(head, b"x"), (number(1), b"")]))
             .unwrap();
     }
     // It waits for the one before.
     let mut zero = matcher(0, &placement, &settings(Scope::RankToNode));
     let early = parcel(&[(number(1), b"")]);
-    log.bring(&mut zero, 2, &early).unwrap();
-    let twice = log.bring(&mut zero, 2, &early).unwrap_err();
+    driver.handle_parcel(&mut zero, 2, &early).unwrap();
+    let twice = driver.handle_parcel(&mut zero, 2, &early).unwrap_err();
     assert!(twice.to_string().contains("sequence"));
 
     let mut zero = matcher(0, &placement, &settings(Scope::RankToRank));
     for from in [0, 4] {
-        let refused = log.bring(&mut zero, from, &parcel(&[(head, b"")]));
+        let refused = driver.handle_parcel(&mut zero, from, &parcel(&[(head, b"")]));
         assert!(refused.unwrap_err().to_string().contains("sender"));
     }
-    let refused = log.bring(&mut zero, 2, b"RP").unwrap_err();
+    let refused = driver.handle_parcel(&mut zero, 2, b"RP").unwrap_err();
     assert!(matches!(refused, Refused::Parcel(_)));
 }
 
 #[test]
 fn what_waits_can_be_taken_back_once() {
-    let (mut zero, mut log) = (matcher(0, &apart(1), &Settings::default()), Log::default());
-    let Posted::Waiting(ticket) = log
+    let (mut zero, mut driver) = (
+        matcher(0, &apart(1), &Settings::default()),
+        Driver::default(),
+    );
+    let Posted::Waiting(ticket) = driver
         .after(&mut zero, |matcher| matcher.receive(&ANY, 1, 1))
         .unwrap()
     else {
@@ -499,9 +505,10 @@ fn what_waits_can_be_taken_back_once() {
     assert!(zero.cancel(ticket));
     assert!(!zero.cancel(ticket));
     // Another receive has its place.
-    log.after(&mut zero, |matcher| matcher.receive(&ANY, 1, 2))
+    driver
+        .call(&mut zero, |matcher| matcher.receive(&ANY, 1, 2))
         .unwrap();
     assert!(!zero.cancel(ticket));
-    send(&mut zero, message(0, 1), &mut log);
-    assert_eq!(log.delivered[0].0, 2);
+    send(&mut zero, message(0, 1), &mut driver);
+    assert_eq!(driver.delivered[0].0, 2);
 }

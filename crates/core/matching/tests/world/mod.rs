@@ -1,13 +1,15 @@
 //! Processes on a shadow channel that delays as it likes, beside a model of MPI's matching written from section 3.5.
 
 pub(crate) mod cases;
+#[path = "../driver/mod.rs"]
+mod driver;
 pub(crate) mod model;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use raddle_matching::{
-    Claim, Envelope, Event, Fetch, Matcher, Mode, Outgoing, Parcel, Posted, Refused, Sent,
-    Statistics, Ticket, Transmit, Wanted,
+    Claim, Envelope, Event, Fetch, Matcher, Mode, Outgoing, Parcel, Posted, Sent, Statistics,
+    Ticket, Wanted,
 };
 use raddle_schedule::{Distance, parcel::ParcelView};
 use rand_chacha::{
@@ -16,6 +18,7 @@ use rand_chacha::{
 };
 
 use cases::{Case, Op};
+use driver::Driver;
 use model::{Model, Record};
 
 /// A message of the world.
@@ -32,70 +35,6 @@ const OFFERED_FROM: u64 = 5000;
 fn content(message: usize, length: u64) -> Vec<u8> {
     let byte = |at: u64| (at.wrapping_mul(31).wrapping_add(message as u64 * 7)) as u8;
     (0..length).map(byte).collect()
-}
-
-/// Puts aside what a matcher wants done.
-#[derive(Debug, Default)]
-struct Wishes {
-    parcels: Vec<(u32, Parcel)>,
-    delivered: Vec<(u64, Envelope, Vec<u8>)>,
-    plain: Vec<Plain>,
-}
-
-/// A plain receive that a driver posts, in this order.
-#[derive(Debug)]
-enum Plain {
-    Fetch(u64, u64, Envelope, Fetch),
-    Aside(u64, Envelope, u32),
-}
-
-impl Wishes {
-    /// Makes a call, then does what the matcher wants done.
-    fn after<T>(&mut self, matcher: &mut Matcher, call: impl FnOnce(&mut Matcher) -> T) -> T {
-        let outcome = call(matcher);
-        self.drain(matcher, &[]);
-        outcome
-    }
-
-    /// Hands a parcel in, then does what the matcher wants done.
-    fn bring(&mut self, matcher: &mut Matcher, from: u32, parcel: &[u8]) -> Result<(), Refused> {
-        let outcome = matcher.handle_parcel(from, parcel);
-        self.drain(matcher, parcel);
-        outcome
-    }
-
-    fn drain(&mut self, matcher: &mut Matcher, parcel: &[u8]) {
-        while let Some(event) = matcher.poll_event() {
-            match event {
-                Event::Delivered {
-                    receive,
-                    message,
-                    contents,
-                } => {
-                    self.delivered
-                        .push((receive, message, contents.bytes(parcel).to_vec()));
-                    matcher.give_back(contents);
-                }
-                Event::Fetch {
-                    receive,
-                    capacity,
-                    message,
-                    from,
-                } => self
-                    .plain
-                    .push(Plain::Fetch(receive, capacity, message, from)),
-                Event::SetAside {
-                    aside,
-                    message,
-                    key,
-                } => self.plain.push(Plain::Aside(aside, message, key)),
-                Event::Notice { .. } => panic!("nobody sent one"),
-            }
-        }
-        while let Some(Transmit { to, parcel }) = matcher.poll_transmit() {
-            self.parcels.push((to, parcel));
-        }
-    }
 }
 
 struct Process {
@@ -251,15 +190,15 @@ impl World {
     }
 
     fn act(&mut self, rank: u32, op: &Op) {
-        let mut wishes = Wishes::default();
+        let mut driver = Driver::default();
         let process = &mut self.processes[rank as usize];
         match op {
-            Op::Send(message) => self.send(rank, message, &mut wishes),
+            Op::Send(message) => self.send(rank, message, &mut driver),
             &Op::Receive(wanted, capacity) => {
                 let id = process.capacities.len() as u64;
                 process.capacities.push(capacity);
                 let expected = process.model.post(&wanted, id, &self.messages);
-                let posted = wishes.after(&mut process.matcher, |matcher| {
+                let posted = driver.call(&mut process.matcher, |matcher| {
                     matcher.receive(&wanted, capacity, id)
                 });
                 match posted.unwrap() {
@@ -291,12 +230,12 @@ impl World {
                     process.capacities.push(capacity);
                     process.model.receive_claimed(id, message);
                     let matcher = &mut process.matcher;
-                    wishes
-                        .after(matcher, |matcher| {
+                    driver
+                        .call(matcher, |matcher| {
                             matcher.receive_claimed(claim, capacity, id)
                         })
                         .unwrap();
-                    let twice = wishes.after(matcher, |matcher| {
+                    let twice = driver.call(matcher, |matcher| {
                         matcher.receive_claimed(claim, capacity, id)
                     });
                     assert!(twice.is_err());
@@ -309,12 +248,12 @@ impl World {
                     assert!(!process.matcher.cancel(ticket));
                 }
             }
-            Op::Flush => wishes.after(&mut process.matcher, |matcher| matcher.flush()),
+            Op::Flush => driver.call(&mut process.matcher, |matcher| matcher.flush()),
         }
-        self.carry_out(rank, wishes);
+        self.carry_out(rank, driver);
     }
 
-    fn send(&mut self, rank: u32, message: &Outgoing, wishes: &mut Wishes) {
+    fn send(&mut self, rank: u32, message: &Outgoing, driver: &mut Driver) {
         let number = self.messages.len();
         let envelope = Envelope {
             context: message.context,
@@ -337,8 +276,8 @@ impl World {
         let fill = |room: &mut [u8]| room.copy_from_slice(&content(number, message.bytes));
         // As a driver does that has rails.
         if message.bytes >= OFFERED_FROM
-            && let Some(key) = wishes
-                .after(&mut process.matcher, |matcher| matcher.offer(message))
+            && let Some(key) = driver
+                .call(&mut process.matcher, |matcher| matcher.offer(message))
                 .unwrap()
         {
             let way = (rank, message.to, key);
@@ -349,8 +288,8 @@ impl World {
             );
             return;
         }
-        match wishes
-            .after(&mut process.matcher, |matcher| matcher.send(message, fill))
+        match driver
+            .call(&mut process.matcher, |matcher| matcher.send(message, fill))
             .unwrap()
         {
             Sent::Copied => assert!(message.mode == Mode::Standard && message.bytes < 3000),
@@ -382,16 +321,17 @@ impl World {
                     .bring(head.source, head.sequence, pair, &self.messages);
             }
         }
-        let mut wishes = Wishes::default();
-        wishes
-            .bring(&mut process.matcher, from, parcel.bytes())
+        let mut driver = Driver::default();
+        driver
+            .handle_parcel(&mut process.matcher, from, parcel.bytes())
             .unwrap();
         self.processes[from as usize].matcher.recycle(parcel);
-        self.carry_out(to, wishes);
+        self.carry_out(to, driver);
     }
 
-    fn carry_out(&mut self, rank: u32, wishes: Wishes) {
-        for (to, parcel) in wishes.parcels {
+    fn carry_out(&mut self, rank: u32, driver: Driver) {
+        assert!(driver.notices.is_empty(), "nobody sent a notice");
+        for (to, parcel) in driver.parcels {
             assert!(parcel.bytes().len() <= self.longest && to != rank);
             self.channel
                 .entry((rank, to))
@@ -401,7 +341,7 @@ impl World {
         let process = &mut self.processes[rank as usize];
         let kept = process.matcher.statistics().most_kept_bytes;
         assert!(kept <= self.most_kept, "{kept} B are kept");
-        for (receive, envelope, bytes) in wishes.delivered {
+        for (receive, envelope, bytes) in driver.delivered {
             let message = process.model.got(receive);
             assert_eq!(envelope, self.messages[message].envelope);
             let fits = envelope.bytes.min(process.capacities[receive as usize]);
@@ -413,14 +353,23 @@ impl World {
             sent.and_then(VecDeque::pop_front).expect("was sent")
         };
         let mut closed = Vec::new();
-        for plain in wishes.plain {
-            match plain {
-                Plain::Aside(number, envelope, key) => {
+        for event in driver.by_reference {
+            match event {
+                Event::SetAside {
+                    aside: number,
+                    message: envelope,
+                    key,
+                } => {
                     let message = first(envelope.source, key);
                     assert_eq!(self.messages[message].envelope, envelope);
                     process.aside.insert(number, message);
                 }
-                Plain::Fetch(receive, capacity, envelope, from) => {
+                Event::Fetch {
+                    receive,
+                    capacity,
+                    message: envelope,
+                    from,
+                } => {
                     let message = process.model.got(receive);
                     assert_eq!(capacity, process.capacities[receive as usize]);
                     assert_eq!(envelope, self.messages[message].envelope);
@@ -434,6 +383,9 @@ impl World {
                         Fetch::Aside(number) => process.aside.remove(&number).unwrap(),
                     };
                     assert_eq!(fetched, message, "another message has its key");
+                }
+                Event::Delivered { .. } | Event::Notice { .. } => {
+                    unreachable!("has a list of its own")
                 }
             }
         }
