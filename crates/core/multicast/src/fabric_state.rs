@@ -8,7 +8,7 @@ use raddle_units::{LinkId, NodeId};
 
 use super::{
     Branch, Changes, Colour, Group, Mgid, MulticastError, PortSet, TableMode, Tree, check_ports,
-    hops::{FAR, SwitchGraph},
+    hops::{FAR, HopRows, SwitchGraph},
 };
 use raddle_unicast::LinkState;
 
@@ -21,6 +21,8 @@ pub(super) struct FabricState<'a> {
     pub(super) fabric: &'a Fabric,
     pub(super) graph: SwitchGraph,
     pub(super) links: LinkState,
+    /// Hops over the links that are up.
+    pub(super) rows: HopRows,
     /// For each switch the lowest switch that it is connected with.
     parts: Vec<u32>,
 }
@@ -44,9 +46,11 @@ impl<'a> FabricState<'a> {
                 limit: MAX_COLOURS,
             });
         }
+        let graph = SwitchGraph::new(fabric);
         let mut this = Self {
             fabric,
-            graph: SwitchGraph::new(fabric),
+            rows: HopRows::new(&graph),
+            graph,
             links: LinkState::all_up(fabric),
             parts: Vec::new(),
         };
@@ -63,6 +67,7 @@ impl<'a> FabricState<'a> {
         let new = self.links.is_up(link) != up;
         if new {
             self.links.set(link, up);
+            self.rows.clear();
             self.find_parts();
         }
         Ok(new)

@@ -32,7 +32,7 @@ use self::{
 use super::{
     Changes, Colour, Group, Mgid, MulticastEngine, MulticastError, TableMode, Tree, UpLink,
     fabric_state::{FabricState, Reach, changes, check_groups},
-    hops::{FAR, HopRows},
+    hops::FAR,
 };
 
 /// Roots that a search over a fabric that is no fat tree tries for a group.
@@ -76,7 +76,6 @@ pub struct Mr4lms<'a> {
     colours: u32,
     settings: Mr4lmsSettings,
     climb: Option<Climb>,
-    rows: HopRows,
     colour_use: ColourUse,
     /// Groups rooted at each switch.
     rooted: Vec<u32>,
@@ -158,7 +157,6 @@ impl<'a> Mr4lms<'a> {
         }
         Ok(Self {
             climb: Climb::new(fabric, &state.graph, words),
-            rows: HopRows::new(&state.graph),
             colour_use: ColourUse::new(places, fabric.links().len(), colours),
             rooted: vec![0; state.graph.len()],
             state,
@@ -306,8 +304,10 @@ impl<'a> Mr4lms<'a> {
 
     /// The switches with the least hops to the farthest member, then the least load.
     fn candidates(&mut self, reach: &Reach) -> Vec<u32> {
-        let FabricState { graph, links, .. } = &self.state;
-        let (sums, most) = self.rows.sum_and_max(graph, links, &reach.at);
+        let FabricState {
+            graph, links, rows, ..
+        } = &mut self.state;
+        let (sums, most) = rows.sum_and_max(graph, links, &reach.at);
         let mut candidates: Vec<u32> = (0..graph.len() as u32)
             .filter(|&switch| most[switch as usize] != u32::MAX)
             .collect();
@@ -324,9 +324,10 @@ impl<'a> Mr4lms<'a> {
             fabric,
             graph,
             links,
+            rows,
             ..
-        } = &self.state;
-        let hops = self.rows.row(graph, links, root);
+        } = &mut self.state;
+        let hops = rows.row(graph, links, root);
         let tree = graph.shortest_tree(
             fabric,
             &reach.hosts,
@@ -779,7 +780,6 @@ impl MulticastEngine for Mr4lms<'_> {
         if !self.state.set_link(link, false)? {
             return Ok(Changes::default());
         }
-        self.rows.clear();
         let fabric = self.state.fabric;
         let hit = self.which(|placed| placed.tree.links(fabric).any(|used| used == link));
         Ok(self.again_together(&hit))
@@ -789,7 +789,6 @@ impl MulticastEngine for Mr4lms<'_> {
         if !self.state.set_link(link, true)? {
             return Ok(Changes::default());
         }
-        self.rows.clear();
         let hit = self.which(|placed| !placed.cut_off.is_empty());
         Ok(self.again_together(&hit))
     }

@@ -13,7 +13,6 @@ use raddle_units::{LinkId, NodeId};
 use super::{
     Changes, Colour, Group, Mgid, MulticastEngine, MulticastError, TableMode, Tree,
     fabric_state::{FabricState, best_switch, changes, check_groups},
-    hops::HopRows,
 };
 
 /// How the root of a group's tree is chosen.
@@ -30,7 +29,6 @@ pub enum RootRule {
 #[derive(Clone, Debug)]
 pub struct OpenSmLike<'a> {
     state: FabricState<'a>,
-    rows: HopRows,
     mode: TableMode,
     colours: u32,
     rule: RootRule,
@@ -57,10 +55,8 @@ impl<'a> OpenSmLike<'a> {
         colours: u32,
         rule: RootRule,
     ) -> Result<Self, MulticastError> {
-        let state = FabricState::new(fabric, colours)?;
         Ok(Self {
-            rows: HopRows::new(&state.graph),
-            state,
+            state: FabricState::new(fabric, colours)?,
             mode,
             colours,
             rule,
@@ -70,23 +66,24 @@ impl<'a> OpenSmLike<'a> {
     }
 
     fn plan(&mut self, group: &Group, colour: Colour) -> Placed {
+        let reach = self.state.reach(&group.members);
+        let home = self.state.home(group.members[0]);
         let FabricState {
             fabric,
             graph,
             links,
+            rows,
             ..
-        } = &self.state;
-        let reach = self.state.reach(&group.members);
-        let (sums, most) = self.rows.sum_and_max(graph, links, &reach.at);
+        } = &mut self.state;
+        let (sums, most) = rows.sum_and_max(graph, links, &reach.at);
         let root = match self.rule {
             RootRule::LeastMean => best_switch(sums.into_iter().zip(most)),
             RootRule::LeastMax => best_switch(most.into_iter().zip(sums)),
         };
-        let home = self.state.home(group.members[0]);
         let (root, mut up) = match root.filter(|_| !reach.hosts.is_empty()) {
             None => (home, Vec::new()),
             Some(root) => {
-                let hops = self.rows.row(graph, links, root);
+                let hops = rows.row(graph, links, root);
                 let up = |link| links.is_up(link);
                 let tree = graph.shortest_tree(fabric, &reach.hosts, hops, up, |_| 0);
                 (graph.node(root), tree.unwrap_or_default())
@@ -213,7 +210,6 @@ impl MulticastEngine for OpenSmLike<'_> {
         if !self.state.set_link(link, false)? {
             return Ok(Changes::default());
         }
-        self.rows.clear();
         let fabric = self.state.fabric;
         let groups = self.which(|placed| placed.tree.links(fabric).any(|used| used == link));
         Ok(self.again(&groups))
@@ -223,7 +219,6 @@ impl MulticastEngine for OpenSmLike<'_> {
         if !self.state.set_link(link, true)? {
             return Ok(Changes::default());
         }
-        self.rows.clear();
         let groups = self.which(|placed| !placed.cut_off.is_empty());
         Ok(self.again(&groups))
     }
