@@ -11,7 +11,13 @@ from raddle.text import join_words
 if TYPE_CHECKING:
     from raddle.results.folder import Results
 
-__all__ = ["Difference", "list_differences", "read_experiment", "experiment_differences", "folder_differences"]
+__all__ = [
+    "Difference",
+    "experiment_differences",
+    "folder_differences",
+    "list_differences",
+    "read_experiment",
+]
 
 Json = Mapping[str, Any]
 LONGEST = 40

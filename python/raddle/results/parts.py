@@ -7,7 +7,12 @@ from pathlib import Path
 
 from raddle.errors import ResultsError
 from raddle.plan import Plan, RunStats
-from raddle.results.differences import Difference, list_differences, read_experiment, experiment_differences
+from raddle.results.differences import (
+    Difference,
+    experiment_differences,
+    list_differences,
+    read_experiment,
+)
 from raddle.version import __version__
 
 __all__ = ["finished_run", "refuse_others", "remove_others"]
@@ -44,7 +49,8 @@ def refuse_others(plan: Plan, out: Path) -> None:
     if not differences:
         return
     msg = (
-        f"{out} holds results of another experiment\n{list_differences(differences, 'there', 'here')}\n"
+        f"{out} holds results of another experiment\n"
+        f"{list_differences(differences, 'there', 'here')}\n"
         "  hint: name another folder with --out, or delete those results with --replace"
     )
     raise ResultsError(msg)

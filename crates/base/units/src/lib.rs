@@ -13,11 +13,9 @@
 //! ```
 
 mod ids;
-mod prefetch;
 mod quantity;
 mod text;
 
 pub use ids::{FlowId, LinkId, NodeId, PortId};
-pub use prefetch::{prefetch, prefetch_start};
 pub use quantity::{BitRate, Bytes, Span, Time};
 pub use text::{UnitError, many};

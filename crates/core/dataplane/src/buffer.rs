@@ -5,7 +5,7 @@
 //! refused when neither the headroom nor the threshold has room for it. Source of the order of steps: the HPCC simulator's
 //! switch MMU, after Broadcom's.
 
-use raddle_units::prefetch;
+use raddle_prefetch::prefetch;
 
 /// Bytes that every ingress port and class usually may hold before it uses the shared part.
 pub const RESERVE_BYTES: u32 = 4096;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use raddle_prefetch::{prefetch, prefetch_start};
 use raddle_transport::telemetry::{HopRecord, TelemetryUnits};
-use raddle_units::{prefetch, prefetch_start};
 
 use crate::{
     buffer::{BufferConfig, Share, SharedBuffer},

@@ -10,7 +10,8 @@
 use std::collections::BTreeMap;
 
 use raddle_fabric::{Fabric, NodeKind};
-use raddle_units::{BitRate, LinkId, NodeId, PortId, Span, prefetch};
+use raddle_prefetch::prefetch;
+use raddle_units::{BitRate, LinkId, NodeId, PortId, Span};
 
 use crate::{LinkState, RoutingError};
 

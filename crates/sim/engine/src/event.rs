@@ -5,7 +5,8 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use raddle_units::{Span, Time, prefetch};
+use raddle_prefetch::prefetch;
+use raddle_units::{Span, Time};
 
 /// Bucket width: 1024 ps.
 const WIDTH_BITS: u32 = 10;

@@ -1,8 +1,9 @@
 //! Packets in the simulator: headers, lengths and telemetry only, in an arena.
 
+use raddle_prefetch::prefetch;
 use raddle_transport::telemetry::{HopRecord, MAX_HOPS};
 use raddle_unicast::FlowHash;
-use raddle_units::{NodeId, PortId, Time, prefetch};
+use raddle_units::{NodeId, PortId, Time};
 
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

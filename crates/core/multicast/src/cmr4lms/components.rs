@@ -1,7 +1,7 @@
 //! Groups that are tied together by hosts: two groups of one colour that share a host must have one tree, because the
 //! host has one link and one table entry for the colour. Kept are the connected components of that relation.
 
-use raddle_units::{prefetch, prefetch_start};
+use raddle_prefetch::{prefetch, prefetch_start};
 
 use super::wiring::NONE;
 use crate::Mgid;

@@ -7,7 +7,7 @@
 //! link suffices for it; only groups rooted at the switch are kept one by one. So a join or leave costs time in
 //! proportion to its own tree, however large the merged group is.
 
-use raddle_units::prefetch;
+use raddle_prefetch::prefetch;
 
 use super::wiring::{Class, NO_UP, NONE, Plane, Wiring};
 use crate::{Branch, Colour, PortSet};

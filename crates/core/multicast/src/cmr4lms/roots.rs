@@ -10,7 +10,7 @@ use super::{
     link_use::Planes,
     wiring::{Class, NO_UP, Plane},
 };
-use raddle_units::{prefetch, prefetch_start};
+use raddle_prefetch::{prefetch, prefetch_start};
 
 use crate::{Mgid, PortSet};
 

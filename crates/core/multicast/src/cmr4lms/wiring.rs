@@ -1,7 +1,8 @@
 //! The fat tree in flat arrays: where hosts sit, which port leads where, which links are dead.
 
 use raddle_fabric::{CnTnMap, Fabric, NodeKind, Role};
-use raddle_units::{LinkId, NodeId, PortId, prefetch};
+use raddle_prefetch::prefetch;
+use raddle_units::{LinkId, NodeId, PortId};
 
 use crate::{MulticastError, PortSet, UpLink, check_ports};
 

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
+use raddle_prefetch::prefetch;
 use raddle_transport::{
     cc::{Ack, Telemetry},
     reliability::{Answer, NackPolicy, Progress},
     telemetry::Echo,
 };
-use raddle_units::{BitRate, Bytes, PortId, Span, Time, prefetch};
+use raddle_units::{BitRate, Bytes, PortId, Span, Time};
 
 use super::{Engine, Kind, multicast::NO_SEND};
 use crate::{

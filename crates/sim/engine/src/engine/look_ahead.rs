@@ -4,7 +4,8 @@
 //! Taken one after the other they are as many misses in a row. Here each step is taken for a group of events one group
 //! (or one step) ahead of its use. Nothing is decided but the packets' next hops, which are kept.
 
-use raddle_units::{PortId, prefetch};
+use raddle_prefetch::prefetch;
+use raddle_units::PortId;
 
 use super::{Engine, Kind};
 use crate::event::Entry;

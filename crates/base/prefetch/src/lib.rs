@@ -1,4 +1,7 @@
-//! A hint to the processor: this will be read soon.
+//! A hint to the processor: this memory will be read soon.
+//!
+//! Cores and simulator use it where the next access is known long before it happens and misses the caches. It changes
+//! no result; on processors other than x86-64 it does nothing.
 
 /// Cache line of the machines we run on; a wrong value costs time, nothing else.
 const LINE_BYTES: usize = 64;
