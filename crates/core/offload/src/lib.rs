@@ -83,6 +83,7 @@
 pub mod endpoint;
 pub mod member;
 pub mod order;
+mod payload;
 pub mod program;
 pub mod recovery;
 pub mod reduce;

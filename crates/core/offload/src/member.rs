@@ -16,6 +16,8 @@ use raddle_wire::{
 };
 use thiserror::Error;
 
+use crate::payload::verified;
+
 /// Doublings of the time between repetitions.
 const BACK_OFF: u32 = 6;
 
@@ -282,11 +284,8 @@ impl Member {
     }
 
     fn take(&mut self, payload: &[u8]) -> Option<()> {
-        let message = Unverified::parse(payload, 0).ok()?;
-        if (message.job(), message.group()) != (self.config.job, self.config.group) {
-            return None;
-        }
-        let message = message.verify(&self.config.key).ok()?;
+        let (job, group) = (self.config.job, self.config.group);
+        let message = verified(payload, job, group, &self.config.key)?;
         let header = message.header;
         if message.kind == Kind::Refuse {
             let reason = Reason::from_code(header.reason()).unwrap_or(Reason::Unsupported);

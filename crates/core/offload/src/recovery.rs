@@ -11,8 +11,10 @@ use std::collections::VecDeque;
 use raddle_units::{Span, Time};
 use raddle_wire::{
     DataType,
-    native::{Body, Collective, Header, HeaderView, JobKey, Kind, Reason, Unverified},
+    native::{Body, Collective, Header, HeaderView, JobKey, Kind, Reason},
 };
+
+use crate::payload::verified;
 
 /// Bytes of a result in one message; small enough for any network.
 const CHUNK: usize = 1024;
@@ -219,11 +221,8 @@ impl Recovery {
     }
 
     fn take(&mut self, payload: &[u8]) -> Option<()> {
-        let message = Unverified::parse(payload, 0).ok()?;
-        if (message.job(), message.group()) != (self.config.job, self.config.group) {
-            return None;
-        }
-        let message = message.verify(&self.config.key).ok()?;
+        let (job, group) = (self.config.job, self.config.group);
+        let message = verified(payload, job, group, &self.config.key)?;
         let header = message.header;
         let number = header.rank() as usize;
         if number == self.config.member as usize {

@@ -9,9 +9,10 @@ use raddle_wire::native::{
     Reason, StepEntry, Terms, TermsView, write_program,
 };
 
-use super::{Agreement, BACK_OFF, SetupOutcome, genuine, member_program};
+use super::{Agreement, BACK_OFF, SetupOutcome, member_program};
 use crate::{
     order::Expression,
+    payload::verified,
     program::Program,
     tree::{Below, Hop, Tree},
 };
@@ -110,7 +111,7 @@ impl MasterSetup {
     /// A UDP payload that came to the master's port. True when it was for this set-up.
     pub fn handle_packet(&mut self, now: Time, from: SocketAddrV4, payload: &[u8]) -> bool {
         let config = &self.config;
-        let Some(message) = genuine(payload, config.job, config.group, &config.key) else {
+        let Some(message) = verified(payload, config.job, config.group, &config.key) else {
             return false;
         };
         let header = message.header;

@@ -12,13 +12,10 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use raddle_units::{Span, Time};
 use raddle_wire::{
     DataType, Operation,
-    native::{
-        Body, Collective, Header, JobKey, Kind, PORT, Reason, Terms, TermsView, Unverified,
-        type_bit,
-    },
+    native::{Body, Collective, Header, JobKey, Kind, PORT, Reason, Terms, TermsView, type_bit},
 };
 
-use crate::{order::Expression, program::Program};
+use crate::{order::Expression, payload::verified, program::Program};
 
 pub use attempt::{Attempt, AttemptConfig};
 pub use master::{MasterConfig, MasterSetup, MemberPlace};
@@ -163,7 +160,7 @@ impl MemberSetup {
     /// A UDP payload that came to the member's port. True when it was for this set-up.
     pub fn handle_packet(&mut self, now: Time, payload: &[u8]) -> bool {
         self.now = now;
-        let Some(message) = genuine(
+        let Some(message) = verified(
             payload,
             self.config.job,
             self.config.group,
@@ -230,18 +227,4 @@ impl MemberSetup {
     pub const fn outcome(&self) -> SetupOutcome {
         self.outcome
     }
-}
-
-/// The message in a payload, when it is of this group and its tag is right.
-fn genuine<'a>(
-    payload: &'a [u8],
-    job: u32,
-    group: u32,
-    key: &JobKey,
-) -> Option<raddle_wire::native::Message<'a>> {
-    let message = Unverified::parse(payload, 0).ok()?;
-    if (message.job(), message.group()) != (job, group) {
-        return None;
-    }
-    message.verify(key).ok()
 }

@@ -168,6 +168,15 @@ fn two_tors(conditions: Conditions, first_tor_is_full: bool) -> World {
     World::new(9, &shape, conditions, None)
 }
 
+/// All programs end, and leave nothing in any switch.
+fn end(world: &mut World) {
+    world.end();
+    assert!(world.run(Span(world.now().0 + 60 * SECOND.0)));
+    world.leave();
+    world.wait(Span(6 * SECOND.0));
+    assert_eq!(world.groups(), 0);
+}
+
 fn calm(think_us: u64) -> Conditions {
     Conditions {
         pace: real_pace(),
@@ -191,11 +200,7 @@ fn a_thousand_tries_that_fail_in_the_middle_leave_nothing_behind() {
     let seconds = world.now().as_ns() / 1_000_000_000;
     assert!(seconds > 4 * 1_000 && seconds < 7 * 1_000, "{seconds} s");
     assert_eq!(world.comebacks, 0);
-    world.end();
-    assert!(world.run(Span(world.now().0 + 60 * SECOND.0)));
-    world.leave();
-    world.wait(Span(6 * SECOND.0));
-    assert_eq!(world.groups(), 0);
+    end(&mut world);
 }
 
 /// A switch that forgets everything costs next to nothing, so that the wait does not grow.
@@ -214,11 +219,7 @@ fn a_thousand_restarts_leave_nothing_behind() {
         "{}",
         world.describe()
     );
-    world.end();
-    assert!(world.run(Span(world.now().0 + 60 * SECOND.0)));
-    world.leave();
-    world.wait(Span(6 * SECOND.0));
-    assert_eq!(world.groups(), 0);
+    end(&mut world);
 }
 
 /// One process is stopped for 20 s, as by a debugger: the others leave, and all come back soon after it goes on.

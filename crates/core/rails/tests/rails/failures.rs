@@ -35,17 +35,7 @@ fn busy(rails: usize) -> World {
 fn stream(world: &mut World) {
     world.compares = false;
     world.open(1, 1, LENGTH, 32);
-    for _ in 0..20_000 {
-        world.plan(
-            Time::ZERO,
-            0,
-            Plan {
-                source_port: 0,
-                target_port: 1,
-                length: LENGTH,
-            },
-        );
-    }
+    world.plan_stream(0, 20_000, LENGTH);
 }
 
 /// Bit/s of payload placed in the next `span`.

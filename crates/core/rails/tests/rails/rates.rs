@@ -17,17 +17,7 @@ fn goodput(links: &[Link], adjust: impl Fn(usize, &mut Config)) -> f64 {
 /// The same between `from` and `span` later.
 fn steady(world: &mut World, from: Span, span: Span) -> f64 {
     world.open(1, 1, LENGTH, 16);
-    for _ in 0..2000 {
-        world.plan(
-            Time::ZERO,
-            0,
-            Plan {
-                source_port: 0,
-                target_port: 1,
-                length: LENGTH,
-            },
-        );
-    }
+    world.plan_stream(0, 2000, LENGTH);
     world.run(Time::ZERO + from, |_| false);
     let before = world.nodes[1].connection.counters().placed_bytes;
     world.run(Time::ZERO + from + span, |_| false);

@@ -148,17 +148,7 @@ fn full_receive_queues_do_not_block_each_other() {
     for node in [0, 1] {
         world.nodes[node].keeps = Span::from_ms(200);
         world.open(node, 1, 10_000, 2);
-        for _ in 0..64 {
-            world.plan(
-                Time::ZERO,
-                node,
-                Plan {
-                    source_port: 0,
-                    target_port: 1,
-                    length: 10_000,
-                },
-            );
-        }
+        world.plan_stream(node, 64, 10_000);
     }
     let full = |nodes: &[crate::world::Program; 2]| nodes.iter().all(|node| node.received == 2);
     assert!(world.run(Time::ZERO + Span::from_ms(100), full));

@@ -206,6 +206,18 @@ impl World {
         self.at(time, Step::Send(node));
     }
 
+    /// `count` messages of port 0 to port 1 of the other node are to be sent from the beginning.
+    pub(crate) fn plan_stream(&mut self, node: usize, count: u32, length: u64) {
+        for _ in 0..count {
+            let plan = Plan {
+                source_port: 0,
+                target_port: 1,
+                length,
+            };
+            self.plan(Time::ZERO, node, plan);
+        }
+    }
+
     pub(crate) fn cut(&mut self, time: Time, rail: usize, carries: bool) {
         self.at(time, Step::Cut(rail, carries));
     }

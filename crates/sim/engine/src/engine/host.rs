@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use raddle_prefetch::prefetch;
 use raddle_transport::{
-    cc::{Ack, Telemetry},
+    cc::{Ack, Inspection, Telemetry},
     reliability::{Answer, NackPolicy, Progress},
     telemetry::Echo,
 };
-use raddle_units::{BitRate, Bytes, PortId, Span, Time};
+use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 
 use super::{Engine, Kind, multicast::NO_SEND};
 use crate::{
@@ -18,6 +18,16 @@ use crate::{
 
 /// Least time between two NACKs for the same byte (the reference's nack interval).
 pub(super) const NACK_INTERVAL: Span = Span::from_us(500);
+
+/// An acknowledgement for the record.
+pub(super) struct HeardAck {
+    /// The host that sent it.
+    pub(super) from: NodeId,
+    pub(super) nack: bool,
+    pub(super) seq: u64,
+    /// It carries a congestion mark (ECN).
+    pub(super) marked: bool,
+}
 
 /// A host's network card: one per port.
 #[derive(Debug)]
@@ -411,23 +421,34 @@ impl Engine<'_> {
         }
         self.apply_control(index);
         if let Some(inspection) = inspection {
-            let flow = &self.flows[index as usize];
-            self.recorder.ack(&AckRecord {
-                time: self.now,
-                src: flow.src,
-                dst: flow.dst,
-                sport: flow.sport,
+            let heard = HeardAck {
+                from: self.flows[index as usize].dst,
                 nack,
                 seq,
-                ecn: marked,
-                snd_nxt: flow.sender.next(),
-                rate: flow.rate,
-                reference_rate: inspection.reference_rate,
-                measure: inspection.measure,
-            });
+                marked,
+            };
+            self.record_ack(index, &heard, inspection);
         }
         // The flow's own port, not the one that the acknowledgement came in by: hosts may have several.
         self.nic_transmit(self.flows[index as usize].nic);
+    }
+
+    #[cold]
+    pub(super) fn record_ack(&mut self, index: u32, heard: &HeardAck, inspection: Inspection) {
+        let flow = &self.flows[index as usize];
+        self.recorder.ack(&AckRecord {
+            time: self.now,
+            src: flow.src,
+            dst: heard.from,
+            sport: flow.sport,
+            nack: heard.nack,
+            seq: heard.seq,
+            ecn: heard.marked,
+            snd_nxt: flow.sender.next(),
+            rate: flow.rate,
+            reference_rate: inspection.reference_rate,
+            measure: inspection.measure,
+        });
     }
 
     /// Takes over what congestion control decided: rate, window, timers.

@@ -25,14 +25,14 @@ use super::{
     Engine,
     fault::Change,
     flow::{DPORT, Opening, address},
-    host::NACK_INTERVAL,
+    host::{HeardAck, NACK_INTERVAL},
     link::frame_access,
 };
 use crate::{
     multicast::{Multicast, MulticastGroup},
     packet::PacketKind,
     paths::Path,
-    record::{AckRecord, MemberRecord},
+    record::MemberRecord,
     setup::SetupError,
 };
 
@@ -658,20 +658,13 @@ impl Engine<'_> {
         }
         self.apply_control(index);
         if let Some(inspection) = inspection {
-            let flow = &self.flows[index as usize];
-            self.recorder.ack(&AckRecord {
-                time: self.now,
-                src: flow.src,
-                dst: packet.src,
-                sport: flow.sport,
+            let heard = HeardAck {
+                from: packet.src,
                 nack,
                 seq: packet.seq,
-                ecn: packet.marked,
-                snd_nxt: flow.sender.next(),
-                rate: flow.rate,
-                reference_rate: inspection.reference_rate,
-                measure: inspection.measure,
-            });
+                marked: packet.marked,
+            };
+            self.record_ack(index, &heard, inspection);
         }
         self.nic_transmit(self.flows[index as usize].nic);
     }

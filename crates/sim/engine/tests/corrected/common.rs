@@ -10,7 +10,7 @@ use raddle_engine::{
     },
     simulate,
 };
-use raddle_fabric::{Fabric, FabricBuilder};
+use raddle_fabric::{Fabric, FabricBuilder, LeafSpine};
 use raddle_transport::cc::{SchemeParameters, SchemeSettings};
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use raddle_workload::{FlowList, Message, Workload};
@@ -252,6 +252,21 @@ pub(crate) fn star(links: &[(BitRate, Span)]) -> Fabric {
         builder.connect(*host, switch, rate, delay);
     }
     builder.finish().unwrap()
+}
+
+/// Two leaves and two spines; host 0 is on leaf 0, host 2 on leaf 1.
+pub(crate) fn leaf_spine() -> Lab {
+    let spec = LeafSpine {
+        leaves: 2,
+        spines: 2,
+        hosts_per_leaf: 2,
+        links_per_spine: 1,
+        host_rate: BitRate::from_gbps(100),
+        fabric_rate: BitRate::from_gbps(100),
+        delay: Span::from_us(1),
+        radix: None,
+    };
+    Lab::new(spec.build().unwrap())
 }
 
 /// Payload and headers of a message on the wire, with `header` bytes per packet.

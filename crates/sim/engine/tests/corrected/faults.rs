@@ -1,10 +1,10 @@
 //! Links that fail, with and without another way, for a while and for ever.
 
 use raddle_engine::{LinkFault, RunConfig};
-use raddle_fabric::{Dumbbell, LeafSpine};
+use raddle_fabric::Dumbbell;
 use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
 
-use crate::common::{Lab, Log, SCHEMES, message};
+use crate::common::{Lab, Log, SCHEMES, leaf_spine, message};
 
 const fn us(span: u64) -> Time {
     Time(span * 1_000_000)
@@ -31,21 +31,6 @@ fn delivered_between(log: &Log, from: Time, to: Time) -> u64 {
         .iter()
         .filter(|sample| sample.time > from && sample.time <= to);
     within.map(|sample| sample.delivered).sum()
-}
-
-/// Two leaves and two spines; host 0 is on leaf 0, host 2 on leaf 1.
-fn leaf_spine() -> Lab {
-    let spec = LeafSpine {
-        leaves: 2,
-        spines: 2,
-        hosts_per_leaf: 2,
-        links_per_spine: 1,
-        host_rate: BitRate::from_gbps(100),
-        fabric_rate: BitRate::from_gbps(100),
-        delay: Span::from_us(1),
-        radix: None,
-    };
-    Lab::new(spec.build().unwrap())
 }
 
 /// The dumbbell's only middle link fails for 300 us: goodput is nought meanwhile and returns; all bytes arrive once.

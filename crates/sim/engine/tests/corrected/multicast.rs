@@ -222,20 +222,20 @@ fn a_packet_to_a_star_takes_the_sum_of_its_parts() {
     }
 }
 
+/// A group of all hosts, to which each of them sends `size` bytes at once.
+fn incast(lab: &Lab, size: u64) -> (Multicast, Vec<Message>) {
+    let hosts = lab.hosts().to_vec();
+    let groups = std::slice::from_ref(&hosts);
+    let plan = plan(&lab.network.fabric, groups, &mut Draws(5));
+    let messages = hosts.iter().map(|&host| to_group(Time(0), host, 0, size));
+    (plan, messages.collect())
+}
+
 /// Every member of the group of all hosts sends at once, through small buffers: ports are paused and nothing is dropped.
 #[test]
 fn pfc_holds_back_an_incast_of_groups_without_a_drop() {
     let lab = small_cn_tn();
-    let hosts = lab.hosts().to_vec();
-    let plan = plan(
-        &lab.network.fabric,
-        std::slice::from_ref(&hosts),
-        &mut Draws(5),
-    );
-    let messages: Vec<Message> = hosts
-        .iter()
-        .map(|&host| to_group(Time(0), host, 0, 60_000))
-        .collect();
+    let (plan, messages) = incast(&lab, 60_000);
     for scheme in SCHEMES {
         let mut config = with(&lab, scheme, &plan);
         config.buffer = lab.smallest_buffer(&config);
@@ -251,16 +251,7 @@ fn pfc_holds_back_an_incast_of_groups_without_a_drop() {
 #[test]
 fn what_is_lost_is_sent_again_to_the_group() {
     let lab = small_cn_tn();
-    let hosts = lab.hosts().to_vec();
-    let plan = plan(
-        &lab.network.fabric,
-        std::slice::from_ref(&hosts),
-        &mut Draws(5),
-    );
-    let messages: Vec<Message> = hosts
-        .iter()
-        .map(|&host| to_group(Time(0), host, 0, 40_000))
-        .collect();
+    let (plan, messages) = incast(&lab, 40_000);
     for scheme in ["none", "dctcp", "dcqcn", "hpcc", "swift"] {
         let config = RunConfig {
             lossless: false,

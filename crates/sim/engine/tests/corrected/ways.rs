@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use raddle_engine::{LinkFault, Offload, OffloadGroup, PortSeries, RunConfig, RunSummary, Sharing};
-use raddle_fabric::{CnTn, KAryFatTree, LeafSpine};
+use raddle_fabric::{CnTn, KAryFatTree};
 use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time};
 use raddle_workload::{GraphBuilder, GroupId, Message, OffloadId};
 
 use crate::{
-    common::{ACK, Draws, HEADERS, Lab, Log, MTU, RecordedWay, message, wire_bytes},
+    common::{ACK, Draws, HEADERS, Lab, Log, MTU, RecordedWay, leaf_spine, message, wire_bytes},
     multicast::{plan, random_members, small_cn_tn, to_group},
     rail_runs::{config as on_rails, rails},
     rails::two_rails,
@@ -192,17 +192,7 @@ fn the_way_to_a_group_is_its_tree() {
 
 #[test]
 fn a_flow_that_routes_move_has_a_second_way() {
-    let spec = LeafSpine {
-        leaves: 2,
-        spines: 2,
-        hosts_per_leaf: 2,
-        links_per_spine: 1,
-        host_rate: BitRate::from_gbps(100),
-        fabric_rate: BitRate::from_gbps(100),
-        delay: Span::from_us(1),
-        radix: None,
-    };
-    let lab = Lab::new(spec.build().unwrap());
+    let lab = leaf_spine();
     let fabric = &lab.network.fabric;
     let hosts = lab.hosts();
     let flows = [
