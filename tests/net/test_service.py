@@ -129,7 +129,7 @@ def test_a_new_secret_is_its_owners_alone_and_overwrites_none(tmp_path: Path) ->
     text = secret.read_text()
     again = run(SWITCH, "new-secret", "--out", secret, check=False)
     assert again.returncode == 2
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
     assert secret.read_text() == text
     full = run(SWITCH, "new-secret", "--out", tmp_path / "none" / "s", check=False)
     assert full.returncode == 1
@@ -208,7 +208,7 @@ def test_a_file_at_the_path_of_the_status_socket_is_left_alone(net: Net, tmp_pat
     switch.settings["status"] = str(precious)
     done = started(switch, "--config", switch.write_config())
     assert done.returncode == 2
-    assert f"{precious} is there and is no socket" in done.stderr
+    assert f"{precious} exists and is not a socket" in done.stderr
     assert precious.read_text() == "data"
 
 

@@ -244,10 +244,10 @@ def test_the_command_writes_a_summary_and_a_picture(trace: Path, tmp_path: Path)
     ("settings", "words"),
     [
         (Settings(placement="blocks:1"), "needs 48 hosts, the fabric has 4"),
-        (Settings(scope="node"), "`node` is no scope: use rank-to-rank"),
+        (Settings(scope="node"), "`node` is not a scope: use rank-to-rank"),
         (Settings(scope="node-to-node"), "cannot join messages of several ranks"),
-        (Settings(placement="here"), "`here` is no placement"),
-        (Settings(scheme="fast"), "`fast` is no congestion control"),
+        (Settings(placement="here"), "`here` is not a placement"),
+        (Settings(scheme="fast"), "`fast` is not a congestion control scheme"),
         (Settings(costs={"send_overhed": "1us"}), "did you mean `send_overhead`"),
         (Settings(costs={"send_overhead": 5}), "costs"),
         (Settings(start_skew="1 parsec"), "parsec"),

@@ -176,7 +176,7 @@ def test_errors_name_file_and_cure(trace: Path, tmp_path: Path) -> None:
     """A cut file, another file, a schedule with a mistake, a name that is no trace's."""
     cut = tmp_path / "cut.trace.parquet"
     cut.write_bytes(trace.read_bytes()[:-20])
-    with pytest.raises(TraceError, match=r"cut\.trace\.parquet: it is no whole Parquet file"):
+    with pytest.raises(TraceError, match=r"cut\.trace\.parquet: it is not a complete Parquet file"):
         describe(cut)
     with pytest.raises(TraceError, match=r"none\.trace\.parquet: no such file\n  hint: `radd"):
         describe(tmp_path / "none.trace.parquet")

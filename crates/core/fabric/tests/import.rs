@@ -206,11 +206,11 @@ fn what_is_wrong_is_named_with_its_line_and_a_cure() {
         ),
         (
             DISCOVERED.replace("vendid=0x2c9\ndevid", "vndid=0x2c9\ndevid"),
-            "net:6: `vndid=0x2c9` is no line",
+            "net:6: `vndid=0x2c9` is not a line",
         ),
         (
             format!("Switch \"s\"\n\n{host}"),
-            "net:1: `\"s\"` is no number of ports",
+            "net:1: `\"s\"` is not a number of ports",
         ),
         (format!("Switch 300 \"s\"\n\n{host}"), "1 to 255"),
         (

@@ -11,7 +11,7 @@ pub enum Refused {
     #[error(transparent)]
     Parcel(#[from] ParcelError),
     /// A part says what its sender could not say.
-    #[error("part {part} of a parcel: {field} is {found}; right is {right}")]
+    #[error("part {part} of a parcel: {field} is {found}, expected {right}")]
     Part {
         /// Which part, from 0.
         part: u32,

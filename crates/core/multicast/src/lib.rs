@@ -286,13 +286,13 @@ pub enum MulticastError {
         node: NodeId,
     },
     /// The MGID is in use.
-    #[error("{mgid} is there already; let it leave first or change its members")]
+    #[error("{mgid} already exists; let it leave first or change its members")]
     DuplicateMgid {
         /// The group.
         mgid: Mgid,
     },
     /// Nobody uses the MGID.
-    #[error("there is no {mgid}")]
+    #[error("{mgid} does not exist")]
     UnknownMgid {
         /// The group.
         mgid: Mgid,

@@ -182,7 +182,7 @@ pub enum PlacementError {
         job: String,
     },
     /// A node that is no terminal of the machine.
-    #[error("job `{job}` names {node}, which is no terminal of the fat tree; name hosts")]
+    #[error("job `{job}` names {node}, which is not a terminal of the fat tree; name hosts")]
     UnknownTerminal {
         /// The job.
         job: String,

@@ -67,7 +67,7 @@ fn bad_toml_is_refused_with_line_field_and_cure() {
         ),
         (
             "schema = 1".to_owned(),
-            "groups.toml: there is no group in it\n  hint: add a `[[group]]`",
+            "groups.toml: the file has no groups\n  hint: add a `[[group]]`",
         ),
         (
             "schema = 1\n[[group]]\nname = ".to_owned(),
@@ -107,7 +107,7 @@ fn bad_toml_is_refused_with_line_field_and_cure() {
         ),
         (
             in_group("members = [1,\n 1]"),
-            "groups.toml:5:2: `members` of group `a`: 1 is there twice",
+            "groups.toml:5:2: `members` of group `a`: 1 is listed twice",
         ),
         (
             in_group("members = [1, \"h1\"]"),
@@ -119,7 +119,7 @@ fn bad_toml_is_refused_with_line_field_and_cure() {
         ),
         (
             in_group("members = [-1]"),
-            "groups.toml:4:12: `members` of group `a`: -1 is no host",
+            "groups.toml:4:12: `members` of group `a`: -1 is not a host",
         ),
         (in_group("members = [\"s8\"]"), "`s8` is a switch"),
         (
@@ -174,9 +174,9 @@ fn bad_csv_is_refused_with_line_field_and_cure() {
     let cases = [
         (
             "",
-            "groups.csv: there is no group in it\n  hint: write the header `group,member`",
+            "groups.csv: the file has no groups\n  hint: write the header `group,member`",
         ),
-        ("group,member\n", "groups.csv: there is no group in it"),
+        ("group,member\n", "groups.csv: the file has no groups"),
         (
             "group,host\n",
             "groups.csv:1:1: unknown or doubled column `host`",
@@ -196,7 +196,7 @@ fn bad_csv_is_refused_with_line_field_and_cure() {
         ),
         (
             "group,member\na,h9\n",
-            "groups.csv:2:1: `members` of group `a`: `h9` is no host",
+            "groups.csv:2:1: `members` of group `a`: `h9` is not a host",
         ),
         (
             "group,member\na,1\nb,1\na,h1\n",

@@ -84,7 +84,7 @@ pub enum StartError {
         round: u32,
     },
     /// The operands are not as long as the call says.
-    #[error("operands of {found} bytes where the call has {expected}")]
+    #[error("operands of {found} bytes, but the call has {expected}")]
     Length {
         /// Bytes given.
         found: usize,

@@ -63,7 +63,7 @@ pub struct Limits {
 #[non_exhaustive]
 pub enum ProgramError {
     /// A rank below a child is none of the communicator's, or is below two, or twice below one.
-    #[error("rank {rank} of child {child} is not below {size}, or is there twice")]
+    #[error("rank {rank} of child {child} is not below {size}, or is listed twice")]
     Rank {
         /// The child.
         child: usize,
@@ -89,7 +89,7 @@ pub enum ProgramError {
         limit: usize,
     },
     /// A step uses an operand that no child sends and no earlier step makes, or one twice.
-    #[error("step {step} uses operand {operand}, which is not there yet, or uses it twice")]
+    #[error("step {step} uses operand {operand}, which does not exist yet, or uses it twice")]
     Step {
         /// The step, from 0.
         step: usize,

@@ -59,7 +59,7 @@ pub struct Tree {
 #[non_exhaustive]
 pub enum TreeError {
     /// A query passed no switch that computes.
-    #[error("no switch that computes between member {member} and the master")]
+    #[error("no switch between member {member} and the master can compute")]
     NoSwitch {
         /// Whose.
         member: u32,
@@ -71,7 +71,7 @@ pub enum TreeError {
         member: u32,
     },
     /// The paths have no switch in common to which all lead.
-    #[error("{roots} switches have none above them")]
+    #[error("{roots} switches have no switch above them")]
     Roots {
         /// How many.
         roots: usize,

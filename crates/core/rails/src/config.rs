@@ -233,7 +233,7 @@ impl Config {
 #[non_exhaustive]
 pub enum ConfigError {
     /// None or too many.
-    #[error("{count} rails where 1 to 8 are possible")]
+    #[error("{count} rails: 1 to 8 are possible")]
     Rails {
         /// Rails given.
         count: usize,
@@ -245,7 +245,7 @@ pub enum ConfigError {
         rail: usize,
     },
     /// An epoch of 0.
-    #[error("epoch 0 stands for an unknown one: take a random number")]
+    #[error("epoch 0 means that the epoch is unknown: take a random number")]
     Epoch,
     /// A value that must be positive.
     #[error("{field} is 0 and must be positive")]

@@ -83,7 +83,7 @@ pub enum Problem {
         left: usize,
     },
     /// The value is not the only one that it may have.
-    #[error("{found} where {expected} is right")]
+    #[error("{found}, expected {expected}")]
     Differs {
         /// The value found.
         found: usize,

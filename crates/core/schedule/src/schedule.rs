@@ -64,7 +64,7 @@ impl fmt::Display for Variant {
 
 /// A name that no variant has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no schedule: use none, reorder, aggregate or both")]
+#[error("`{0}` is not a schedule: use none, reorder, aggregate or both")]
 pub struct UnknownVariant(String);
 
 impl FromStr for Variant {

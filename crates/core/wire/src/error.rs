@@ -130,7 +130,7 @@ pub enum Problem {
         expected: &'static str,
     },
     /// The value contradicts another part of the packet.
-    #[error("{found} (0x{found:x}) where {expected} (0x{expected:x}) is right")]
+    #[error("{found} (0x{found:x}), expected {expected} (0x{expected:x})")]
     Differs {
         /// The value found.
         found: u64,

@@ -201,7 +201,7 @@ pub enum Problem {
         name: &'static str,
     },
     /// The same column twice.
-    #[error("column `{name}` stands twice: remove one")]
+    #[error("column `{name}` is there twice: remove one")]
     DuplicateColumn {
         /// Its name.
         name: String,

@@ -219,7 +219,7 @@ fn broken_csv_files_are_refused_with_place_and_cure() {
         (
             "src,dst,size_bytes,start_ps,start_ns\n".into(),
             "flows:1",
-            "stands twice",
+            "is there twice",
         ),
         (
             format!("{head}0,1,10\n"),

@@ -76,7 +76,7 @@ impl Run {
         if summary.messages != sent {
             let got = summary.messages;
             return Err(Failure::system(format!(
-                "{sent} messages were sent and {got} came: please report this"
+                "{sent} messages were sent, but {got} arrived: please report this"
             )));
         }
         let travel = Travel::new(&node, sent);

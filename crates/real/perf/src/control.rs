@@ -116,7 +116,7 @@ pub(crate) enum LineError {
     Ended,
     #[error("a control line of more than {LINE} bytes")]
     Long,
-    #[error("no whole control line came in time")]
+    #[error("the other side sent no complete control line in time")]
     Late,
     #[error(
         "the control line is not understood ({0}); is raddle-perf at both ends, of one version?"
@@ -128,13 +128,13 @@ pub(crate) enum LineError {
         "the client speaks version {found} of the control lines, the server {VERSION}; install the same raddle-perf"
     )]
     Version { found: u32 },
-    #[error("{count} rails where 1 to {MAX_RAILS} are possible")]
+    #[error("{count} rails: 1 to {MAX_RAILS} are possible")]
     Rails { count: usize },
     #[error("{} for {}", many(*rates, "rate"), many(*rails, "rail"))]
     Rates { rates: usize, rails: usize },
-    #[error("messages of {size} where 1 B to {LONGEST} are possible")]
+    #[error("messages of {size}: 1 B to {LONGEST} are possible")]
     Size { size: Bytes },
-    #[error("rail {rail} has an MTU of {mtu}; {LEAST_MTU} bytes are the least")]
+    #[error("rail {rail} has an MTU of {mtu} bytes: at least {LEAST_MTU} are needed")]
     Mtu { rail: usize, mtu: u32 },
 }
 

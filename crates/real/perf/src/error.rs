@@ -22,7 +22,7 @@ pub(crate) enum MeasureError {
     Send(#[from] SendFailure),
     #[error("standard output: {0}")]
     Output(io::Error),
-    #[error("the client is there, and sent no message for {span}")]
+    #[error("the client is connected, but has sent no message for {span}")]
     Idle { span: Span },
     #[error("message {number} of port {port} is wrong from byte {at} on: please report this")]
     Wrong { port: u16, number: u64, at: usize },

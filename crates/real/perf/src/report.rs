@@ -177,7 +177,7 @@ impl fmt::Display for Travel {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "{} messages sent, all came; {} of {} segments sent again",
+            "{} messages sent, all arrived; {} of {} segments sent again",
             self.messages, self.retransmissions, self.segments
         )
     }

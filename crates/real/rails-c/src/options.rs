@@ -97,5 +97,5 @@ unsafe fn address(text: *const c_char) -> Result<SocketAddrV4, String> {
     // SAFETY: the caller says so, and it is not null.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     text.parse()
-        .map_err(|_| format!("{text:?} is no IPv4 address with a port"))
+        .map_err(|_| format!("{text:?} is not an IPv4 address with a port"))
 }

@@ -198,7 +198,7 @@ fn check_sockets(
         wrong(&places.metrics, "metrics", message, hint);
     }
     if machine.is_other_than_socket(&config.status) {
-        let message = format!("{} is there and is no socket", config.status.display());
+        let message = format!("{} exists and is not a socket", config.status.display());
         let hint = "write another path, or remove what is there";
         wrong(&places.status, "status", message, hint);
     }

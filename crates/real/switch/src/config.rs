@@ -291,7 +291,7 @@ fn check(
         Some(text) => parse_mac(text).ok_or_else(|| {
             wrong(
                 "mac",
-                format!("`{text}` is no hardware address of a station"),
+                format!("`{text}` is not the hardware address of a station"),
             )
             .with_hint("write six bytes in hexadecimal, like \"02:00:00:00:00:01\", or remove it")
         })?,
@@ -302,7 +302,7 @@ fn check(
         .map(|text| {
             let parsed = text.parse().ok().filter(|to: &SocketAddr| to.port() > 0);
             parsed.ok_or_else(|| {
-                wrong("metrics", format!("`{text}` is no address with a port"))
+                wrong("metrics", format!("`{text}` is not an address with a port"))
                     .with_hint("write one like \"127.0.0.1:9464\"")
             })
         })
@@ -313,7 +313,7 @@ fn check(
         |status| files.beside(own_name, status).into(),
     );
     if status.file_name().is_none() || status.as_os_str().as_bytes().contains(&0) {
-        return Err(wrong("status", "that is no path of a file".to_owned()));
+        return Err(wrong("status", "this is not the path of a file".to_owned()));
     }
     if status.as_os_str().len() > SOCKET_PATH {
         let message = format!("the path of a socket has at most {SOCKET_PATH} bytes");
@@ -353,11 +353,11 @@ fn check(
 fn check_address(text: &str, root: &Node) -> Result<Ipv4Addr, InputError> {
     let wrong = |message: String| value_error(root.locate(&["address"]), "address", message);
     let address: Ipv4Addr = text.parse().map_err(|_| {
-        wrong(format!("`{text}` is no IPv4 address"))
+        wrong(format!("`{text}` is not an IPv4 address"))
             .with_hint("write the switch's own address without a prefix, like \"10.0.0.253\"")
     })?;
     if address.is_multicast() || address.is_broadcast() || address.octets()[0] == 0 {
-        return Err(wrong(format!("{address} is no host's address")));
+        return Err(wrong(format!("{address} cannot be a host's address")));
     }
     if address.is_loopback() {
         let message = format!("{address} is a loopback address: it never leaves a host");
@@ -410,11 +410,11 @@ fn check_ports(ports: Vec<PortTable>, root: &Node) -> Result<Vec<PortConfig>, In
         let wrong = |message: String| value_error(at(index), "interface", message);
         let bad = |c: char| c.is_whitespace() || c.is_control() || c == '/' || c == ':';
         if name.is_empty() || name.len() > INTERFACE_NAME || name.contains(bad) {
-            return Err(wrong("that is no name of an interface".to_owned())
+            return Err(wrong("this is not the name of an interface".to_owned())
                 .with_hint("`ip link` lists them"));
         }
         if ports[..index].iter().any(|other| other.interface == *name) {
-            return Err(wrong(format!("`{name}` stands twice")));
+            return Err(wrong(format!("`{name}` is listed twice")));
         }
     }
     let places: Vec<Location> = (0..ports.len()).map(|index| at(index).clone()).collect();

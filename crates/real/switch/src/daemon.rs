@@ -43,7 +43,7 @@ const LOOK: Span = Span::from_ms(1);
 const TELL: Span = Span::from_ms(20);
 /// The longest sleep.
 const SLEEP: Span = Span::from_ms(200);
-/// Age at which the clock begins anew as soon as no group would notice, and at which it does in any case: its range
+/// Age at which the clock starts again at zero as soon as no group would notice, and at which it does in any case: its range
 /// ends after 213 days.
 const RENEW: [Time; 2] = [
     Time(Span::from_ms(150 * 86_400_000).0),
@@ -414,7 +414,7 @@ impl Daemon {
         self.overflow += self.socket.overflow()?;
         let [renew, renew_now] = RENEW;
         if now >= renew && (self.node.switch.group_count() == 0 || now >= renew_now) {
-            tracing::info!("the clock begins anew");
+            tracing::info!("the clock starts again at zero");
             self.renew()?;
         }
         Ok(())

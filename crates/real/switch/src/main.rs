@@ -192,7 +192,7 @@ fn new_secret(out: Option<&str>) -> Result<(), Failure> {
     };
     secret::write(file, &text).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::input(format!(
-            "{file} is there already\n  hint: switches that have it would not understand those with another secret; \
+            "{file} already exists\n  hint: switches that have it would not understand those with another secret; \
              remove it first if all get the new one"
         )),
         _ => Failure::system(file, error),
@@ -434,7 +434,7 @@ fn show_status(socket: &Path, json: bool) -> Result<(), Failure> {
     }
     let status: Status = serde_json::from_str(&text).map_err(|error| {
         failure(&format!(
-            "what answers there is no raddle-switch of this version: {error}"
+            "what answers there is not a raddle-switch of this version: {error}"
         ))
     })?;
     if json {

@@ -58,7 +58,7 @@ pub enum StatusSocketError {
     },
     /// What is there is not ours to remove.
     #[error(
-        "{path} is there and is no socket\n  hint: write another path for `status`, or remove what is there"
+        "{path} exists and is not a socket\n  hint: write another path for `status`, or remove what is there"
     )]
     NoSocket {
         /// The path.

@@ -130,7 +130,7 @@ impl Service {
 /// Tells a service manager that has asked for it.
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager cannot be told: $NOTIFY_SOCKET");
+        tracing::warn!(%error, "the service manager ($NOTIFY_SOCKET) cannot be reached");
     }
 }
 
@@ -269,7 +269,7 @@ impl Reloads {
             tracing::warn!(
                 file = self.file,
                 settings,
-                "these have changed, and hold only after a restart"
+                "these settings have changed and take effect only after a restart"
             );
         }
         let settings = changes.live.join(", ");
@@ -330,7 +330,7 @@ impl Metrics {
             Err(error) => tracing::error!(
                 %address,
                 %error,
-                "no metrics any more: their address was taken meanwhile; SIGHUP tries again"
+                "metrics are no longer served: another program has taken their address; SIGHUP tries again"
             ),
         }
     }

@@ -105,7 +105,7 @@ pub enum CollectiveError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// A rank was not through when the run ended.
-    #[error("rank {rank} did not come to its end")]
+    #[error("rank {rank} did not finish")]
     Stuck {
         /// The rank.
         rank: usize,

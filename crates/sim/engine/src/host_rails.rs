@@ -84,7 +84,7 @@ impl Rails {
             return Some("the bus has a rate of 0: leave it out where there is no limit");
         }
         if self.around.0 > MOST_AROUND {
-            return Some("nothing puts more than 64 KiB around a packet");
+            return Some("the headers around a packet have more than 64 KiB");
         }
         (self.buffers == 0)
             .then_some("ports without buffers receive nothing: `buffers` is at least 1")

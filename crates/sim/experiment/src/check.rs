@@ -81,7 +81,7 @@ impl Check<'_> {
             .map_or_else(String::new, |key| format!("`{key}`: "));
         let problem = Problem::Value {
             key,
-            message: format!("{word} stands twice"),
+            message: format!("{word} is listed twice"),
         };
         ExperimentError::at(&self.item(path, index), problem).with_hint("remove one of them")
     }

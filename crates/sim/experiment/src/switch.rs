@@ -307,7 +307,7 @@ impl Reader<'_> {
         if let Some((key, _)) = of_pfc.iter().find(|(_, given)| given.is_some())
             && !self.lossless
         {
-            let message = "without PFC nobody is paused";
+            let message = "without PFC no port is paused";
             return Err(value_error(place, &["ingress", key], message)
                 .with_hint("remove it, or set `lossless` to true in [simulation]"));
         }

@@ -214,7 +214,7 @@ pub enum ReplayError {
     Scope,
     /// No such scope.
     #[error(
-        "`{name}` is no scope: use rank-to-rank (join messages of one rank to one other) or rank-to-node \
+        "`{name}` is not a scope: use rank-to-rank (join messages of one rank to one other) or rank-to-node \
          (to all ranks of one host)"
     )]
     UnknownScope {
@@ -222,7 +222,7 @@ pub enum ReplayError {
         name: String,
     },
     /// No such scheme.
-    #[error("`{name}` is no congestion control: {hint}")]
+    #[error("`{name}` is not a congestion control scheme: {hint}")]
     Scheme {
         /// The name.
         name: String,
@@ -234,7 +234,7 @@ pub enum ReplayError {
     Setup(#[from] SetupError),
     /// A rank was not through when nothing moved any more.
     #[error(
-        "rank {rank} waits for ever: {missing} of what it waits for does not come; ranks of the trace wait for each other"
+        "rank {rank} waits for ever: {missing} of its messages never complete, because ranks of the trace wait for each other"
     )]
     Stuck {
         /// The rank.
@@ -302,11 +302,11 @@ fn check_range(trace: &Trace) -> Result<(), ReplayError> {
             };
             let problem = if event.at.end_ns > LONGEST_NS {
                 format!(
-                    "its trace takes {} ns, at most {LONGEST_NS} can be",
+                    "its trace takes {} ns, at most {LONGEST_NS} ns are possible",
                     event.at.end_ns
                 )
             } else if bytes > MAX_SIZE_BYTES {
-                format!("a message of {bytes} B, at most {MAX_SIZE_BYTES} can be")
+                format!("a message of {bytes} B, at most {MAX_SIZE_BYTES} B are possible")
             } else {
                 continue;
             };

@@ -34,7 +34,7 @@ pub enum PlaceError {
         hosts: usize,
     },
     /// No such rule.
-    #[error("`{0}` is no placement: use recorded, blocks:N (N ranks per host) or in-turn")]
+    #[error("`{0}` is not a placement: use recorded, blocks:N (N ranks per host) or in-turn")]
     Unknown(String),
 }
 

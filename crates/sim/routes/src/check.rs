@@ -99,7 +99,7 @@ fn multicast(file: &RouteFile, root: &Node) -> Result<(), InputError> {
         if engines[..index].contains(engine) {
             let problem = Problem::Value {
                 key: "`engines`: ".to_owned(),
-                message: format!("{engine} stands twice"),
+                message: format!("{engine} is listed twice"),
             };
             return Err(
                 InputError::at(&item(root, &at, index), problem).with_hint("remove one of them")

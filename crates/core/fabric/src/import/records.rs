@@ -94,7 +94,7 @@ pub(super) fn read<'a>(
         reader.line = line;
         if words.len() > LONGEST_LINE {
             return Err(reader.error(format!(
-                "the line has {} bytes, more than {LONGEST_LINE}: this is no topology file",
+                "the line has {} bytes, more than {LONGEST_LINE}: this is not a topology file",
                 words.len()
             )));
         }
@@ -180,7 +180,7 @@ impl<'a> Reader<'a, '_> {
                 Ok(())
             }
             _ => Err(self.error(format!(
-                "`{}` is no line of ibnetdiscover's output: remove it, or give the file as ibnetdiscover printed it",
+                "`{}` is not a line of ibnetdiscover's output: remove it, or give the file as ibnetdiscover printed it",
                 shorten(line)
             ))),
         }
@@ -195,7 +195,7 @@ impl<'a> Reader<'a, '_> {
             return Ok(());
         }
         Err(self.error(format!(
-            "`{}` is no line of ibnetdiscover's output: lines begin with `Switch`, `Ca`, `[port]`, `#` or a word and `=`",
+            "`{}` is not a line of ibnetdiscover's output: lines begin with `Switch`, `Ca`, `[port]`, `#` or a word and `=`",
             shorten(line)
         )))
     }
@@ -248,7 +248,7 @@ impl<'a> Reader<'a, '_> {
         else {
             let word = shorten(rest.split_whitespace().next().unwrap_or(""));
             return Err(self.error(format!(
-                "`{word}` is no number of ports: 1 to 255 stand between the word and the quoted id"
+                "`{word}` is not a number of ports: write 1 to 255 between the word and the quoted id"
             )));
         };
         let (id, rest) = self.quoted(&rest[digits..], "the node's id")?;
@@ -292,7 +292,7 @@ impl<'a> Reader<'a, '_> {
             .find(|part| !part.is_empty())
         {
             let message = format!(
-                "`{}` between the port and the quoted id: only a GUID in parentheses stands there",
+                "`{}` between the port and the quoted id: only a GUID in parentheses may be there",
                 shorten(odd)
             );
             return Err(self.error(message));
@@ -344,14 +344,14 @@ impl<'a> Reader<'a, '_> {
             .and_then(|(_, rest)| rest.split_once('"'));
         match inside {
             Some((id, _)) if id.trim().is_empty() || id.chars().any(char::is_control) => {
-                Err(self.error(format!("{what} is no word that can be printed")))
+                Err(self.error(format!("{what} has characters that cannot be printed")))
             }
             Some((id, rest)) if !id.is_empty() && id.len() <= LONGEST_ID => Ok((id, rest)),
             Some((id, _)) => Err(self.error(format!(
                 "{what} has {} bytes: it has 1 to {LONGEST_ID}",
                 id.len()
             ))),
-            None => Err(self.error(format!("{what} is missing: it stands in quotation marks"))),
+            None => Err(self.error(format!("{what} is missing: write it in quotation marks"))),
         }
     }
 

@@ -34,7 +34,7 @@ pub enum Notice {
 #[non_exhaustive]
 pub enum BadNotice {
     /// Its bytes are those of no kind.
-    #[error("a notice of {length} bytes that begins with {kind} is none")]
+    #[error("{length} bytes that begin with {kind} are not a notice")]
     Bytes {
         /// The first byte; 0 where there is none.
         kind: u8,
@@ -42,7 +42,7 @@ pub enum BadNotice {
         length: usize,
     },
     /// No message that waits for it.
-    #[error("a notice about key {0}, which does not wait for it")]
+    #[error("an unexpected notice about key {0}")]
     Key(u32),
 }
 

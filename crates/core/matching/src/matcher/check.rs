@@ -42,14 +42,14 @@ pub(super) fn parcel(matcher: &Matcher, from: u32, view: &ParcelView<'_>) -> Res
                 let peer = &matcher.peers[from as usize];
                 let alone = view.count() == 1 && head.source == from && head.target == matcher.rank;
                 if !alone || !peer.plausible(freed, matcher.window) {
-                    let right = "alone, and what was received";
+                    let right = "a part of its own, of at most what was received";
                     return Err(Refused::part(number, "grant", freed, right));
                 }
             }
             Part::Notice(bytes) => {
                 let alone = view.count() == 1 && head.source == from && head.target == matcher.rank;
                 if !alone || bytes.len() > MOST_NOTICE {
-                    let right = "alone, and up to 256 bytes";
+                    let right = "a part of its own, of up to 256 bytes";
                     return Err(Refused::part(number, "notice", bytes.len() as u64, right));
                 }
             }

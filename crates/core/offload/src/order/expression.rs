@@ -31,7 +31,7 @@ pub enum ExpressionError {
     #[error("an expression needs at least one rank")]
     Empty,
     /// A node uses one that does not stand before it.
-    #[error("node {node} uses node {used}, which does not stand before it")]
+    #[error("node {node} uses node {used}, which does not come before it")]
     Forward {
         /// The node.
         node: usize,
@@ -47,7 +47,7 @@ pub enum ExpressionError {
         times: u8,
     },
     /// A rank is missing, or is there twice, or is none.
-    #[error("rank {rank} is not one of 0..{size}, or is there twice")]
+    #[error("rank {rank} is not below {size}, or is listed twice")]
     Rank {
         /// The rank.
         rank: u32,

@@ -26,7 +26,7 @@ pub fn read(text: &str) -> Result<Trace, GoalError> {
     let ranks = tokens.number("the number of ranks")?;
     let Some(ranks) = u32::try_from(ranks).ok().filter(|&n| n > 0 && n < u32::MAX) else {
         return Err(at.error(format!(
-            "{ranks} ranks: at least 1 and less than 2^32 - 1 can be"
+            "{ranks} ranks: 1 to 2^32 - 2 are possible"
         )));
     };
     let mut blocks: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
@@ -214,7 +214,7 @@ fn message(tokens: &mut Tokens<'_>, verb: &str, ranks: u32) -> Result<Work, Goal
         }
         let number = tokens.number("a tag")?;
         tag = i32::try_from(number)
-            .map_err(|_| at.error(format!("tag {number}: at most {} can be", i32::MAX)))?;
+            .map_err(|_| at.error(format!("tag {number}: at most {} is possible", i32::MAX)))?;
     }
     let message = Message {
         peer,

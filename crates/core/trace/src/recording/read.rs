@@ -34,7 +34,7 @@ pub enum Problem {
     #[error("the number has more than 64 bits")]
     Long,
     /// The value is not one that it may have.
-    #[error("{found}, {right} is right")]
+    #[error("{found}, expected {right}")]
     Value {
         /// The value found.
         found: String,

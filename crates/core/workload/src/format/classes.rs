@@ -61,7 +61,7 @@ pub fn apply_class_file(
             && size == message.size.0.to_string();
         if !same {
             let problem = format!(
-                "`{} {} .. {}` stands where flow {} -> {} of {} B is expected",
+                "found `{} {} .. {}`, expected flow {} -> {} of {} B",
                 shorten(src),
                 shorten(dst),
                 shorten(size),

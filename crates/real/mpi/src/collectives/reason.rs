@@ -37,7 +37,7 @@ macro_rules! reasons {
 
 reasons! {
     // The first ones are known to the shims by number: enum raddle_reason in shim/border.h.
-    Eligible "eligible" "nothing speaks against it",
+    Eligible "eligible" "the call can be offloaded",
     NoElements "no_elements" "no elements: nothing to send",
     Arguments "arguments" "a buffer, count or root that MPI itself must judge",
     Type "type" "a derived type, or a predefined one that switches do not compute",

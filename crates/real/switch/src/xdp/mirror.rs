@@ -25,7 +25,7 @@ pub enum LeftToCore {
         limit: usize,
     },
     /// A neighbour's place is not known yet.
-    #[error("where {0} is, is not known yet")]
+    #[error("the port of {0} is not known yet")]
     Unknown(Ipv4Addr),
     /// A neighbour's frames carry a VLAN tag.
     #[error("{0} is in a VLAN")]

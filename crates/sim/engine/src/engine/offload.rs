@@ -189,7 +189,7 @@ impl Offloads {
                     break;
                 }
                 let Some(&port) = ways.get(&at) else {
-                    return Err(refuse(index, "there is no way from a member to the root"));
+                    return Err(refuse(index, "no path leads from a member to the root"));
                 };
                 let parent = fabric.port(fabric.port(port).peer).node;
                 places[place].1.parent = Some(parent);
@@ -461,7 +461,7 @@ impl Engine<'_> {
         leader.timer = Time::NEVER;
         leader.core.handle_timeout(now);
         if matches!(leader.core.outcome(), Outcome::Overdue | Outcome::Failed(_)) {
-            let (tag, problem) = (leader.tag, "to which no result came for a second");
+            let (tag, problem) = (leader.tag, "which has waited one second for its result");
             return self.stop(SetupError::OffloadRound {
                 tag,
                 member,

@@ -66,7 +66,7 @@ impl RailHosts {
             return Ok(Self::default());
         };
         let marks = config.marks.is_some();
-        let problem = marks.then_some("recorded marks are for flows");
+        let problem = marks.then_some("recorded congestion marks are possible without rails only");
         if let Some(problem) = problem.or_else(|| rails.problem()) {
             return Err(SetupError::Rails { problem });
         }
@@ -128,7 +128,7 @@ impl Engine<'_> {
             return;
         };
         if usize::from(class) >= MOST_PORTS {
-            return self.stop(refuse(format!("class {class} where ports are 0 to 63")));
+            return self.stop(refuse(format!("class {class} is not a port: ports are 0 to 63")));
         }
         let half = match self.connect(rails, src, dst) {
             Ok(half) => half,

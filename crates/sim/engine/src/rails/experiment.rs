@@ -123,13 +123,13 @@ pub enum RailsError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// No such scheme.
-    #[error("`{name}` is no congestion control: `raddle.schemes()` lists them")]
+    #[error("`{name}` is not a congestion control scheme: `raddle.schemes()` lists them")]
     Scheme {
         /// The name.
         name: String,
     },
     /// A number out of its range.
-    #[error("{field} is {found}, where 1 to {most} is possible")]
+    #[error("{field} is {found}: it must be 1 to {most}")]
     Range {
         /// The number's name.
         field: &'static str,
@@ -139,7 +139,7 @@ pub enum RailsError {
         most: u64,
     },
     /// Messages back and forth were not through.
-    #[error("messages do not come through: no message of {bytes} B was back after 600 s")]
+    #[error("no message of {bytes} B came back within 600 s")]
     Stuck {
         /// Bytes of a message.
         bytes: u64,

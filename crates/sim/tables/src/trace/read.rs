@@ -35,7 +35,7 @@ fn read_trace<T: ChunkReader + 'static>(input: T) -> Result<Trace, String> {
     // Without the embedded Arrow schema texts and lists arrive as the plain types, whoever wrote the file.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(input, options)
-        .map_err(|error| format!("it is no whole Parquet file: {}", words(&error)))?;
+        .map_err(|error| format!("it is not a complete Parquet file: {}", words(&error)))?;
     let pairs = builder.metadata().file_metadata().key_value_metadata();
     let mut trace = metadata::read(pairs.map_or(&[], Vec::as_slice))?;
     let batches = builder.with_batch_size(BATCH_ROWS).build();
@@ -104,7 +104,7 @@ impl Rows {
         let rank = present(&self.rank, row, "rank")?;
         let last = trace.ranks.len();
         let Some(events) = trace.ranks.get_mut(rank as usize) else {
-            return Err(format!("rank {rank}, but {last} have a place"));
+            return Err(format!("rank {rank}, but only {last} ranks are placed on hosts"));
         };
         events.push(Event {
             at: Interval::new(
@@ -142,7 +142,7 @@ impl Rows {
                 call: Collective {
                     kind: name.parse().map_err(|_| {
                         let shown: String = name.chars().take(30).collect();
-                        format!("`{shown}` is no action")
+                        format!("`{shown}` is not an action")
                     })?,
                     comm: present(&self.comm, row, "comm")?,
                     bytes: Bytes(present(&self.bytes, row, "bytes")?),

@@ -138,7 +138,7 @@ fn what_the_fuzzer_keeps_is_read_or_told() {
 
 #[test]
 fn other_files_and_bad_calls_are_told() {
-    assert!(told(b"PAR1 is not enough PAR1".to_vec()).contains("no whole Parquet file"));
+    assert!(told(b"PAR1 is not enough PAR1".to_vec()).contains("not a complete Parquet file"));
     let mut bad = trace();
     bad.placement[1] = 9;
     assert!(told(written(&bad)).contains("rank 1 is on host 9, but the trace has 2 hosts"));

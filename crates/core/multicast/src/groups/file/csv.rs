@@ -42,7 +42,7 @@ pub(super) fn read_groups(source: &Arc<Source>) -> Result<Vec<WrittenGroup>, Inp
         }
     }
     if groups.groups.is_empty() {
-        let problem = Problem::Refused("there is no group in it".to_owned());
+        let problem = Problem::Refused("the file has no groups".to_owned());
         let cure = "write the header `group,member`, then one member per line";
         return Err(InputError::of_file(&source.name, problem).with_hint(cure));
     }

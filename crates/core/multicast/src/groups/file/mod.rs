@@ -288,7 +288,7 @@ impl<'a> Checker<'a> {
         if let Some(second) = double.map(|pair| pair[1].1).min() {
             let (at, member) = &group.members[second];
             let (name, member) = (&group.name, member.quoted());
-            let message = format!("`members` of group `{name}`: {member} is there twice");
+            let message = format!("`members` of group `{name}`: {member} is listed twice");
             return Err(refused(at, message, "remove one"));
         }
         Ok(members.into_iter().map(|(position, _)| position).collect())
@@ -320,7 +320,7 @@ impl<'a> Checker<'a> {
                 format!("positions run from 0 to {last}"),
             )),
             None => Err((
-                format!("is no host of `{}`", shorten(self.fabric.name())),
+                format!("is not a host of `{}`", shorten(self.fabric.name())),
                 format!(
                     "hosts are called {} to {}, or by position from 0 to {last}",
                     self.fabric.node_name(hosts[0]),

@@ -39,7 +39,7 @@ pub(super) fn read_groups(text: &str, name: &str) -> Result<Vec<WrittenGroup>, I
     check_version(&root)?;
     let document: Document = read(&root)?;
     if document.group.is_empty() {
-        let problem = Problem::Refused("there is no group in it".to_owned());
+        let problem = Problem::Refused("the file has no groups".to_owned());
         let cure = "add a `[[group]]` with `name` and `members` below `schema = 1`";
         return Err(InputError::of_file(name, problem).with_hint(cure));
     }
