@@ -33,7 +33,7 @@ impl DiskError {
 /// nothing is left, and `target` is as it was.
 ///
 /// # Errors
-/// What `write` says, or the rename.
+/// `write` fails, or the rename does.
 pub fn replace_file<E: From<DiskError>>(
     target: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,

@@ -16,7 +16,8 @@ use crate::{
 /// The map that a `[fabric]` table describes or names; `root` gives the places.
 ///
 /// # Errors
-/// What is wrong with the table or the file that it names, with its place.
+/// A table or file that cannot be read, has unknown keys or values out of range, or describes no connected map; with its
+/// place.
 pub fn build_fabric(
     source: &FabricSource,
     root: &Node,

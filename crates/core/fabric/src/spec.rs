@@ -70,7 +70,7 @@ impl FabricSpec {
     /// Makes the map.
     ///
     /// # Errors
-    /// What the builder of the kind refuses.
+    /// A parameter out of range, too many nodes or links, or more links on a switch than it has ports.
     pub fn build(&self) -> Result<Fabric, FabricError> {
         match self {
             Self::Dumbbell(spec) => spec.build(),

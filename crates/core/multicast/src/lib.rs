@@ -133,7 +133,7 @@ impl Group {
     /// distinct.
     ///
     /// # Errors
-    /// What is wrong with which member.
+    /// No members, members out of order or twice, or a member that is not a host of the fabric.
     pub fn check(&self, fabric: &Fabric) -> Result<(), MulticastError> {
         let mgid = self.mgid;
         if self.members.is_empty() {

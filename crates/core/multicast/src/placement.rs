@@ -304,7 +304,7 @@ impl Machine {
     /// Finds terminals for a job and gives them to it: the fullest region that has room, in it the fewest switches.
     ///
     /// # Errors
-    /// A name that is taken, 0 or too many terminals, or the rule that stands against it and what is missing; the
+    /// A name that is taken, 0 or too many terminals, or a rule that the job would break, with what is missing; the
     /// machine stays as it was.
     pub fn place(&mut self, job: &JobRequest) -> Result<Placement, PlacementError> {
         let JobRequest {

@@ -199,7 +199,7 @@ impl Connection {
     /// A datagram that came by `rail` and was read at `now`. Gives where its payload belongs, if it has a new one.
     ///
     /// # Errors
-    /// Why it was dropped; that is counted.
+    /// [`Dropped`] says why it was dropped. It is counted.
     pub fn handle_datagram<'a>(
         &mut self,
         now: Time,
@@ -228,7 +228,7 @@ impl Connection {
     /// before it looks at events.
     ///
     /// # Errors
-    /// Why it was dropped; that is counted.
+    /// [`Dropped`] says why it was dropped. It is counted.
     pub fn handle_packet(
         &mut self,
         now: Time,

@@ -225,7 +225,7 @@ impl<'a> Edit<'a> {
     /// Makes ICRC and UDP checksum right; gives the frame's length in bytes, without Ethernet padding.
     ///
     /// # Errors
-    /// None that [`begin`](Self::begin) would not have met.
+    /// None: [`begin`](Self::begin) has checked all that can be wrong.
     #[inline]
     pub fn finish(mut self) -> Result<usize, WireError> {
         if self.roce {

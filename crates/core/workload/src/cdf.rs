@@ -21,7 +21,8 @@ impl SizeCdf {
     /// From `(size, cumulative share)`: neither may fall, the last share is 1 (or 100, then all are percent).
     ///
     /// # Errors
-    /// What is wrong with the table, with the number of the point from 1.
+    /// No points, a share or size that falls, a share or size out of range, or a last share other than 1; with the number of
+    /// the point, from 1.
     pub fn new(points: &[(Bytes, f64)]) -> Result<Self, Problem> {
         let wrong = |problem: String| Err(Problem::Distribution { problem });
         let Some(&(Bytes(largest), last)) = points.last() else {
@@ -68,7 +69,7 @@ impl SizeCdf {
     /// repository's `*_distribution.txt`.
     ///
     /// # Errors
-    /// The line that is not two numbers, or what is wrong with the whole.
+    /// A line that is not two numbers, and the errors of [`Self::new`].
     pub fn parse(reader: impl BufRead, source_name: &str) -> Result<Self, TrafficError> {
         const SHARE_DIGITS: i32 = 15;
         let mut lines = Lines::new(reader, "a size distribution");

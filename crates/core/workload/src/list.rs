@@ -34,7 +34,7 @@ impl FlowList {
     /// Everything that `workload` sends, if that does not depend on deliveries.
     ///
     /// # Errors
-    /// A closed loop has no list; a file that broke while it was read.
+    /// A closed loop, whose messages depend on deliveries, or a flow file that cannot be read to its end.
     pub fn collect(workload: &mut dyn Workload) -> Result<Self, TrafficError> {
         if workload.has_dependencies() {
             return Err(TrafficError::Write {

@@ -118,7 +118,7 @@ impl TrafficSpec {
     /// experiment.
     ///
     /// # Errors
-    /// What `read` says, or the line of the file that is wrong.
+    /// `read` fails, or a line of the file is wrong.
     pub fn resolve(&mut self, read: &mut ReadFile<'_>) -> Result<(), TrafficError> {
         if let Self::Poisson(Poisson { sizes, .. }) = self
             && let SizeTable::File(file) = sizes

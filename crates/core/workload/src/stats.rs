@@ -81,7 +81,7 @@ pub struct ClassStats {
 /// Goes through `workload` (which is used up) and counts.
 ///
 /// # Errors
-/// A file that broke while it was read.
+/// A flow file that cannot be read to its end, or a line of it that is wrong.
 pub fn describe(
     workload: &mut dyn Workload,
     base: &LoadBase,

@@ -39,7 +39,7 @@ impl Readiness {
     /// The descriptors that can be read, or have an error to report, now: bit = place in the list.
     ///
     /// # Errors
-    /// Those of epoll_wait(2), which this use of it excludes; an interrupted call is none.
+    /// None that is known: an interrupted call counts as one that found nothing.
     pub fn look(&self) -> io::Result<u8> {
         let mut events = [EpollEvent::empty(); MOST];
         let count = match self.0.wait(&mut events, EpollTimeout::ZERO) {

@@ -170,7 +170,7 @@ impl Secret {
 /// A new secret as the text of its file.
 ///
 /// # Errors
-/// When the system has no randomness.
+/// The system has no source of randomness.
 pub fn generate() -> Result<String, getrandom::Error> {
     let mut bytes = [0; SIZE];
     getrandom::fill(&mut bytes)?;
@@ -180,7 +180,7 @@ pub fn generate() -> Result<String, getrandom::Error> {
 /// Writes the text of a secret to a new file that only its owner can read.
 ///
 /// # Errors
-/// What the system says; that there is such a file already is an error too. Nothing is left then.
+/// The file exists already, its folder does not exist or cannot be written, or the disk is full. No part of a file is left.
 pub fn write(file: &str, text: &str) -> io::Result<()> {
     let mut created = OpenOptions::new()
         .write(true)

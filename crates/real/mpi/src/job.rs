@@ -92,7 +92,10 @@ fn introduce_job() {
         && !folder.as_os_str().is_empty()
         && !folder.is_dir()
     {
-        log::plain(&format!("RADDLE_REPORT: {} is not a folder", folder.display()));
+        log::plain(&format!(
+            "RADDLE_REPORT: {} is not a folder",
+            folder.display()
+        ));
     }
 }
 

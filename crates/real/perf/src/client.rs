@@ -55,7 +55,8 @@ impl Run {
     /// Measures goodput, then latency, and prints each when it is there.
     ///
     /// # Errors
-    /// What is wrong with the command line, the peer, or the connection.
+    /// An interface that does not exist or has no peer in its network, a host that cannot be reached or runs no server, a request that
+    /// the server refuses, a connection that fails, a message with wrong bytes, or an output that cannot be written.
     pub(crate) fn measure(&self, screen: &mut Screen) -> Result<Report, Failure> {
         let interfaces = self.interfaces()?;
         screen.begin(&format!("looking for {}", self.peer));

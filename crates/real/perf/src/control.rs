@@ -174,7 +174,8 @@ impl<'a> Lines<'a> {
     /// The client's line, checked.
     ///
     /// # Errors
-    /// When the line, or what it says, is wrong.
+    /// The connection ended, or no complete line came in time; the line is too long, not understood, of another version, or asks for
+    /// what is not possible.
     pub(crate) fn request(&mut self) -> Result<Request, LineError> {
         Request::read(self.next())
     }
@@ -182,7 +183,7 @@ impl<'a> Lines<'a> {
     /// The server's next line.
     ///
     /// # Errors
-    /// What it refused, or what is wrong with the line.
+    /// The server refused the request, the connection ended, no complete line came in time, or the line is too long or not understood.
     pub(crate) fn answer<T: DeserializeOwned>(&mut self) -> Result<T, LineError> {
         read(self.next())
     }
@@ -244,7 +245,7 @@ impl Request {
     /// Whether all counts and sizes are possible.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The number of rails, the number of rates, a size or an MTU that is not possible.
     pub(crate) fn check(&self) -> Result<(), LineError> {
         let (rails, rates) = (self.rails.len(), self.rates.len());
         if !(1..=MAX_RAILS).contains(&rails) {
@@ -298,7 +299,7 @@ impl Answer {
     /// Whether it fits to the request.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Another number of rails than the request has, or an MTU that is too small.
     pub(crate) fn check(&self, request: &Request) -> Result<(), LineError> {
         if self.rails.len() != request.rails.len() {
             let count = self.rails.len();

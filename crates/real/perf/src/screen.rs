@@ -36,7 +36,7 @@ impl Screen {
     /// Prints a line, or several.
     ///
     /// # Errors
-    /// When nobody reads standard output any more, or its disk is full.
+    /// Standard output is closed, or its disk is full.
     pub(crate) fn print(&mut self, text: impl Display) -> Result<(), MeasureError> {
         self.clear();
         let mut out = io::stdout().lock();

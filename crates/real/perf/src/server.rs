@@ -228,7 +228,7 @@ fn answer(request: &Request, interfaces: &[Interface]) -> io::Result<(Answer, Ve
 /// This side's end on an interface, which holds as long as the socket is kept.
 ///
 /// # Errors
-/// When there is no free port.
+/// The address has no free port, or is the interface's no longer.
 pub(crate) fn hold(interface: &Interface) -> io::Result<(UdpSocket, End)> {
     let (socket, address) = interface.hold()?;
     let mtu = interface.mtu;
@@ -238,7 +238,7 @@ pub(crate) fn hold(interface: &Interface) -> io::Result<(UdpSocket, End)> {
 /// Listens on all addresses.
 ///
 /// # Errors
-/// What the system says, such as that the port is taken.
+/// The port is taken, or below 1024 and the caller may not have it.
 pub(crate) fn listen(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
 }

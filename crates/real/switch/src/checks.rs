@@ -82,7 +82,8 @@ impl Machine for ThisMachine {
 /// Reads the secret that a switch's file names.
 ///
 /// # Errors
-/// What is wrong with it, and where it is named.
+/// The file does not exist, cannot be read, holds no secret, or others can read or change it. The error names the line of the
+/// switch's file that names it.
 pub fn read_secret(config: &Config) -> Result<Secret, InputError> {
     secret::read(&config.secret_file).map_err(|error| {
         let problem = Problem::Refused(error.reason());

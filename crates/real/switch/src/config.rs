@@ -243,7 +243,7 @@ impl Config {
     /// Reads the file of a switch.
     ///
     /// # Errors
-    /// What is wrong, with place and cure.
+    /// The file cannot be read, is not TOML, has unknown or missing keys, a value out of range, or settings that exclude each other.
     pub fn load(name: &str, files: &dyn Files) -> Result<Self, InputError> {
         let unreadable = |reason| {
             let problem = Problem::Unreadable {

@@ -85,7 +85,7 @@ impl Daemon {
     /// Opens the sockets of a switch. `locks` are asked for interfaces that come; `stop` is set when it is to drain and end.
     ///
     /// # Errors
-    /// When the system refuses a packet socket; without the capability `CAP_NET_RAW` that is "not permitted".
+    /// The caller lacks the capability `CAP_NET_RAW`, or the kernel has no memory or descriptor left for a packet socket.
     pub fn open(
         config: Config,
         switch: SwitchConfig,
@@ -138,7 +138,7 @@ impl Daemon {
     /// Switches until it was told to stop and has no groups any more, or its time for that is over.
     ///
     /// # Errors
-    /// What the system says about the packet socket.
+    /// The kernel has no memory left, or the packet socket fails for good. An interface that goes down is no error.
     pub fn run(&mut self) -> io::Result<()> {
         loop {
             let count = self.socket.receive(&mut self.frames).or_else(|error| {

@@ -14,7 +14,7 @@ use crate::status::{JobStatus, PortStatus, Status};
 /// The text of `/metrics` (OpenMetrics 1.0, which Prometheus reads).
 ///
 /// # Errors
-/// None that a string as the receiver could give.
+/// The formatter fails, which a string as its target never does.
 pub fn text(status: Status) -> Result<String, Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Metrics(status)));

@@ -200,7 +200,7 @@ impl Ports {
     /// Makes the socket receive from the ports that work; `mark` tells which frames of an interface alone are for it.
     ///
     /// # Errors
-    /// What the system says.
+    /// The kernel has no memory left for the filter.
     pub fn listen(
         &self,
         socket: &PacketSocket,

@@ -77,7 +77,8 @@ pub enum StatusSocketError {
 /// Takes the path of a status socket; what a killed switch left there is removed.
 ///
 /// # Errors
-/// When somebody answers there, when something else is there, and what the system says.
+/// Another switch answers there, the path is not a socket, its folder cannot be made or written, or the path is too long for a
+/// socket.
 pub async fn open_status(path: &Path) -> Result<UnixListener, StatusSocketError> {
     let named = || path.display().to_string();
     let system = |cause| StatusSocketError::System {
@@ -141,7 +142,7 @@ async fn tell_status(mut stream: UnixStream, handle: Handle) {
 /// Opens a socket for `/metrics`, in the runtime that serves it.
 ///
 /// # Errors
-/// What the system says, such as that the port is taken.
+/// The port is taken or below 1024 and the caller may not have it, the address is not this host's, or no descriptor is left.
 pub fn open_metrics(address: std::net::SocketAddr) -> io::Result<TcpListener> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;

@@ -41,7 +41,7 @@ impl Signals {
     /// Follows them from now on: none of them ends the process any more. To be called in the runtime.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system has no descriptor left for the signals.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             reload: signal(SignalKind::hangup())?,

@@ -170,7 +170,7 @@ impl PacketSocket {
     /// Opens the socket, which receives nothing until [`listen`](Self::listen).
     ///
     /// # Errors
-    /// What the system says; without the capability `CAP_NET_RAW` that is "operation not permitted".
+    /// The caller lacks the capability `CAP_NET_RAW`, or the kernel has no memory or descriptor left.
     pub fn open() -> io::Result<Self> {
         // Protocol 0: nothing is received before the filter is set and the socket is bound.
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -211,7 +211,7 @@ impl PacketSocket {
     /// with a mark alone.
     ///
     /// # Errors
-    /// What the system says.
+    /// The kernel has no memory left for the filter.
     pub fn listen(&self, interfaces: &[(u32, Option<u32>)]) -> io::Result<()> {
         // A classic BPF program: load the interface's index, compare it with each, perhaps the mark too, take all of the
         // frame or nothing.
@@ -245,7 +245,7 @@ impl PacketSocket {
     /// or the interface.
     ///
     /// # Errors
-    /// What the system says.
+    /// The interface is gone, or the kernel has no memory left.
     pub fn hear_all(&self, interface: u32) -> io::Result<()> {
         self.hear(interface, libc::PACKET_ADD_MEMBERSHIP)
     }
@@ -269,7 +269,8 @@ impl PacketSocket {
     /// Receives what is there, at most [`BATCH`] frames, without waiting; gives how many.
     ///
     /// # Errors
-    /// What the system says, "would block" and "interrupted" excepted. An interface that goes away is no lasting error.
+    /// An interface went down or is gone, which the kernel reports once, or the kernel has no memory left. That nothing has come, and
+    /// an interrupted call, are no errors.
     pub fn receive(&self, frames: &mut Frames) -> io::Result<usize> {
         frames.received.clear();
         let empty = libc::iovec {
@@ -419,7 +420,7 @@ impl PacketSocket {
     /// Frames that the kernel dropped since the last call because we were too slow.
     ///
     /// # Errors
-    /// What the system says.
+    /// None that is known: see `PACKET_STATISTICS` in packet(7).
     pub fn overflow(&self) -> io::Result<u64> {
         let mut counters = libc::tpacket_stats {
             tp_packets: 0,
@@ -454,7 +455,7 @@ impl PacketSocket {
     /// Waits until a frame can be received, `other` can be read, or the time is over.
     ///
     /// # Errors
-    /// What the system says, "interrupted" excepted.
+    /// The kernel has no memory left; an interrupted call is no error, it comes back early.
     pub fn wait(&self, other: BorrowedFd<'_>, limit: Option<Duration>) -> io::Result<()> {
         wait_readable([self.fd.as_fd(), other], limit)
     }

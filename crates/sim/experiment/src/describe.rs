@@ -61,7 +61,7 @@ pub enum FlowsInput {
 /// The map in `text`: a fabric description, an experiment, or a topology file.
 ///
 /// # Errors
-/// What is wrong with the text or the map, with its place.
+/// Text that is not of the format, or a map with wrong nodes, links or parameters; with its place.
 pub fn load_fabric(
     text: &str,
     path: &str,
@@ -168,7 +168,7 @@ pub struct ImportRequest<'a> {
 /// was odd or left out, the CN/TN fat tree that it is (shape, what is missing) or why it is none.
 ///
 /// # Errors
-/// What is wrong with the text, the map or the options, with its place.
+/// Text that is not of the format, a map that cannot be built, or options that do not fit it; with its place.
 pub fn import_map(
     text: &str,
     path: &str,
@@ -369,7 +369,7 @@ fn load_flows(
 /// Counts and bytes of flows, in all and per class, as JSON.
 ///
 /// # Errors
-/// What is wrong with the experiment or the flow file.
+/// An experiment or flow file that cannot be read or is wrong, with its place.
 pub fn traffic_summary(
     path: &str,
     input: FlowsInput,
@@ -397,7 +397,8 @@ pub fn traffic_summary(
 /// Writes the flows of an experiment or a flow file to `out`, which is replaced by rename. Gives their number.
 ///
 /// # Errors
-/// What is wrong with the source, traffic without times of its own (a closed loop), or the disk.
+/// An experiment or flow file that is wrong, a closed loop, whose messages have no times of their own, or a file that cannot be
+/// written.
 pub fn write_traffic(
     path: &str,
     input: FlowsInput,

@@ -17,7 +17,7 @@ use raddle_engine::Multicast;
 /// Groups, trees and tables as the traffic table asks for them.
 ///
 /// # Errors
-/// What the groups or the engine refuse.
+/// More groups than the fabric has hosts for, or than the engine finds colours for; one line.
 pub(super) fn plan(spec: &Traffic, fabric: &Arc<Fabric>) -> Result<Multicast, String> {
     let members = spec
         .groups(fabric.hosts())

@@ -100,7 +100,7 @@ impl ReplayCosts {
     /// Reads costs from TOML, those of messages beside the others; what it leaves out is as usual.
     ///
     /// # Errors
-    /// What is wrong, with its place.
+    /// Text that is not TOML, unknown keys, or values out of range; with their place.
     pub fn read(text: &str, path: &str) -> Result<Self, InputError> {
         let mut root = tree::parse(text, path)?;
         let names = |schema: &schemars::Schema| -> Vec<String> {

@@ -154,10 +154,10 @@ impl<'a> Machine<'a> {
         Ok(machine)
     }
 
-    /// When each rank was through.
+    /// When each rank ended.
     ///
     /// # Errors
-    /// The first rank that was not.
+    /// The first rank that did not end.
     pub fn ends(&self) -> Result<Vec<Time>, ReplayError> {
         let end = |(rank, state): (u32, &Rank)| match state.state {
             State::Over(end) => Ok(end),

@@ -420,7 +420,10 @@ fn ranks_that_wait_for_each_other_are_told() {
     let mut machine = Machine::new(&program, &hosts, &settings).unwrap();
     drive_ideal(&mut machine, NETWORK, u64::MAX, |_, _| {});
     let told = machine.ends().unwrap_err().to_string();
-    assert!(told.contains("rank 0 waits for ever: 1 of its messages"), "{told}");
+    assert!(
+        told.contains("rank 0 waits for ever: 1 of its messages"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -94,7 +94,7 @@ pub fn capacity(request: &CapacityRequest) -> Result<Json, CapacityError> {
 /// share a tree number and no link.
 ///
 /// # Errors
-/// What is wrong with the file; the fabric must be a CN/TN fat tree.
+/// A wrong route file, or a fabric that is not a CN/TN fat tree.
 pub fn capacity_of_file(text: &str, path: &str, files: &dyn Files) -> Result<Json, InputError> {
     let (resolved, at) = Resolved::planned(text, path, files)?;
     let refused = |error: MgidError| {

@@ -84,7 +84,8 @@ pub enum HostName {
 /// rule against it in its `reason`.
 ///
 /// # Errors
-/// What is wrong with the file, with place and cure.
+/// Text that is not TOML, unknown keys, values out of range, a map that is not a CN/TN fat tree, a job with a name that is taken
+/// or hosts that do not exist; with place and cure.
 pub fn place_jobs(
     text: &str,
     path: &str,

@@ -13,7 +13,7 @@ use crate::{
 /// (equations (1) to (4)), the colours of the layers, and which groups will share a tree.
 ///
 /// # Errors
-/// What is wrong with the file, or why there are no such numbers.
+/// A wrong route file, or groups for which there are too few colours.
 pub fn number_groups(text: &str, path: &str, files: &dyn Files) -> Result<Json, InputError> {
     let resolved = Resolved::numbered(text, path, files)?;
     let (Some(trees), Some(map)) = (&resolved.trees, &resolved.map) else {

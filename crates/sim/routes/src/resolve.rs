@@ -67,7 +67,8 @@ impl Resolved {
     /// Reads and checks a route file; files that it names come from `files`.
     ///
     /// # Errors
-    /// What is wrong, with place and cure.
+    /// Text that is not TOML, unknown keys, values out of range, a map or groups that cannot be read, or an engine that cannot
+    /// use the map; with place and cure.
     pub fn new(text: &str, path: &str, files: &dyn Files) -> Result<Self, InputError> {
         let (resolved, root) = Self::load(text, path, files, Purpose::Routes)?;
         resolved.try_engines(&root)?;
@@ -77,7 +78,7 @@ impl Resolved {
     /// The same without engines, for the numbers of the groups alone; the map must be a CN/TN fat tree.
     ///
     /// # Errors
-    /// What is wrong, with place and cure.
+    /// As [`Self::new`]; also a map that is not a CN/TN fat tree.
     pub fn numbered(text: &str, path: &str, files: &dyn Files) -> Result<Self, InputError> {
         Ok(Self::load(text, path, files, Purpose::Numbers)?.0)
     }
@@ -86,7 +87,7 @@ impl Resolved {
     /// place of the groups in the file.
     ///
     /// # Errors
-    /// What is wrong, with place and cure.
+    /// As [`Self::numbered`].
     pub(crate) fn planned(
         text: &str,
         path: &str,

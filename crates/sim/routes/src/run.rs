@@ -111,7 +111,7 @@ pub fn describe(resolved: &Resolved) -> Json {
 /// which is also given back. An engine that cannot route these groups has an `error` in it and no figures.
 ///
 /// # Errors
-/// The disk, or the run was stopped; then `out` is as it was.
+/// The results cannot be written, or the run was stopped; then `out` is as it was.
 pub fn run(resolved: &Resolved, out: &Path, progress: &Progress) -> Result<Json, PlanError> {
     let open = Unfinished::create(out)?;
     let mut writers = Writers::create(&open.folder)?;

@@ -106,7 +106,7 @@ pub fn read_file(path: &Path) -> Result<Trace, TraceFileError> {
 /// Writes the file of a trace, whole or not at all.
 ///
 /// # Errors
-/// What the system says.
+/// The folder does not exist or cannot be written, or the disk is full.
 pub fn write_file(trace: &Trace, path: &Path) -> Result<(), TraceFileError> {
     replace_file(path, |open| {
         let file = File::create(open).map_err(DiskError::at("write", open))?;
@@ -118,7 +118,7 @@ pub fn write_file(trace: &Trace, path: &Path) -> Result<(), TraceFileError> {
 /// Writes a trace.
 ///
 /// # Errors
-/// What `out` says.
+/// `out` cannot be written.
 pub fn write(trace: &Trace, out: impl Write + Send) -> Result<(), ParquetError> {
     let properties = WriterProperties::builder()
         .set_created_by("raddle".to_owned())

@@ -72,10 +72,10 @@ impl Notice {
         }
     }
 
-    /// Reads one.
+    /// Reads a notice.
     ///
     /// # Errors
-    /// When it is none.
+    /// The bytes have another kind or length than every notice.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadNotice> {
         Ok(match *bytes {
             [ANSWER, slot, k0, k1, k2, k3, w0, w1, w2, w3]

@@ -25,9 +25,7 @@ pub fn read(text: &str) -> Result<Trace, GoalError> {
     let at = tokens.at();
     let ranks = tokens.number("the number of ranks")?;
     let Some(ranks) = u32::try_from(ranks).ok().filter(|&n| n > 0 && n < u32::MAX) else {
-        return Err(at.error(format!(
-            "{ranks} ranks: 1 to 2^32 - 2 are possible"
-        )));
+        return Err(at.error(format!("{ranks} ranks: 1 to 2^32 - 2 are possible")));
     };
     let mut blocks: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
     loop {

@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
                 offset,
                 "rank",
                 rank,
-                format!("less than the size, {size},"),
+                format!("less than the size {size}"),
             ));
         }
         Ok(Origin {

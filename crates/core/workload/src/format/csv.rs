@@ -177,7 +177,7 @@ impl<R: BufRead> FlowReader for CsvFlows<R> {
 /// Writes what is left of `workload` as CSV: `src,dst,size_bytes,start_ps,class,priority`, one flow at a time.
 ///
 /// # Errors
-/// A closed loop has no flow file; the writer's own failure.
+/// A closed loop, whose messages depend on deliveries, or output that cannot be written.
 pub fn write_csv<W: Write>(workload: &mut dyn Workload, out: &mut W) -> Result<(), TrafficError> {
     super::check_open(workload, "the CSV file")?;
     let failed = |error: csv::Error| TrafficError::Write {

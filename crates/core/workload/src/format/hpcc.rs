@@ -184,7 +184,7 @@ fn start_ps(text: &str, times: FlowTimes) -> Result<u64, Problem> {
 /// twelve where they are finer. Without a known number of messages all of them are held in memory first.
 ///
 /// # Errors
-/// A closed loop has no flow file; the writer's own failure.
+/// A closed loop, whose messages depend on deliveries, or output that cannot be written.
 pub fn write_hpcc_ns3<W: Write>(
     workload: &mut dyn Workload,
     out: &mut W,

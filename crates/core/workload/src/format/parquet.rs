@@ -283,7 +283,7 @@ fn no_nulls(array: &ArrayRef, name: &str) -> Result<(), Problem> {
 /// also in the field metadata (`unit`). At most 2^20 flows are held in memory.
 ///
 /// # Errors
-/// A closed loop has no flow file; the writer's own failure.
+/// A closed loop, whose messages depend on deliveries, or output that cannot be written.
 pub fn write_parquet<W: Write + Send>(
     workload: &mut dyn Workload,
     out: W,

@@ -83,7 +83,8 @@ impl Node {
     /// Opens a socket per rail and begins to greet the other node.
     ///
     /// # Errors
-    /// When the configuration is wrong or the system refuses a socket.
+    /// A wrong configuration ([`Connection::new`]), another number of addresses than of rails, or a socket that cannot be opened: its
+    /// address is not this host's, no route leads to the peer, or no descriptor is left.
     pub fn open(config: Config, rails: &[RailAddress]) -> Result<Self, OpenError> {
         if config.rails.len() != rails.len() {
             let (rates, addresses) = (config.rails.len(), rails.len());
@@ -175,7 +176,7 @@ impl Node {
     /// Provides a buffer for a message to `port`; it must hold the longest that the port takes.
     ///
     /// # Errors
-    /// When the buffer is in use or too short, or the port not open.
+    /// The buffer is not registered, in use or shorter than the port's longest message, or the port is not open.
     pub fn provide(&mut self, port: u16, buffer: Buffer) -> Result<(), UseError> {
         let opened = self.ports.iter().find(|(opened, _)| *opened == port);
         let (_, longest) = opened.ok_or(PortError::NotOpen { port })?;
@@ -188,7 +189,7 @@ impl Node {
     /// Provides a buffer of any length, for a message that is known to be no longer. If one is, [`step`](Self::step) fails.
     ///
     /// # Errors
-    /// When the buffer is in use, or the port not open.
+    /// The buffer is not registered or in use, or the port is not open.
     pub fn provide_exact(&mut self, port: u16, buffer: Buffer) -> Result<(), UseError> {
         self.memory.check_free(buffer, 0)?;
         self.changed().provide(port, buffer.token())?;
@@ -205,7 +206,7 @@ impl Node {
     /// Sends the first `length` bytes of a buffer, which stays untouched until an event gives it back.
     ///
     /// # Errors
-    /// When the buffer is in use or too short, and those of [`Connection::send`].
+    /// The buffer is not registered, in use or shorter than `length`, and the errors of [`Connection::send`].
     pub fn send(
         &mut self,
         source_port: u16,
@@ -224,8 +225,8 @@ impl Node {
     /// [`poll_event`](Self::poll_event) has given them all, with what the program has sent meanwhile, or by the next step.
     ///
     /// # Errors
-    /// What the system says about receiving, or that a message did not fit into a buffer of
-    /// [`provide_exact`](Self::provide_exact); then the node is of no use any more.
+    /// The kernel has no memory left to receive with, or a message did not fit into a buffer of
+    /// [`provide_exact`](Self::provide_exact). Then the node cannot be used any more.
     pub fn step(&mut self) -> io::Result<bool> {
         let (mut came, has_told) = (false, !self.connection.has_events());
         self.behind += 1;

@@ -54,7 +54,11 @@ fn errors_say_where_what_and_how_to_cure_it() {
             "\"10.0.0\"",
             &["tor1.toml:4:", "no IPv4 address", "10.0.0.253"],
         ),
-        ("\"10.0.0.253\"", "\"224.0.0.1\"", &["cannot be a host's address"]),
+        (
+            "\"10.0.0.253\"",
+            "\"224.0.0.1\"",
+            &["cannot be a host's address"],
+        ),
         (
             "\"10.0.0.253\"",
             "\"127.0.0.1\"",

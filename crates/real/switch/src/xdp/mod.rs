@@ -138,7 +138,8 @@ impl XdpPath {
     /// places of all neighbours are known. A group of the same name is replaced.
     ///
     /// # Errors
-    /// When the group stays with the core for good, or the kernel refuses the tables.
+    /// The group does not fit into the program's tables, has a neighbour whom the program cannot reach, or the kernel refuses the
+    /// tables. Its rounds then stay with the core.
     pub fn install(&mut self, plan: GroupPlan) -> Result<(), FastPathError> {
         self.remove(plan.job, plan.group);
         let what = describe(&plan);
@@ -196,7 +197,7 @@ impl XdpPath {
     /// `out` the frame as the program left it. The tables change as they would.
     ///
     /// # Errors
-    /// When the kernel refuses to.
+    /// The kernel refuses to run it: the frame is shorter than an Ethernet header, or the right to run programs is missing.
     pub fn run(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Result<Action, FastPathError> {
         self.hook
             .run(&mut self.bpf, frame, out)

@@ -128,7 +128,9 @@ impl Engine<'_> {
             return;
         };
         if usize::from(class) >= MOST_PORTS {
-            return self.stop(refuse(format!("class {class} is not a port: ports are 0 to 63")));
+            return self.stop(refuse(format!(
+                "class {class} is not a port: ports are 0 to 63"
+            )));
         }
         let half = match self.connect(rails, src, dst) {
             Ok(half) => half,

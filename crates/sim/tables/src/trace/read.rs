@@ -104,7 +104,9 @@ impl Rows {
         let rank = present(&self.rank, row, "rank")?;
         let last = trace.ranks.len();
         let Some(events) = trace.ranks.get_mut(rank as usize) else {
-            return Err(format!("rank {rank}, but only {last} ranks are placed on hosts"));
+            return Err(format!(
+                "rank {rank}, but only {last} ranks are placed on hosts"
+            ));
         };
         events.push(Event {
             at: Interval::new(

@@ -82,7 +82,7 @@ impl GroupFile {
 ///
 /// # Errors
 /// Text that is not of the format, unknown keys, an MGID out of range or given twice or only to some groups, a member
-/// that is no host or is there twice, a group without members, no group: each with its place, what is wrong and the cure.
+/// that is not a host or is listed twice, a group without members, no group: each with its place, what is wrong and the cure.
 pub fn read_groups(
     text: &str,
     format: GroupFormat,
