@@ -33,7 +33,7 @@ pub enum Problem {
         /// ` in [table]`, or empty.
         within: String,
     },
-    /// A word that is none of the possible ones.
+    /// A word that is not one of the possible ones.
     #[error("unknown {what} `{word}`")]
     UnknownWord {
         /// What kind of word: scheme, generator, value ...

@@ -37,14 +37,14 @@ pub enum FindingKind {
         /// The key.
         key: String,
     },
-    /// A word that is none of the possible ones.
+    /// A word that is not one of the possible ones.
     UnknownWord {
         /// The word.
         word: String,
         /// The possible ones.
         known: Vec<String>,
     },
-    /// Another kind of value, a quantity that is none, or one outside of its limits; a whole sentence.
+    /// Another kind of value, something that is not a quantity, or a value out of range; a whole sentence.
     Value(String),
 }
 

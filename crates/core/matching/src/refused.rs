@@ -7,10 +7,10 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The bytes are no parcel.
+    /// The bytes are not a parcel.
     #[error(transparent)]
     Parcel(#[from] ParcelError),
-    /// A part says what its sender could not say.
+    /// A part has a value that its sender cannot have sent.
     #[error("part {part} of a parcel: {field} is {found}, expected {right}")]
     Part {
         /// Which part, from 0.

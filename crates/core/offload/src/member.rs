@@ -80,7 +80,7 @@ pub enum StartError {
     /// The round before has no result yet.
     #[error("round {round} still runs")]
     Busy {
-        /// It.
+        /// The round.
         round: u32,
     },
     /// The operands are not as long as the call says.

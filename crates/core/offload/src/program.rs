@@ -62,7 +62,7 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// A rank below a child is none of the communicator's, or is below two, or twice below one.
+    /// A rank below a child is not in the communicator, or is listed twice.
     #[error("rank {rank} of child {child} is not below {size}, or is listed twice")]
     Rank {
         /// The child.
@@ -121,7 +121,7 @@ impl Program {
     /// The program of the node whose children have these ranks below them, in any order and any parts.
     ///
     /// # Errors
-    /// When a rank is none of the expression's or is below two children, when a child has none, or when there are more
+    /// When a rank is not in the expression or is below two children, when a child has none, or when there are more
     /// than 65,535 operands.
     pub fn for_node(expression: &Expression, children: &[Vec<u32>]) -> Result<Self, ProgramError> {
         let places = places(expression, children)?;

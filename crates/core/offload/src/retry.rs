@@ -21,7 +21,7 @@ const MOST_CALLS: u32 = 512;
 const MEET_WAITING: Span = Span::from_ms(100);
 /// The same at the beginning of a try, which mostly ends soon; later a quarter of what it has lasted.
 const MEET_TRYING: Span = Span::from_ms(10);
-/// A group that failed within so many calls was there in vain, however long they took.
+/// A group that failed within so many calls was of no use, however long they took.
 const FEW_CALLS: u64 = 4;
 
 /// What a rank says is `STATUS * status + calls until the next meeting`.
@@ -35,17 +35,17 @@ const READY: i32 = 257;
 /// How long to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waits {
-    /// Before the first try. It doubles with each try that fails, and with each group that was there in vain: that failed
+    /// Before the first try. It doubles with each try that fails, and with each useless group: one that failed
     /// after less than this time, or a few calls.
     pub first: Span,
     /// Longest one after a try that failed: it cost the program next to nothing.
     pub most_after_try: Span,
-    /// Longest one after a group in vain: its end held the program up.
+    /// Longest one after a useless group: its end held the program up.
     pub most_after_group: Span,
 }
 
 impl Waits {
-    /// From `first` on: up to 5 s after tries, up to 10 minutes after groups in vain, and never less than `first`.
+    /// From `first` on: up to 5 s after tries, up to 10 minutes after useless groups, and never less than `first`.
     #[must_use]
     pub fn from_first(first: Span) -> Self {
         Self {
@@ -100,8 +100,8 @@ pub struct Retry {
     met: Time,
     /// Call and time from which on a group stands.
     stands_from: (u64, Time),
-    /// Groups in a row that were there in vain.
-    in_vain: u32,
+    /// Useless groups in a row.
+    useless_groups: u32,
     /// Tries in a row that failed.
     failed: u32,
 }
@@ -119,7 +119,7 @@ impl Retry {
             gap: 1,
             met: Time::ZERO,
             stands_from: (0, Time::ZERO),
-            in_vain: 0,
+            useless_groups: 0,
             failed: 0,
         }
     }
@@ -139,10 +139,14 @@ impl Retry {
     pub fn fell_back(&mut self, call: u64, now: Time, held_up: Span) {
         let (from, since) = self.stands_from;
         let worked = Span(now.since(since).0.saturating_sub(held_up.0));
-        let was_in_vain = worked < self.waits.first || call < from + FEW_CALLS;
-        self.in_vain = if was_in_vain { self.in_vain + 1 } else { 0 };
+        let was_useless = worked < self.waits.first || call < from + FEW_CALLS;
+        self.useless_groups = if was_useless {
+            self.useless_groups + 1
+        } else {
+            0
+        };
         self.failed = 0;
-        let doublings = self.in_vain.saturating_sub(1);
+        let doublings = self.useless_groups.saturating_sub(1);
         let wait = doubled(self.waits.first, doublings, self.waits.most_after_group);
         self.wait(call, now, wait);
     }
@@ -364,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_in_vain_double_the_wait_up_to_ten_minutes() {
+    fn useless_groups_double_the_wait_up_to_ten_minutes() {
         let mut ranks = Ranks::new(&[0, 1]);
         let every = Span::from_ms(10);
         let mut waits = Vec::new();
@@ -390,7 +394,7 @@ mod tests {
 
     /// As where one rank gets no results: all others go on to the next call, which may be much later.
     #[test]
-    fn a_group_that_did_few_calls_was_in_vain_however_long_they_took() {
+    fn a_group_that_did_few_calls_was_useless_however_long_they_took() {
         let mut ranks = Ranks::new(&[0, 1]);
         let every = Span::from_ms(30_000);
         let mut waits = Vec::new();

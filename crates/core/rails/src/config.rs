@@ -241,7 +241,7 @@ pub enum ConfigError {
     /// A rail without a rate.
     #[error("rail {rail} has no rate: give the rate of its link, an upper bound is enough")]
     NoRate {
-        /// It.
+        /// The rail.
         rail: usize,
     },
     /// An epoch of 0.

@@ -27,16 +27,16 @@ pub struct Placement {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum PortError {
-    /// It is open.
-    #[error("port {port} is open")]
+    /// The port is open already.
+    #[error("port {port} is already open")]
     IsOpen {
-        /// It.
+        /// The port.
         port: u16,
     },
-    /// It is not.
+    /// The port is not open.
     #[error("port {port} is not open")]
     NotOpen {
-        /// It.
+        /// The port.
         port: u16,
     },
     /// No more ports.

@@ -214,7 +214,7 @@ impl<'a> ParcelWriter<'a> {
         self.length
     }
 
-    /// Writes the head and gives the parcel's length. Without a part it is none that can be read.
+    /// Writes the head and gives the parcel's length. A parcel without parts cannot be read.
     pub fn finish(self) -> usize {
         let Self {
             buffer,

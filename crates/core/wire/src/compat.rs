@@ -11,7 +11,7 @@
 //! | first magic number, bytes after the BTH | 23 or 24 | 23 for RC, 24 for UD |
 //! | mode in the control payload | 0, 1, 2 | the caller's: the library has 1 Node, 2 Socket |
 //!
-//! There is no key and no checksum but ICRC in this layout: whoever can send to the switch can forge it. Our own
+//! There is no key and no checksum but ICRC in this layout: everybody who can send to the switch can forge it. Our own
 //! protocol ([`crate::native`]) closes that.
 
 use core::net::Ipv4Addr;

@@ -245,7 +245,7 @@ pub enum Problem {
     /// More classes than fit.
     #[error("more than 255 different classes: is this the right column?")]
     TooManyClasses,
-    /// A size distribution that is none.
+    /// A size distribution that is not valid.
     #[error("not a cumulative distribution: {problem}")]
     Distribution {
         /// What is wrong, and the cure.

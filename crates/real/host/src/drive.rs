@@ -3,7 +3,7 @@
 //! An endpoint of the cores has no socket and no clock ([`SansIo`] is its shape). Whoever has both calls [`turn`] again and
 //! again, or [`drive`], which does so until the endpoint has what is waited for. A round of Allreduce is short, so that
 //! [`drive`] first looks for messages without sleeping, and lets others run in between: on a machine with fewer cores than
-//! processes, whoever is waited for needs the core.
+//! processes, the one that is waited for needs the core.
 //!
 //! ```no_run
 //! # use raddle_host::{clock, drive::{self, Port}};

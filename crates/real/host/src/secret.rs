@@ -192,7 +192,7 @@ pub fn write(file: &str, text: &str) -> io::Result<()> {
         to.sync_all()
     };
     write(&mut created).inspect_err(|_| {
-        // What was begun is of no use; that it could not be removed changes nothing.
+        // A part of a secret is of no use. If it cannot be removed either, the first error is the one to report.
         let _ = fs::remove_file(file);
     })
 }

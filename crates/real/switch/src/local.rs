@@ -147,7 +147,7 @@ impl Arp {
     }
 }
 
-/// Writes the answer to a ping of `address`; false if the frame is none, is damaged, or comes in fragments.
+/// Writes the answer to a ping of `address`; false if the frame is not a ping, is damaged, or comes in fragments.
 pub fn answer_ping(frame: &[u8], outer: &Outer, address: Ipv4Addr, out: &mut Vec<u8>) -> bool {
     if outer.ethertype != ethertype::IPV4 {
         return false;

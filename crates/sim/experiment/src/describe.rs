@@ -165,7 +165,7 @@ pub struct ImportRequest<'a> {
 }
 
 /// The map of an InfiniBand fabric and a description of what was found: what [`fabric_summary`] says, notes on what
-/// was odd or left out, the CN/TN fat tree that it is (shape, what is missing) or why it is none.
+/// was odd or left out, the CN/TN fat tree that it is (shape, what is missing) or why it is not one.
 ///
 /// # Errors
 /// Text that is not of the format, a map that cannot be built, or options that do not fit it; with its place.

@@ -65,7 +65,7 @@ pub(crate) fn read_text(path: &str) -> Result<String, Failure> {
         let (file, reason) = (path.to_owned(), error.to_string());
         ExperimentError::plain(Problem::Unreadable { file, reason })
     })?;
-    // Parsers say what is wrong with text that is none.
+    // Bytes that are not UTF-8 are left to the parsers, which name their place.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

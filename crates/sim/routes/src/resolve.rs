@@ -223,7 +223,7 @@ fn engines(file: &RouteFile, root: &Node) -> Result<Vec<&'static EngineKind>, In
     Ok(engines)
 }
 
-/// The parts of a CN/TN fat tree; a map that is none is refused where `user` needs one.
+/// The parts of a CN/TN fat tree; another map is refused where `user` needs one.
 fn recognise(
     fabric: &Fabric,
     user: Option<&str>,

@@ -63,7 +63,7 @@ pub enum TraceFileError {
         /// The file's name.
         file: String,
     },
-    /// The file is none of a trace.
+    /// The file is not that of a trace.
     #[error(
         "{file}: {problem}\n  hint: copy it anew or record it again: `raddle record` writes a trace whole or not at all; \
          `raddle trace import` reads GOAL"

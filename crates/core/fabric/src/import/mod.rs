@@ -120,7 +120,7 @@ pub struct Imported {
     pub fabric: Fabric,
     /// What was odd or left out.
     pub notes: ImportNotes,
-    /// The fat tree that the map is, or why it is none.
+    /// The fat tree that the map is, or why it is not one.
     pub tree: Result<CnTnMap, NotCnTn>,
 }
 

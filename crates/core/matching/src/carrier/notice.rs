@@ -29,7 +29,7 @@ pub enum Notice {
     Nudge,
 }
 
-/// Why a notice is none. It changed nothing.
+/// Why bytes are not a valid notice. They changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BadNotice {

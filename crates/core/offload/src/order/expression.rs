@@ -46,7 +46,7 @@ pub enum ExpressionError {
         /// How often it is used.
         times: u8,
     },
-    /// A rank is missing, or is there twice, or is none.
+    /// A rank is missing, listed twice or out of range.
     #[error("rank {rank} is not below {size}, or is listed twice")]
     Rank {
         /// The rank.

@@ -11,7 +11,7 @@ pub enum DropReason {
     Forged,
     /// No such group; contributions and leases are refused besides.
     UnknownGroup,
-    /// The sender is no child of the group, or the slot is none of its slots.
+    /// The sender is not a child of the group, or the slot is not one of its slots.
     NoChild,
     /// Older than what its slot holds.
     Stale,

@@ -66,7 +66,7 @@ impl Poisson {
     /// The flows; constant memory.
     ///
     /// # Errors
-    /// A field out of range, a distribution that is none, a `file` that was not resolved, fewer than two hosts.
+    /// A field out of range, a distribution that is not valid, a `file` that was not resolved, fewer than two hosts.
     pub fn build(
         &self,
         hosts: &[NodeId],

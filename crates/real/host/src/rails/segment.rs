@@ -1,4 +1,4 @@
-//! Shared memory of the processes of a host: a file in /dev/shm that whoever uses it maps, and the last one removes.
+//! Shared memory of the processes of a host: a file in /dev/shm that each of them maps, and the last one removes.
 //!
 //! All that use it hold a shared lock on it (flock(2)), which the kernel takes back from a killed process. Who can make the lock
 //! exclusive is the last. What a killed last one leaves goes when a segment is opened next, of whatever name.

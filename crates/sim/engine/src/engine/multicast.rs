@@ -617,7 +617,7 @@ impl Engine<'_> {
         if choice == AckerChoice::Changed {
             flow.control.on_path_change();
         }
-        // The end is told whoever brings it: schemes stop their timers.
+        // Congestion control hears of the end from any member: schemes stop their timers.
         let mut inspection = None;
         if choice != AckerChoice::Other || complete {
             let echo = match self.signals.telemetry {
