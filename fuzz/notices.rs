@@ -68,7 +68,7 @@ impl Side {
                 let came = self
                     .fetching
                     .swap_remove(usize::from(which) % self.fetching.len());
-                self.carrier.came(self.now, came);
+                self.carrier.message_came(self.now, came);
             }
             3 => self.carrier.opened(),
             4 => self.carrier.fail(),

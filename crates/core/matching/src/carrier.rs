@@ -190,7 +190,7 @@ impl Carrier {
     }
 
     /// A message of the other process came on the channel.
-    pub fn came(&mut self, now: Time, key: u32) {
+    pub fn message_came(&mut self, now: Time, key: u32) {
         if self.plain.remove(&key) {
             self.choice.end(now);
         }

@@ -173,7 +173,7 @@ impl World {
                 CarrierEvent::FetchPlain { key } => {
                     assert!(!side.landed.contains(&key));
                     once(side.fetched.insert(key));
-                    side.carrier.came(now, key);
+                    side.carrier.message_came(now, key);
                 }
                 CarrierEvent::Provide { key, slot } => {
                     let node = side.node.as_mut().expect("rails are open");

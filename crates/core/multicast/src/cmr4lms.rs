@@ -150,7 +150,7 @@ impl Planes for Numbering {
 struct State {
     mgid: Mgid,
     /// Places of the members, ascending.
-    spots: Vec<u32>,
+    terminals: Vec<u32>,
     /// With dynamic roots and several CNs: the CNs, a bit each, and the L2 switches.
     cns: Vec<u64>,
     top: PortSet,
@@ -231,7 +231,7 @@ impl CMr4lms {
         };
         Ok(Self {
             link_use: LinkUse::new(numbering.trees(), &wiring),
-            components: Components::new(wiring.spots()),
+            components: Components::new(wiring.terminals()),
             groups: Vec::new(),
             free: Vec::new(),
             by_mgid: FxHashMap::default(),
@@ -299,33 +299,35 @@ impl CMr4lms {
         }
     }
 
-    fn spots_of(&self, group: &Group) -> Result<Vec<u32>, MulticastError> {
+    fn terminals_of(&self, group: &Group) -> Result<Vec<u32>, MulticastError> {
         group.check(&self.fabric)?;
-        let spots = group.members.iter().map(|&node| {
-            self.wiring.spot(node).ok_or(MulticastError::NotAttached {
-                mgid: group.mgid,
-                node,
-            })
+        let terminals = group.members.iter().map(|&node| {
+            self.wiring
+                .terminal(node)
+                .ok_or(MulticastError::NotAttached {
+                    mgid: group.mgid,
+                    node,
+                })
         });
-        let mut spots = spots.collect::<Result<Vec<_>, _>>()?;
-        if !spots.is_sorted() {
-            spots.sort_unstable();
+        let mut terminals = terminals.collect::<Result<Vec<_>, _>>()?;
+        if !terminals.is_sorted() {
+            terminals.sort_unstable();
         }
-        Ok(spots)
+        Ok(terminals)
     }
 
-    fn add_state(&mut self, mgid: Mgid, spots: Vec<u32>) -> u32 {
-        let (cns, top) = self.footprint(&spots);
+    fn add_state(&mut self, mgid: Mgid, terminals: Vec<u32>) -> u32 {
+        let (cns, top) = self.footprint(&terminals);
         let state = State {
             mgid,
             cns,
             top,
-            height: self.wiring.height(&spots),
+            height: self.wiring.height(&terminals),
             j: 0,
-            colour: self.colour_for(mgid, &spots),
+            colour: self.colour_for(mgid, &terminals),
             tree: NONE,
             in_tree: 0,
-            spots,
+            terminals,
         };
         let group = match self.free.pop() {
             Some(group) => {
@@ -342,16 +344,16 @@ impl CMr4lms {
     }
 
     /// The CNs and L2 switches of these places, where somebody will ask.
-    fn footprint(&self, spots: &[u32]) -> (Vec<u64>, PortSet) {
+    fn footprint(&self, terminals: &[u32]) -> (Vec<u64>, PortSet) {
         let mut top = PortSet::EMPTY;
-        if self.settings.roots == RootChoice::Fixed || self.wiring.height(spots) < 2 {
+        if self.settings.roots == RootChoice::Fixed || self.wiring.height(terminals) < 2 {
             return (Vec::new(), top);
         }
         let mut cns = vec![0; (self.wiring.cns as usize).div_ceil(64)];
         let mut end = 0;
-        for &spot in spots {
-            if spot >= end {
-                let cn = spot / self.wiring.t / self.wiring.q;
+        for &terminal in terminals {
+            if terminal >= end {
+                let cn = terminal / self.wiring.t / self.wiring.q;
                 end = (cn + 1) * self.wiring.q * self.wiring.t;
                 cns[cn as usize / 64] |= 1 << (cn % 64);
                 top.insert(self.wiring.l2_index(cn) as u8);
@@ -361,9 +363,9 @@ impl CMr4lms {
     }
 
     /// The colour of a group: its own, unless no tree of it is whole and one of another colour is.
-    fn colour_for(&self, mgid: Mgid, spots: &[u32]) -> u16 {
+    fn colour_for(&self, mgid: Mgid, terminals: &[u32]) -> u16 {
         let own = self.numbering.colour(self.numbering.own_tree(mgid)).0;
-        if self.wiring.is_whole() || self.wiring.has_no_way_up(spots) {
+        if self.wiring.is_whole() || self.wiring.has_no_way_up(terminals) {
             return own;
         }
         let colours = self.numbering.colours;
@@ -372,30 +374,30 @@ impl CMr4lms {
             .find(|&colour| {
                 self.numbering
                     .order(mgid, colour)
-                    .any(|tree| self.cut(spots, tree) == 0)
+                    .any(|tree| self.cut(terminals, tree) == 0)
             })
             .unwrap_or(own)
     }
 
     /// How many members a tree cuts off. A pair counts as its better tree.
-    fn cut(&self, spots: &[u32], tree: u32) -> usize {
+    fn cut(&self, terminals: &[u32], tree: u32) -> usize {
         let (planes, count) = self.numbering.planes(tree);
         let planes = planes[..count].iter();
         planes
-            .map(|&plane| self.cut_of_plane(spots, plane))
+            .map(|&plane| self.cut_of_plane(terminals, plane))
             .min()
             .unwrap_or(0)
     }
 
-    fn cut_of_plane(&self, spots: &[u32], plane: Plane) -> usize {
+    fn cut_of_plane(&self, terminals: &[u32], plane: Plane) -> usize {
         if self.wiring.plane_is_whole(plane) {
             return 0;
         }
-        let height = self.wiring.height(spots);
+        let height = self.wiring.height(terminals);
         let broken = |j| {
-            let spots = spots.iter();
-            spots
-                .filter(|spot| self.wiring.is_broken(**spot, height, plane, j))
+            let terminals = terminals.iter();
+            terminals
+                .filter(|terminal| self.wiring.is_broken(**terminal, height, plane, j))
                 .count()
         };
         let choices = match self.settings.roots {
@@ -417,7 +419,7 @@ impl CMr4lms {
         let cost = |tree| -> usize {
             let groups = groups.iter();
             groups
-                .map(|group| self.cut(&self.groups[*group as usize].spots, tree))
+                .map(|group| self.cut(&self.groups[*group as usize].terminals, tree))
                 .sum()
         };
         let mut best = (cost(first), first);
@@ -441,7 +443,7 @@ impl CMr4lms {
             return;
         }
         self.link_use
-            .book(&self.wiring, tree, group, &state.spots, j, false);
+            .book(&self.wiring, tree, group, &state.terminals, j, false);
         if let Some(of) = self.link_use.tree_mut(tree) {
             of.groups.swap_remove(in_tree as usize);
             if let Some(&other) = of.groups.get(in_tree as usize) {
@@ -464,7 +466,7 @@ impl CMr4lms {
         state.tree = tree;
         state.j = j;
         self.link_use
-            .book(&self.wiring, tree, group, &state.spots, j, true);
+            .book(&self.wiring, tree, group, &state.terminals, j, true);
         if let Some(of) = self.link_use.tree_mut(tree) {
             state.in_tree = of.groups.len() as u32;
             of.groups.push(group);
@@ -528,11 +530,11 @@ impl CMr4lms {
         let state = &self.groups[group as usize];
         // Most groups get their own tree: memory answers while the components are looked at.
         let own = self.numbering.own_tree(state.mgid);
-        self.link_use.prefetch(&self.wiring, own, &state.spots);
+        self.link_use.prefetch(&self.wiring, own, &state.terminals);
         let groups = &self.groups;
         let component = self
             .components
-            .add(group, state.colour, &state.spots, |group| {
+            .add(group, state.colour, &state.terminals, |group| {
                 groups[group as usize].mgid
             });
         self.settle(component, group);
@@ -543,18 +545,18 @@ impl CMr4lms {
         let state = &self.groups[group as usize];
         if state.tree != NONE {
             self.link_use
-                .prefetch(&self.wiring, state.tree, &state.spots);
+                .prefetch(&self.wiring, state.tree, &state.terminals);
         }
-        self.components.prefetch(&state.spots);
+        self.components.prefetch(&state.terminals);
         self.unbook(group);
         let groups = &self.groups;
         let state = &groups[group as usize];
         let parts = self.components.remove(
             group,
             state.colour,
-            &state.spots,
+            &state.terminals,
             |group| groups[group as usize].mgid,
-            |group| &groups[group as usize].spots,
+            |group| &groups[group as usize].terminals,
         );
         for (component, member) in parts {
             self.settle(component, member);
@@ -606,7 +608,7 @@ impl CMr4lms {
         let alive: Vec<u32> = self.in_order();
         for &group in &alive {
             let state = &self.groups[group as usize];
-            let colour = self.colour_for(state.mgid, &state.spots);
+            let colour = self.colour_for(state.mgid, &state.terminals);
             if colour != state.colour {
                 self.exit(group);
                 self.groups[group as usize].colour = colour;
@@ -662,7 +664,7 @@ impl MulticastEngine for CMr4lms {
     fn route(&mut self, groups: &[Group]) -> Result<Changes, MulticastError> {
         let mut sorted = Vec::with_capacity(groups.len());
         for group in groups {
-            sorted.push((group.mgid, self.spots_of(group)?));
+            sorted.push((group.mgid, self.terminals_of(group)?));
         }
         sorted.sort_unstable_by_key(|(mgid, _)| *mgid);
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -674,13 +676,13 @@ impl MulticastEngine for CMr4lms {
         let old_names = std::mem::take(&mut self.by_mgid);
         self.free.clear();
         self.loads.fill(0);
-        self.components = Components::new(self.wiring.spots());
+        self.components = Components::new(self.wiring.terminals());
         self.by_mgid.reserve(sorted.len());
-        for (mgid, spots) in sorted {
-            let group = self.add_state(mgid, spots);
+        for (mgid, terminals) in sorted {
+            let group = self.add_state(mgid, terminals);
             let (groups, state) = (&self.groups, &self.groups[group as usize]);
             self.components
-                .add(group, state.colour, &state.spots, |group| {
+                .add(group, state.colour, &state.terminals, |group| {
                     groups[group as usize].mgid
                 });
         }
@@ -716,12 +718,12 @@ impl MulticastEngine for CMr4lms {
     }
 
     fn join(&mut self, group: &Group) -> Result<Changes, MulticastError> {
-        let spots = self.spots_of(group)?;
+        let terminals = self.terminals_of(group)?;
         if self.by_mgid.contains_key(&group.mgid) {
             return Err(MulticastError::DuplicateMgid { mgid: group.mgid });
         }
         self.begin();
-        let index = self.add_state(group.mgid, spots);
+        let index = self.add_state(group.mgid, terminals);
         self.enter(index);
         Ok(self.finish(Some(group.mgid)))
     }
@@ -733,21 +735,21 @@ impl MulticastEngine for CMr4lms {
         let changes = self.finish(Some(mgid));
         self.by_mgid.remove(&mgid);
         self.free.push(index);
-        self.groups[index as usize].spots = Vec::new();
+        self.groups[index as usize].terminals = Vec::new();
         Ok(changes)
     }
 
     fn change(&mut self, group: &Group) -> Result<Changes, MulticastError> {
         let index = self.index_of(group.mgid)?;
-        let spots = self.spots_of(group)?;
+        let terminals = self.terminals_of(group)?;
         self.begin();
         self.exit(index);
-        let colour = self.colour_for(group.mgid, &spots);
-        let (cns, top) = self.footprint(&spots);
+        let colour = self.colour_for(group.mgid, &terminals);
+        let (cns, top) = self.footprint(&terminals);
         let state = &mut self.groups[index as usize];
         (state.cns, state.top) = (cns, top);
-        state.height = self.wiring.height(&spots);
-        state.spots = spots;
+        state.height = self.wiring.height(&terminals);
+        state.terminals = terminals;
         state.colour = colour;
         self.enter(index);
         Ok(self.finish(Some(group.mgid)))
@@ -766,8 +768,11 @@ impl MulticastEngine for CMr4lms {
         groups
             .map(|group| {
                 let state = &self.groups[group as usize];
-                let spots = state.spots.iter();
-                Group::new(state.mgid, spots.map(|s| self.wiring.host(*s)).collect())
+                let terminals = state.terminals.iter();
+                Group::new(
+                    state.mgid,
+                    terminals.map(|s| self.wiring.host(*s)).collect(),
+                )
             })
             .collect()
     }
@@ -787,8 +792,11 @@ impl MulticastEngine for CMr4lms {
             let state = &self.groups[group as usize];
             let (planes, count) = self.numbering.planes(state.tree);
             let broken = |plane| {
-                let spots = state.spots.iter().copied();
-                spots.filter(move |&spot| self.wiring.is_broken(spot, state.height, plane, state.j))
+                let terminals = state.terminals.iter().copied();
+                terminals.filter(move |&terminal| {
+                    self.wiring
+                        .is_broken(terminal, state.height, plane, state.j)
+                })
             };
             // Of a pair the better tree counts.
             let best = planes[..count]
@@ -796,11 +804,11 @@ impl MulticastEngine for CMr4lms {
                 .copied()
                 .min_by_key(|plane| broken(*plane).count())
                 .unwrap_or(planes[0]);
-            let dead = state.spots.iter().copied();
-            let dead = dead.filter(|spot| self.wiring.is_cut(*spot));
-            let spots = broken(best).chain(dead);
-            let mut hosts: Vec<_> = spots
-                .map(|spot| (state.mgid, self.wiring.host(spot)))
+            let dead = state.terminals.iter().copied();
+            let dead = dead.filter(|terminal| self.wiring.is_cut(*terminal));
+            let terminals = broken(best).chain(dead);
+            let mut hosts: Vec<_> = terminals
+                .map(|terminal| (state.mgid, self.wiring.host(terminal)))
                 .collect();
             hosts.sort_unstable();
             hosts.dedup();

@@ -95,7 +95,7 @@ impl RailsTable {
     }
 
     /// What makes every connection of these rails impossible, if anything does.
-    pub(super) fn try_out(&self, rails: &Rails) -> Result<(), ConfigError> {
+    pub(super) fn check(&self, rails: &Rails) -> Result<(), ConfigError> {
         let config = rails.end(NodeId(0), NodeId(1), 1, self.rates.clone());
         Connection::new(Time::ZERO, config).map(drop)
     }

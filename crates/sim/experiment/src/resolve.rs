@@ -599,9 +599,7 @@ impl Resolver<'_> {
         experiment: &Experiment,
     ) -> Result<(), ExperimentError> {
         if let (Some(table), Some(rails)) = (&experiment.rails, &config.rails) {
-            table
-                .try_out(rails)
-                .map_err(|error| self.of_rails(&error))?;
+            table.check(rails).map_err(|error| self.of_rails(&error))?;
         }
         let mut nothing = FlowList::new(Vec::new(), vec!["flow".to_owned()]);
         simulate(

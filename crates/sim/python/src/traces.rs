@@ -278,7 +278,7 @@ impl Replay {
         let (scheduled, progress) = (&schedule.get().scheduled, progress.get());
         py.detach(|| {
             let replayed = self.session.run(scheduled, seed, progress.counters())?;
-            Ok(write_file(&self.session.retold(&replayed.calls), &out)?)
+            Ok(write_file(&self.session.with_times(&replayed.calls), &out)?)
         })
         .map_err(|error: Failure| raise(py, error))
     }

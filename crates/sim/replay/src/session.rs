@@ -170,7 +170,7 @@ impl Session {
     /// The trace as if it had been recorded here: its calls with the times of a run, its ranks where they are now. The map is
     /// left out if they have moved.
     #[must_use]
-    pub fn retold(&self, calls: &[Vec<Interval>]) -> Trace {
+    pub fn with_times(&self, calls: &[Vec<Interval>]) -> Trace {
         let mut trace = self.recorded.clone();
         for (event, &at) in trace.ranks.iter_mut().flatten().zip(calls.iter().flatten()) {
             event.at = at;

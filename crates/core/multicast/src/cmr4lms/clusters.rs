@@ -83,16 +83,16 @@ impl CMr4lms {
     pub fn terminal_conflicts(&self) -> Vec<TerminalConflict> {
         let mut conflicts = Vec::new();
         let mut here: Vec<(u16, Mgid)> = Vec::new();
-        for spot in 0..self.wiring.spots() as u32 {
+        for terminal in 0..self.wiring.terminals() as u32 {
             here.clear();
-            let groups = self.components.at(spot);
+            let groups = self.components.at(terminal);
             here.extend(groups.map(|(group, colour)| (colour, self.groups[group as usize].mgid)));
             here.sort_unstable();
             for same in here.chunk_by(|a, b| a.0 == b.0) {
                 let own = |mgid| self.numbering.own_tree(mgid);
                 if same.iter().any(|(_, mgid)| own(*mgid) != own(same[0].1)) {
                     conflicts.push(TerminalConflict {
-                        host: self.wiring.host(spot),
+                        host: self.wiring.host(terminal),
                         colour: Colour(same[0].0),
                         groups: same.iter().map(|(_, mgid)| *mgid).collect(),
                     });
@@ -107,15 +107,15 @@ impl CMr4lms {
         let clusters = self.find_clusters(|_| ());
         let mut trees = Vec::with_capacity(clusters.len());
         for cluster in &clusters {
-            let mut spots: Vec<u32> = Vec::new();
+            let mut terminals: Vec<u32> = Vec::new();
             for &group in &cluster.groups {
-                spots.extend_from_slice(&self.groups[group as usize].spots);
+                terminals.extend_from_slice(&self.groups[group as usize].terminals);
             }
-            spots.sort_unstable();
-            spots.dedup();
+            terminals.sort_unstable();
+            terminals.dedup();
             let (planes, count) = self.numbering.planes(cluster.tree);
             // Inside an L0 switch there is no second tree.
-            let copies = if self.wiring.height(&spots) == 0 {
+            let copies = if self.wiring.height(&terminals) == 0 {
                 1
             } else {
                 count
@@ -123,7 +123,7 @@ impl CMr4lms {
             let names = cluster.groups.iter();
             let names: Vec<_> = names.map(|g| self.groups[*g as usize].mgid).collect();
             for (copy, &plane) in (0..).zip(&planes[..copies]) {
-                let (root, up) = self.wiring.tree(&self.fabric, &spots, plane, cluster.j);
+                let (root, up) = self.wiring.tree(&self.fabric, &terminals, plane, cluster.j);
                 let Some(root) = root else { continue };
                 trees.push(Tree {
                     colour: self.numbering.colour(cluster.tree),
@@ -146,7 +146,7 @@ impl CMr4lms {
                 empty((wiring.cns * wiring.q) as usize),
                 empty(wiring.cns as usize),
                 empty((wiring.k * wiring.w) as usize),
-                empty(wiring.spots()),
+                empty(wiring.terminals()),
             ],
         }
     }
@@ -175,7 +175,7 @@ impl CMr4lms {
         let mut parents: Vec<u32> = (0..groups.len() as u32).collect();
         for (item, &group) in (0..).zip(&groups) {
             let of = &self.groups[group as usize];
-            self.links(&of.spots, of.height, |(level, place)| {
+            self.links(&of.terminals, of.height, |(level, place)| {
                 let mut slot = place as usize;
                 if level == 2 {
                     slot = slot * self.wiring.w as usize + usize::from(of.j);
@@ -228,11 +228,11 @@ impl CMr4lms {
     }
 
     /// Every link of the tree of these places.
-    fn links(&self, spots: &[u32], height: u8, mut visit: impl FnMut(Below)) {
+    fn links(&self, terminals: &[u32], height: u8, mut visit: impl FnMut(Below)) {
         let mut last = [NONE; 3];
-        for &spot in spots {
-            visit((3, spot));
-            let l0 = spot / self.wiring.t;
+        for &terminal in terminals {
+            visit((3, terminal));
+            let l0 = terminal / self.wiring.t;
             let cn = l0 / self.wiring.q;
             let way = [l0, cn, self.wiring.l2_index(cn)];
             for level in 0..usize::from(height) {

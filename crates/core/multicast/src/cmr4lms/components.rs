@@ -58,9 +58,9 @@ pub(super) struct Components {
 }
 
 impl Components {
-    pub(super) fn new(spots: usize) -> Self {
+    pub(super) fn new(terminals: usize) -> Self {
         Self {
-            memberships: vec![Vec::new(); spots],
+            memberships: vec![Vec::new(); terminals],
             components: Vec::new(),
             free: Vec::new(),
             component_of: Vec::new(),
@@ -91,18 +91,18 @@ impl Components {
     }
 
     /// The groups at a host with their colours.
-    pub(super) fn at(&self, spot: u32) -> impl Iterator<Item = (u32, u16)> + '_ {
-        let memberships = self.memberships[spot as usize].iter();
+    pub(super) fn at(&self, terminal: u32) -> impl Iterator<Item = (u32, u16)> + '_ {
+        let memberships = self.memberships[terminal as usize].iter();
         memberships.map(|membership| (membership.group, membership.colour))
     }
 
     /// Fetches what is known of these hosts.
-    pub(super) fn prefetch(&self, spots: &[u32]) {
-        for &spot in spots {
-            prefetch(&self.memberships[spot as usize]);
+    pub(super) fn prefetch(&self, terminals: &[u32]) {
+        for &terminal in terminals {
+            prefetch(&self.memberships[terminal as usize]);
         }
-        for &spot in spots {
-            let memberships = &self.memberships[spot as usize];
+        for &terminal in terminals {
+            let memberships = &self.memberships[terminal as usize];
             prefetch_start(memberships);
             prefetch_start(&memberships[memberships.len().min(8)..]);
             prefetch_start(&memberships[memberships.len().min(16)..]);
@@ -110,13 +110,13 @@ impl Components {
     }
 
     /// Other groups of the colour at these hosts, each once, into `near`.
-    fn find_near(&mut self, group: u32, colour: u16, spots: &[u32]) {
-        self.prefetch(spots);
+    fn find_near(&mut self, group: u32, colour: u16, terminals: &[u32]) {
+        self.prefetch(terminals);
         self.near.clear();
         self.mark += 1;
         self.marks[group as usize] = self.mark;
-        for &spot in spots {
-            for membership in &self.memberships[spot as usize] {
+        for &terminal in terminals {
+            for membership in &self.memberships[terminal as usize] {
                 if membership.colour != colour {
                     continue;
                 }
@@ -134,7 +134,7 @@ impl Components {
         &mut self,
         group: u32,
         colour: u16,
-        spots: &[u32],
+        terminals: &[u32],
         mgid: impl Fn(u32) -> Mgid,
     ) -> u32 {
         if self.component_of.len() <= group as usize {
@@ -147,9 +147,9 @@ impl Components {
         self.component_of[group as usize] = NONE;
         self.above[group as usize] = NONE;
         self.below[group as usize].clear();
-        self.find_near(group, colour, spots);
-        for &spot in spots {
-            self.memberships[spot as usize].push(Membership { group, colour });
+        self.find_near(group, colour, terminals);
+        for &terminal in terminals {
+            self.memberships[terminal as usize].push(Membership { group, colour });
         }
         if self.near.is_empty() {
             return NONE;
@@ -254,12 +254,12 @@ impl Components {
         &mut self,
         group: u32,
         colour: u16,
-        spots: &[u32],
+        terminals: &[u32],
         mgid: impl Fn(u32) -> Mgid,
-        spots_of: impl Fn(u32) -> &'a [u32],
+        terminals_of: impl Fn(u32) -> &'a [u32],
     ) -> Vec<(u32, u32)> {
-        for &spot in spots {
-            let memberships = &mut self.memberships[spot as usize];
+        for &terminal in terminals {
+            let memberships = &mut self.memberships[terminal as usize];
             if let Some(index) = memberships
                 .iter()
                 .position(|membership| membership.group == group)
@@ -283,7 +283,7 @@ impl Components {
         let mut parts = Vec::new();
         for &orphan in &orphans {
             // Where the only tree that is left is this one, there is nothing to look for.
-            if self.reattach(orphan, colour, &spots_of) {
+            if self.reattach(orphan, colour, &terminals_of) {
                 continue;
             }
             let part = std::mem::take(&mut self.queue);
@@ -335,7 +335,7 @@ impl Components {
         &mut self,
         root: u32,
         colour: u16,
-        spots_of: impl Fn(u32) -> &'a [u32],
+        terminals_of: impl Fn(u32) -> &'a [u32],
     ) -> bool {
         self.mark += 1;
         self.marks[root as usize] = self.mark;
@@ -351,8 +351,8 @@ impl Components {
                     self.queue.push(group);
                 }
             }
-            for &spot in spots_of(inside) {
-                let memberships = self.memberships[spot as usize].iter();
+            for &terminal in terminals_of(inside) {
+                let memberships = self.memberships[terminal as usize].iter();
                 let mut others = memberships.filter(|membership| membership.colour == colour);
                 let outside = others.find(|membership| {
                     let known = self.marks[membership.group as usize] == self.mark;

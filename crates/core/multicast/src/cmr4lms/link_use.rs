@@ -210,23 +210,23 @@ impl SpanningTree {
         self.slots[level][place as usize]
     }
 
-    fn prefetch_slots(&self, wiring: &Wiring, spots: &[u32]) {
+    fn prefetch_slots(&self, wiring: &Wiring, terminals: &[u32]) {
         let mut end_of_l0 = 0;
-        for &spot in spots {
-            if spot >= end_of_l0 {
-                let l0 = spot / wiring.t;
+        for &terminal in terminals {
+            if terminal >= end_of_l0 {
+                let l0 = terminal / wiring.t;
                 end_of_l0 = (l0 + 1) * wiring.t;
                 prefetch(&self.slots[0][l0 as usize]);
             }
         }
     }
 
-    fn prefetch(&self, levels: &[Level; 4], wiring: &Wiring, spots: &[u32]) {
+    fn prefetch(&self, levels: &[Level; 4], wiring: &Wiring, terminals: &[u32]) {
         let (mut start_of_l0, mut end_of_l0, mut end_of_cn) = (0, 0, 0);
         let (mut l0, mut cn) = (0, 0);
-        for &spot in spots {
-            if spot >= end_of_l0 {
-                l0 = spot / wiring.t;
+        for &terminal in terminals {
+            if terminal >= end_of_l0 {
+                l0 = terminal / wiring.t;
                 (start_of_l0, end_of_l0) = (l0 * wiring.t, (l0 + 1) * wiring.t);
                 if l0 >= end_of_cn {
                     cn = l0 / wiring.q;
@@ -234,7 +234,7 @@ impl SpanningTree {
                 }
                 levels[1].prefetch(self.slot(1, cn), wiring.q - (end_of_cn - l0));
             }
-            levels[0].prefetch(self.slot(0, l0), spot - start_of_l0);
+            levels[0].prefetch(self.slot(0, l0), terminal - start_of_l0);
         }
     }
 }
@@ -297,9 +297,9 @@ impl LinkUse {
     }
 
     /// Fetches what [`Self::book`] of these places reads first.
-    pub(super) fn prefetch(&self, wiring: &Wiring, tree: u32, spots: &[u32]) {
+    pub(super) fn prefetch(&self, wiring: &Wiring, tree: u32, terminals: &[u32]) {
         if let Some(tree) = self.tree(tree) {
-            tree.prefetch_slots(wiring, spots);
+            tree.prefetch_slots(wiring, terminals);
         }
     }
 
@@ -317,13 +317,13 @@ impl LinkUse {
         wiring: &Wiring,
         tree: u32,
         group: u32,
-        spots: &[u32],
+        terminals: &[u32],
         j: u16,
         add: bool,
     ) {
         let state =
             self.trees[tree as usize].get_or_insert_with(|| Box::new(SpanningTree::new(wiring)));
-        state.prefetch(&self.levels, wiring, spots);
+        state.prefetch(&self.levels, wiring, terminals);
         let mut booking = Booking {
             levels: &mut self.levels,
             state,
@@ -335,25 +335,25 @@ impl LinkUse {
             touched: &mut self.touched,
             before: &mut self.before,
         };
-        let height = wiring.height(spots);
+        let height = wiring.height(terminals);
         let mut at = 0;
         let mut top = PortSet::EMPTY;
-        while at < spots.len() {
-            let i2 = wiring.l2_index(spots[at] / wiring.t / wiring.q);
+        while at < terminals.len() {
+            let i2 = wiring.l2_index(terminals[at] / wiring.t / wiring.q);
             let mut below_l2 = PortSet::EMPTY;
-            while at < spots.len() {
-                let cn = spots[at] / wiring.t / wiring.q;
+            while at < terminals.len() {
+                let cn = terminals[at] / wiring.t / wiring.q;
                 if wiring.l2_index(cn) != i2 {
                     break;
                 }
                 let mut below_l1 = PortSet::EMPTY;
                 let end_of_cn = (cn + 1) * wiring.q * wiring.t;
-                while at < spots.len() && spots[at] < end_of_cn {
-                    let l0 = spots[at] / wiring.t;
+                while at < terminals.len() && terminals[at] < end_of_cn {
+                    let l0 = terminals[at] / wiring.t;
                     let start = l0 * wiring.t;
                     let mut below_l0 = PortSet::EMPTY;
-                    while at < spots.len() && spots[at] < start + wiring.t {
-                        below_l0.insert((spots[at] - start) as u8);
+                    while at < terminals.len() && terminals[at] < start + wiring.t {
+                        below_l0.insert((terminals[at] - start) as u8);
                         at += 1;
                     }
                     if height == 0 {

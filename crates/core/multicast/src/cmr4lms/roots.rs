@@ -104,11 +104,11 @@ impl CMr4lms {
         let (below, wiring) = (&mut self.scratch.below, &self.wiring);
         below.clear();
         let mut end = 0;
-        for &spot in &self.groups[group as usize].spots {
-            if spot < end {
+        for &terminal in &self.groups[group as usize].terminals {
+            if terminal < end {
                 continue;
             }
-            let cn = spot / wiring.t / wiring.q;
+            let cn = terminal / wiring.t / wiring.q;
             end = (cn + 1) * wiring.q * wiring.t;
             let (i2, place) = (wiring.l2_index(cn), (cn % wiring.w) as u8);
             match below.last_mut() {

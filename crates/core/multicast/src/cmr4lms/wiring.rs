@@ -47,7 +47,7 @@ pub(super) struct Wiring {
     l2: Vec<u32>,
     l3: Vec<u32>,
     /// Place of each host by node: `l0 * t + n`; [`NONE`] for others.
-    spot_of: Vec<u32>,
+    terminal_of: Vec<u32>,
     host_at: Vec<u32>,
     /// Port numbers; 0 where the link is missing.
     l0_down: Vec<u8>,
@@ -106,7 +106,7 @@ impl Wiring {
             l1: pairs(cns, m).map(|(cn, g)| id(map.l1(cn, g))).collect(),
             l2: pairs(tns, k).map(|(tn, i)| id(map.l2(tn, i))).collect(),
             l3: pairs(tns, w).map(|(tn, j)| id(map.l3(tn, j))).collect(),
-            spot_of: vec![NONE; fabric.node_count()],
+            terminal_of: vec![NONE; fabric.node_count()],
             host_at: vec![NONE; nl0 * t as usize],
             l0_down: vec![0; nl0 * t as usize],
             l0_up: vec![0; nl0 * m as usize],
@@ -137,10 +137,10 @@ impl Wiring {
         for (cn, i) in pairs(cns, q) {
             let l0 = cn * q + i;
             for (n, &host) in (0..t).zip(map.hosts_of_l0(cn, i)) {
-                let spot = (l0 * t + n) as usize;
-                wiring.spot_of[host.index()] = spot as u32;
-                wiring.host_at[spot] = host.0;
-                wiring.l0_down[spot] = port(wiring.l0[l0 as usize], host.0);
+                let terminal = (l0 * t + n) as usize;
+                wiring.terminal_of[host.index()] = terminal as u32;
+                wiring.host_at[terminal] = host.0;
+                wiring.l0_down[terminal] = port(wiring.l0[l0 as usize], host.0);
             }
             for g in 0..m {
                 let (below, above) = (wiring.l0[l0 as usize], wiring.l1[(cn * m + g) as usize]);
@@ -203,17 +203,17 @@ impl Wiring {
     }
 
     /// Place of a host.
-    pub(super) fn spot(&self, node: NodeId) -> Option<u32> {
-        let spot = *self.spot_of.get(node.index())?;
-        (spot != NONE).then_some(spot)
+    pub(super) fn terminal(&self, node: NodeId) -> Option<u32> {
+        let terminal = *self.terminal_of.get(node.index())?;
+        (terminal != NONE).then_some(terminal)
     }
 
-    pub(super) fn spots(&self) -> usize {
+    pub(super) fn terminals(&self) -> usize {
         self.host_at.len()
     }
 
-    pub(super) fn host(&self, spot: u32) -> NodeId {
-        NodeId(self.host_at[spot as usize])
+    pub(super) fn host(&self, terminal: u32) -> NodeId {
+        NodeId(self.host_at[terminal as usize])
     }
 
     pub(super) fn tn(&self, plane: Plane) -> u32 {
@@ -228,8 +228,11 @@ impl Wiring {
 
     /// How far up the nearest common ancestor is; the places must ascend and not be empty.
     #[inline]
-    pub(super) fn height(&self, spots: &[u32]) -> Height {
-        let (first, last) = (spots[0] / self.t, spots[spots.len() - 1] / self.t);
+    pub(super) fn height(&self, terminals: &[u32]) -> Height {
+        let (first, last) = (
+            terminals[0] / self.t,
+            terminals[terminals.len() - 1] / self.t,
+        );
         if first == last {
             return 0;
         }
@@ -251,7 +254,7 @@ impl Wiring {
             (b, a)
         };
         if fabric.kind(a) == NodeKind::Host {
-            return self.spot(a).map(Place::Host);
+            return self.terminal(a).map(Place::Host);
         }
         match (map.role(a), map.role(b)) {
             (Role::L0 { cn, i }, Role::L1 { g, .. }) => Some(Place::L0Up(cn * self.q + i, g)),
@@ -273,8 +276,8 @@ impl Wiring {
 
     fn kill(&mut self, place: &Place, dead: bool) {
         let (flag, counter) = match *place {
-            Place::Host(spot) => {
-                self.dead_host[spot as usize] = dead;
+            Place::Host(terminal) => {
+                self.dead_host[terminal as usize] = dead;
                 return;
             }
             Place::L0Up(l0, g) => {
@@ -330,22 +333,22 @@ impl Wiring {
         self.dead_links == 0
     }
 
-    pub(super) fn is_cut(&self, spot: u32) -> bool {
-        self.dead_host[spot as usize]
+    pub(super) fn is_cut(&self, terminal: u32) -> bool {
+        self.dead_host[terminal as usize]
     }
 
     /// Whether some member's L0 switch has no way up at all.
-    pub(super) fn has_no_way_up(&self, spots: &[u32]) -> bool {
-        self.height(spots) > 0
-            && spots
+    pub(super) fn has_no_way_up(&self, terminals: &[u32]) -> bool {
+        self.height(terminals) > 0
+            && terminals
                 .iter()
-                .any(|spot| self.dead_of_l0[(spot / self.t) as usize] == self.m)
+                .any(|terminal| self.dead_of_l0[(terminal / self.t) as usize] == self.m)
     }
 
     /// Whether the way of a place up to the height is broken on a plane; `j` is the L3 switch.
     #[inline]
-    pub(super) fn is_broken(&self, spot: u32, height: Height, plane: Plane, j: u16) -> bool {
-        let l0 = spot / self.t;
+    pub(super) fn is_broken(&self, terminal: u32, height: Height, plane: Plane, j: u16) -> bool {
+        let l0 = terminal / self.t;
         if height == 0 {
             return false;
         }
@@ -479,22 +482,22 @@ impl Wiring {
     pub(super) fn tree(
         &self,
         fabric: &Fabric,
-        spots: &[u32],
+        terminals: &[u32],
         plane: Plane,
         j: u16,
     ) -> (Option<NodeId>, Vec<UpLink>) {
-        let height = self.height(spots);
-        let mut up = Vec::with_capacity(spots.len() * 2);
+        let height = self.height(terminals);
+        let mut up = Vec::with_capacity(terminals.len() * 2);
         let mut last = [NONE; 3];
         let mut root = None;
-        for &spot in spots {
-            let l0 = spot / self.t;
+        for &terminal in terminals {
+            let l0 = terminal / self.t;
             if let Some(switch) = self.switch(0, l0, plane) {
-                let number = self.l0_down[spot as usize];
+                let number = self.l0_down[terminal as usize];
                 if number != 0 {
                     let below = fabric.first_port(switch).0 + u32::from(number) - 1;
                     up.push(UpLink {
-                        node: self.host(spot),
+                        node: self.host(terminal),
                         port: fabric.port(PortId(below)).peer,
                     });
                 }

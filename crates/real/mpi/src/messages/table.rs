@@ -361,7 +361,7 @@ unsafe extern "C" fn offer(
 unsafe extern "C" fn offered_came(source: u32, key: u32) {
     with(|messages| {
         if let Some(rails) = &mut messages.rails {
-            rails.came(source, key);
+            rails.message_came(source, key);
         }
         Some(())
     });

@@ -152,8 +152,8 @@ impl Link {
     }
 
     /// A message came on the shadow channel.
-    pub(super) fn came(&mut self, now: Time, key: u32) {
-        self.carrier.came(now, key);
+    pub(super) fn message_came(&mut self, now: Time, key: u32) {
+        self.carrier.message_came(now, key);
     }
 
     /// What the other process says.

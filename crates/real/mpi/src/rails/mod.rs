@@ -185,9 +185,9 @@ impl Rails {
     }
 
     /// A message that was offered to us came on the shadow channel.
-    pub(crate) fn came(&mut self, source: u32, key: u32) {
+    pub(crate) fn message_came(&mut self, source: u32, key: u32) {
         let now = clock::now();
-        self.link(source).came(now, key);
+        self.link(source).message_came(now, key);
     }
 
     /// Another process says something.
