@@ -278,7 +278,7 @@ def main() -> int:
     for error in errors:
         print(f"error: {error}", file=sys.stderr)
     if not errors:
-        print("arrows: all point down, cores are pure, no new circle of modules")
+        print("arrows: all point down, cores are pure, no circle of modules")
     return 1 if errors else 0
 
 

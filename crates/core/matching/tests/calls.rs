@@ -1,8 +1,8 @@
 //! Single calls: what leaves when, what has no room, what is refused.
 
 use raddle_matching::{
-    CallError, Envelope, Event, Fetch, Matcher, Mode, Outgoing, Parcel, Posted, Refused, Sent,
-    SetUpError, Settings, Transmit, Wanted,
+    CallError, Envelope, Event, Fetch, Matcher, Mode, Outgoing, Posted, Refused, Sent, SetUpError,
+    Settings, Wanted,
 };
 use raddle_schedule::{
     Distance, Join, Placement, Scope,

@@ -3,6 +3,7 @@
 use raddle_wire::native::{JobKey, Message, Unverified};
 
 /// The message in a payload; `None` unless it is of this group and its tag is right.
+#[inline]
 pub(crate) fn verified<'a>(
     payload: &'a [u8],
     job: u32,

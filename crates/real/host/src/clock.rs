@@ -1,7 +1,8 @@
 //! Time as the cores take it: picoseconds since a start that we chose, by the system's monotonic clock.
 //!
 //! There is one rule: time never goes back, and **stands still at the end of its range**, 213 days after the start. Then
-//! everything is due, so that those who wait give up. A program that lives longer starts a new clock before, as `raddle-switch` does.
+//! everything is due, so that those who wait give up. A program that lives longer starts a new clock before,
+//! as `raddle-switch` does.
 //!
 //! [`now`] and [`nanoseconds`] count from the process's first look at either. A [`Clock`] has a start of its own.
 

@@ -55,8 +55,8 @@ impl Run {
     /// Measures goodput, then latency, and prints each when it is there.
     ///
     /// # Errors
-    /// An interface that does not exist or has no peer in its network, a host that cannot be reached or runs no server, a request that
-    /// the server refuses, a connection that fails, a message with wrong bytes, or an output that cannot be written.
+    /// An interface that does not exist or has no peer in its network, a host that cannot be reached or runs no server, a
+    /// request that the server refuses, a connection that fails, a message with wrong bytes, or an output that cannot be written.
     pub(crate) fn measure(&self, screen: &mut Screen) -> Result<Report, Failure> {
         let interfaces = self.interfaces()?;
         screen.begin(&format!("looking for {}", self.peer));

@@ -174,8 +174,8 @@ impl<'a> Lines<'a> {
     /// The client's line, checked.
     ///
     /// # Errors
-    /// The connection ended, or no complete line came in time; the line is too long, not understood, of another version, or asks for
-    /// what is not possible.
+    /// The connection ended, or no complete line came in time; the line is too long, not understood, of another version,
+    /// or asks for what is not possible.
     pub(crate) fn request(&mut self) -> Result<Request, LineError> {
         Request::read(self.next())
     }
@@ -183,7 +183,8 @@ impl<'a> Lines<'a> {
     /// The server's next line.
     ///
     /// # Errors
-    /// The server refused the request, the connection ended, no complete line came in time, or the line is too long or not understood.
+    /// The server refused the request, the connection ended, no complete line came in time, or the line is too long or not
+    /// understood.
     pub(crate) fn answer<T: DeserializeOwned>(&mut self) -> Result<T, LineError> {
         read(self.next())
     }

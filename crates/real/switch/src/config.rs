@@ -243,7 +243,8 @@ impl Config {
     /// Reads the file of a switch.
     ///
     /// # Errors
-    /// The file cannot be read, is not TOML, has unknown or missing keys, a value out of range, or settings that exclude each other.
+    /// The file cannot be read, is not TOML, has unknown or missing keys, a value out of range, or settings that exclude each
+    /// other.
     pub fn load(name: &str, files: &dyn Files) -> Result<Self, InputError> {
         let unreadable = |reason| {
             let problem = Problem::Unreadable {

@@ -269,8 +269,8 @@ impl PacketSocket {
     /// Receives what is there, at most [`BATCH`] frames, without waiting; gives how many.
     ///
     /// # Errors
-    /// An interface went down or is gone, which the kernel reports once, or the kernel has no memory left. That nothing has come, and
-    /// an interrupted call, are no errors.
+    /// An interface went down or is gone, which the kernel reports once, or the kernel has no memory left. It is no error that
+    /// nothing has come, or that the call was interrupted.
     pub fn receive(&self, frames: &mut Frames) -> io::Result<usize> {
         frames.received.clear();
         let empty = libc::iovec {

@@ -11,7 +11,8 @@ use super::{
     resolve::Resolved,
 };
 
-/// What is measured in the place of a run that its beginning says little of: 8,192 hosts, 6.4 million packet-hops, 0.2 GB of state.
+/// What is measured where the beginning of a run says little of its rest: 8,192 hosts, 6.4 million packet-hops, 0.2 GB of
+/// state.
 const LARGE: &str = r#"schema = 1
 [fabric]
 kind = "k-ary-fat-tree"

@@ -62,7 +62,7 @@ impl CMr4lms {
         merges
     }
 
-    /// Why a group is merged with others: the pairs that add its merged group together; empty if it is alone, `None`
+    /// Why a group is merged with others: the pairs that tie its merged group together; empty if it is alone, `None`
     /// if it is not there.
     pub fn explain(&self, mgid: Mgid) -> Option<Vec<Merge>> {
         let &group = self.by_mgid.get(&mgid)?;

@@ -83,8 +83,8 @@ impl Node {
     /// Opens a socket per rail and begins to greet the other node.
     ///
     /// # Errors
-    /// A wrong configuration ([`Connection::new`]), another number of addresses than of rails, or a socket that cannot be opened: its
-    /// address is not this host's, no route leads to the peer, or no descriptor is left.
+    /// A wrong configuration ([`Connection::new`]), another number of addresses than of rails, or a socket that cannot be
+    /// opened: its address is not this host's, no route leads to the peer, or no descriptor is left.
     pub fn open(config: Config, rails: &[RailAddress]) -> Result<Self, OpenError> {
         if config.rails.len() != rails.len() {
             let (rates, addresses) = (config.rails.len(), rails.len());

@@ -2,7 +2,7 @@
 
 use raddle_engine::{LinkFault, RunConfig};
 use raddle_fabric::Dumbbell;
-use raddle_units::{BitRate, Bytes, LinkId, Span, Time};
+use raddle_units::{Bytes, LinkId, Span, Time};
 
 use crate::common::{Lab, Log, SCHEMES, leaf_spine, message};
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use raddle_engine::{LinkFault, Offload, OffloadGroup, PortSeries, RunConfig, RunSummary, Sharing};
 use raddle_fabric::{CnTn, KAryFatTree};
 use raddle_unicast::PathChoice;
-use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time};
+use raddle_units::{Bytes, LinkId, NodeId, PortId, Span, Time};
 use raddle_workload::{GraphBuilder, GroupId, Message, OffloadId};
 
 use crate::{
