@@ -1,7 +1,7 @@
 //! Where the HPCC simulator and a correct model differ, and which of the two a run follows.
 //!
 //! One value, chosen when a run is set up; each field is handed to the one place that acts on it. Nothing else in the
-//! simulator asks for the name of a mode. docs/reference/semantics.md explains each correction.
+//! simulator asks for the name of a mode. docs/reference/compat.md explains each correction.
 
 use raddle_transport::{cc::Defaults, reliability::Duplicates};
 use raddle_unicast::NextHopOrder;
