@@ -5,7 +5,7 @@
 //! cargo run --release -p raddle-engine --example validate -- --seeds 5 --only dcqcn
 //! cargo run --release -p raddle-engine --example validate -- --corrections
 //! ```
-//! Prints Markdown: docs/results/validation.md holds its output, docs/reference/compat.md that of `--corrections`.
+//! Prints Markdown; docs/results/validation.md holds its output, that of `--corrections` included.
 #![allow(clippy::print_stdout)]
 
 mod corrections;
