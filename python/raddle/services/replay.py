@@ -1,7 +1,7 @@
 """Replay of traces: how long a program would take elsewhere, and what scheduling gains.
 
 A replay keeps what each rank does and what it waits for, and simulates how long calls take
-(docs/reference/traces.md). Seeds vary compute gaps and starts a little, the same for every
+(docs/reference/replay.md). Seeds vary compute gaps and starts a little, the same for every
 schedule, so that a gain is a mean over pairs of runs with a 95 % interval (Student t).
 """
 
