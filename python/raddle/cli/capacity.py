@@ -42,7 +42,7 @@ def capacity(
         int | None,
         whole(
             "--m",
-            help="Trees of a colour: L1 switches in a CN, half the ports of a switch.",
+            help="L1 switches in a CN (half the ports of a switch): trees for each colour.",
             show_default=False,
         ),
     ] = None,
@@ -64,7 +64,7 @@ def capacity(
     fault_tolerant: FaultTolerant = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how many groups fit the tables with a tree each; exit 1 if the given ones do not.
+    """Say how many groups with a tree each the tables hold; exit 1 if the given ones do not fit.
 
     Worst case, whoever the members are (Corollary 2): m groups for each entry of each layer.
     """

@@ -20,7 +20,7 @@ READERS = {
 def config(
     as_json: AsJson = False,
 ) -> None:
-    """List every RADDLE_* variable: what it is now, its values, default and meaning.
+    """List every RADDLE_* variable: its value now, what it may be, default and meaning.
 
     Exit 1 if one has an invalid value.
     """

@@ -16,7 +16,7 @@ from raddle.text import many, map_words
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Maps: build one from a few numbers, check one, look at one.",
+    help="Maps of fabrics: build, check, show, import and export them.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -72,12 +72,12 @@ class MapSource(StrEnum):
 @guarded
 def build(
     file: Annotated[
-        Path, typer.Argument(help="A fabric table or an experiment.", show_default=False)
+        Path, typer.Argument(help="A file with a fabric table, such as an experiment.", show_default=False)
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to write the map.", show_default="-")
+        Path | None, typer.Option("--out", "-o", help="Where to write the map.", show_default="stdout")
     ] = None,
-    format: Annotated[MapFormat, typer.Option("--format", "-f")] = MapFormat.TOML,
+    format: Annotated[MapFormat, typer.Option("--format", "-f", help="Format of the map.")] = MapFormat.TOML,
     as_json: AsJson = False,
 ) -> None:
     """Write the whole map, node by node, that a few numbers describe."""
@@ -89,7 +89,7 @@ def build(
 @guarded
 def check(
     file: MapFile,
-    format: Annotated[MapSource, typer.Option("--format", "-f")] = MapSource.AUTO,
+    format: Annotated[MapSource, typer.Option("--format", "-f", help="Format of the map.")] = MapSource.AUTO,
     as_json: AsJson = False,
 ) -> None:
     """Say whether a map is sound; exit 1 and the place if it is not."""
@@ -119,7 +119,7 @@ def show(
         Path | None,
         typer.Option("--out", "-o", help="Also draw it: .svg, .png or .pdf.", show_default=False),
     ] = None,
-    format: Annotated[MapSource, typer.Option("--format", "-f")] = MapSource.AUTO,
+    format: Annotated[MapSource, typer.Option("--format", "-f", help="Format of the map.")] = MapSource.AUTO,
     as_json: AsJson = False,
 ) -> None:
     """Describe a map level by level, and draw it."""
@@ -158,7 +158,7 @@ def import_(
         Path | None,
         typer.Option("--out", "-o", help="Where to write the map (TOML).", show_default=False),
     ] = None,
-    format: Annotated[ImportFormat, typer.Option("--format", "-f")] = ImportFormat.AUTO,
+    format: Annotated[ImportFormat, typer.Option("--format", "-f", help="Format of the map.")] = ImportFormat.AUTO,
     rate: Annotated[
         str | None,
         quantity("rate", help="Rate of links for which the file gives none.", show_default="8Gbps"),
@@ -171,12 +171,12 @@ def import_(
         bool,
         typer.Option(
             "--whole-adapters",
-            help="An adapter with several links is one host, not a host per port.",
+            help="Take an adapter with several links as one host, not a host for each port.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read the map of an InfiniBand fabric; say what it is, what is missing and what is odd."""
+    """Make a map of an InfiniBand fabric; say what kind it is, and what is missing or odd."""
     found, toml = services.fabric.import_map(
         services.fabric.Source.of(file),
         format.value,
@@ -204,9 +204,9 @@ def import_(
 @guarded
 def export(
     file: MapFile,
-    format: Annotated[ExportFormat, typer.Option("--format", "-f")] = ExportFormat.IBSIM,
+    format: Annotated[ExportFormat, typer.Option("--format", "-f", help="Format of the map.")] = ExportFormat.IBSIM,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to write it.", show_default="-")
+        Path | None, typer.Option("--out", "-o", help="Where to write it.", show_default="stdout")
     ] = None,
     source: Annotated[
         MapSource, typer.Option("--from", help="Format of the map.")

@@ -20,7 +20,7 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A results folder.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Make the page of a results folder of `raddle run`, `sweep` or `route` anew."""
+    """Write the page of a results folder of `raddle run`, `sweep` or `route` again."""
     file = pages.write_page(folder)
     faults = (
         results.faults.faults_of(results.load(folder))
@@ -39,10 +39,10 @@ def report(
 @guarded
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="A results folder.", show_default=False)],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    b: Annotated[Path, typer.Argument(metavar="B", help="A second results folder.", show_default=False)],
     tolerance: Annotated[
         float | None,
-        real(help="Largest difference in %; exit 1 if one is larger.", show_default="none"),
+        real(help="Largest allowed difference in %; exit 1 if one is larger.", show_default="none"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

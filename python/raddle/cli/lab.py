@@ -92,27 +92,27 @@ class SwitchAction(StrEnum):
 )
 @guarded
 def up(
-    hosts: Annotated[int, typer.Option("--hosts", "-n", help="Hosts: h1, h2, ...")] = 4,
+    hosts: Annotated[int, typer.Option("--hosts", "-n", help="Number of hosts: h1, h2, ...")] = 4,
     hosts_per_tor: Annotated[
-        int, typer.Option("--hosts-per-tor", help="Hosts of a TOR; a SPINE joins several TORs.")
+        int, typer.Option("--hosts-per-tor", help="Hosts below each TOR; a SPINE joins several TORs.")
     ] = 4,
     sockets: Annotated[
-        int, typer.Option("--sockets", help="CPU sockets that each host pretends to have.")
+        int, typer.Option("--sockets", help="CPU sockets that each host claims to have.")
     ] = 1,
     rails: Annotated[
-        int, typer.Option("--rails", help="Links of a host: e0, e1, ...; each has own switches.")
+        int, typer.Option("--rails", help="Networks of each host (e0, e1, ...), each with its own switches.")
     ] = 1,
     rates: Annotated[
         str | None,
         typer.Option(
             "--rates",
             metavar="RATE,...",
-            help="Rate of each rail, shaped at the sending host.",
+            help="Rate of each rail; the sending host keeps to it.",
             show_default="not shaped",
         ),
     ] = None,
     offload: Annotated[
-        Offload, typer.Option("--offload", help="off: the kernel's bridge; else raddle-switch.")
+        Offload, typer.Option("--offload", help="The switches: off, the kernel's bridge; else raddle-switch.")
     ] = Offload.OFF,
     name: Name = "lab",
     replace: Annotated[
@@ -199,7 +199,7 @@ def mpirun(
     hosts: Annotated[
         str | None,
         typer.Option(
-            "--hosts", "-n", metavar="N|H,...", help="How many hosts, or which.", show_default="all"
+            "--hosts", "-n", metavar="N|H,...", help="Number of hosts, or their names.", show_default="all"
         ),
     ] = None,
     ppn: Annotated[
@@ -209,8 +209,8 @@ def mpirun(
         Offload | None,
         typer.Option(
             "--offload",
-            help="off: plain MPI over the kernel's bridge. Else Raddle's library is under the "
-            "program; if the switches run something else, they change in place.",
+            help="off: plain MPI over the kernel's bridge. Else Raddle's library is preloaded under "
+            "the program; switches that run something else change in place.",
             show_default="what the lab runs",
         ),
     ] = None,
@@ -218,11 +218,11 @@ def mpirun(
         LeaderMode | None,
         typer.Option(
             "--mode",
-            help="Who speaks to the switch: one rank per node, or per socket.",
+            help="Who speaks to the switch: one rank of each node, or of each socket.",
             show_default="RADDLE_MODE, or as the hosts are",
         ),
     ] = None,
-    mpi: Annotated[MpiLibrary, typer.Option("--mpi", help="Whose mpirun.")] = MpiLibrary.OPENMPI,
+    mpi: Annotated[MpiLibrary, typer.Option("--mpi", help="Which MPI library's mpirun.")] = MpiLibrary.OPENMPI,
     mpi_args: Annotated[
         str,
         typer.Option(
@@ -343,7 +343,7 @@ def list_labs(as_json: AsJson = False) -> None:
 @guarded
 def switch(
     switch: Annotated[str, typer.Argument(help="A switch, as in status.", show_default=False)],
-    action: Annotated[SwitchAction, typer.Argument(help="stop asks it to end, kill does not.")],
+    action: Annotated[SwitchAction, typer.Argument(help="stop asks the switch to end, kill ends it at once.")],
     name: Name = "lab",
     as_json: AsJson = False,
 ) -> None:
@@ -369,7 +369,7 @@ def down(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """End all that runs in a lab and remove it, whatever is left of it."""
+    """End all that runs in a lab and remove it, also what is left of a broken one."""
     with _progress(shown=progress_wanted(quiet=quiet or as_json)) as tell:
         gone = []
         for lab in services.lab.Lab.known() if every else [name]:

@@ -63,7 +63,7 @@ def quantity(kind: Literal["time", "size", "rate"], *names: str, help: str, **mo
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no notes and no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")]
 Jobs = Annotated[
     int | None,
     whole(
@@ -77,20 +77,20 @@ Jobs = Annotated[
 ]
 Replace = Annotated[
     bool,
-    typer.Option("--replace", help="Delete results of another experiment that the folder holds."),
+    typer.Option("--replace", help="Delete the results of another experiment in the folder."),
 ]
 Seed = Annotated[int, whole("--seed", "-s", least=0, most=2**63 - 1, help="Random seed.")]
 GroupFile = Annotated[
     Path | None,
-    typer.Option("--groups", help="Communicators: .toml or .csv.", show_default=False),
+    typer.Option("--groups", help="A file of groups: .toml or .csv.", show_default=False),
 ]
 GridLengths = Annotated[
     str | None,
     typer.Option("--grid", metavar="XxY[xZ]", help="A grid of processes.", show_default=False),
 ]
-Processes = Annotated[int, whole("--processes", "-p", help="Processes per terminal (grid).")]
+Processes = Annotated[int, whole("--processes", "-p", help="Processes of a terminal (grid).")]
 Colours = Annotated[
     int | None,
-    whole("--colours", "-c", most=65_535, help="Table entries.", show_default="32, or the file's"),
+    whole("--colours", "-c", most=65_535, help="Multicast entries of a table.", show_default="32, or the file's"),
 ]
-FaultTolerant = Annotated[bool, typer.Option("--fault-tolerant", help="Two trees per group.")]
+FaultTolerant = Annotated[bool, typer.Option("--fault-tolerant", help="Two link-disjoint trees for each group.")]

@@ -20,14 +20,14 @@ def place(
         typer.Argument(help="A job file (TOML): machine, running jobs, queue.", show_default=False),
     ],
     backfill: Annotated[
-        bool, typer.Option("--backfill", help="Later jobs may run before one that waits.")
+        bool, typer.Option("--backfill", help="Later jobs may start before one that waits.")
     ] = False,
     widen: Annotated[
         bool, typer.Option("--widen", help="A job may spread further than its class.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Place jobs by the seven rules, first come first; exit 1 if a job has to wait."""
+    """Place a queue of jobs so that no two share a link; exit 1 if a job has to wait."""
     found = services.groups.place(file, backfill=backfill, widen=widen)
     for warning in found["warnings"]:
         say(f"warning: {warning}")

@@ -20,12 +20,12 @@ __all__ = ["record", "say_recorded"]
 def record(
     command: Annotated[
         list[str],
-        typer.Argument(help="mpirun with its arguments, or a script.", show_default=False),
+        typer.Argument(help="mpirun with its arguments, or a script that starts it.", show_default=False),
     ],
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="NAME.trace.parquet", help="The trace.", show_default=False
+            "--out", "-o", metavar="NAME.trace.parquet", help="The trace to write.", show_default=False
         ),
     ],
     quiet: Quiet = False,

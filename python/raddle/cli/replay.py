@@ -35,28 +35,29 @@ def replay(
         typer.Option("--fabric", help="The map.", show_default="the trace's own"),
     ] = None,
     placement: Annotated[
-        str, typer.Option(help="recorded, blocks:N (N ranks per host) or in-turn.")
+        str, typer.Option(help="Hosts of the ranks: recorded, blocks:N (N ranks on each host) or in-turn.")
     ] = "recorded",
     schedule: Annotated[
         list[str] | None,
         typer.Option(
             "--schedule",
-            help="none, reorder, aggregate or both; may be repeated.",
+            help="Message schedule: none, reorder, aggregate or both; may be repeated.",
             show_default="all",
         ),
     ] = None,
     scope: Annotated[
         str,
         typer.Option(
-            help="Join messages of one rank to one other (rank-to-rank) or to all of a host."
+            help="Which messages may be joined: of a rank to one other (rank-to-rank) or to all "
+            "ranks of a host (rank-to-node)."
         ),
     ] = "rank-to-node",
     scheme: Annotated[
         list[str] | None,
         typer.Option("--scheme", help="Congestion control; may be repeated.", show_default="none"),
     ] = None,
-    seeds: Annotated[int, whole(most=100_000, help="Runs of each schedule.")] = 5,
-    sockets: Annotated[int, whole(help="Sockets of a host.")] = 2,
+    seeds: Annotated[int, whole(most=100_000, help="Runs of each schedule, with varied gaps and starts.")] = 5,
+    sockets: Annotated[int, whole(help="CPU sockets of a host; its ranks fill them in order.")] = 2,
     processors: Annotated[
         int | None,
         whole(
@@ -66,18 +67,18 @@ def replay(
     ] = None,
     costs: Annotated[
         Path | None,
-        typer.Option("--costs", help="Costs of hosts (TOML).", show_default="usual ones"),
+        typer.Option("--costs", help="Costs of hosts that differ from the defaults (TOML).", show_default="none"),
     ] = None,
     gap_share: Annotated[
-        float, real(most=1, help="Seeds vary compute gaps by up to this share.")
+        float, real(most=1, help="Each seed varies compute gaps by up to this share.")
     ] = 0.02,
-    start_skew: Annotated[str, quantity("time", help="Ranks start up to this much later.")] = "1us",
+    start_skew: Annotated[str, quantity("time", help="Each seed delays the start of ranks by up to this.")] = "1us",
     traces: Annotated[
         bool,
-        typer.Option("--traces", help="Also write NAME.trace.parquet: the calls as replayed."),
+        typer.Option("--traces", help="Also write the replayed calls of each schedule: SCHEDULE.trace.parquet."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check it, and say what would run.")
+        bool, typer.Option("--dry-run", help="Only check everything, and say what would run.")
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
     jobs: Jobs = None,

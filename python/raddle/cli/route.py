@@ -28,12 +28,12 @@ def route(
             "--set",
             "-s",
             metavar="KEY=VALUE,...",
-            help="A key of the file and its values, a folder each.",
+            help="A key of the file and its values; a folder for each.",
             show_default=False,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check the file, and describe fabric and groups.")
+        bool, typer.Option("--dry-run", help="Only check the file; describe fabric and groups.")
     ] = False,
     check_loops: Annotated[
         bool,
@@ -43,7 +43,7 @@ def route(
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print no notes and no progress.")
+        bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -30,7 +30,7 @@ def run(
         typer.Option("--out", "-o", help="Results folder.", show_default="out/NAME-OF-FILE"),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check it, and estimate time and memory.")
+        bool, typer.Option("--dry-run", help="Only check the file, and estimate time and memory.")
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
     replace: Replace = False,

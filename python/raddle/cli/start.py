@@ -50,7 +50,7 @@ def init(
 
 @guarded
 def schema(
-    of: Annotated[SchemaOf, typer.Argument(help="Which kind of file.")] = SchemaOf.EXPERIMENT,
+    of: Annotated[SchemaOf, typer.Argument(help="The kind of file.")] = SchemaOf.EXPERIMENT,
     as_json: AsJson = False,
 ) -> None:
     """Print the JSON Schema of an experiment or a route file, for editors."""

@@ -31,14 +31,14 @@ def sweep(
             "--set",
             "-s",
             metavar="KEY=VALUE,...",
-            help="A key of the experiment and its values; several make all combinations.",
+            help="A key of the experiment and its values; several keys make all combinations.",
             show_default=False,
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Folder of the points.", show_default="out/NAME-OF-FILE-sweep"
+            "--out", "-o", help="Folder for the points' folders.", show_default="out/NAME-OF-FILE-sweep"
         ),
     ] = None,
     dry_run: Annotated[

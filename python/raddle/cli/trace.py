@@ -29,7 +29,7 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="The trace to write.", sh
 OwnFabric = Annotated[
     Path | None,
     typer.Option(
-        "--fabric", help="A map for the trace: where it is replayed by default.", show_default=False
+        "--fabric", help="A map to keep in the trace, on which it is replayed by default.", show_default=False
     ),
 ]
 
@@ -58,12 +58,12 @@ def show(
     plot: Annotated[
         Path | None,
         typer.Option(
-            "--plot", help="Draw matrix and sizes (.svg, .png, .pdf).", show_default=False
+            "--plot", help="Draw who sends how much to whom, and sizes (.svg, .png, .pdf).", show_default=False
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ranks, messages by size, supersteps, collectives and times of a trace."""
+    """Show ranks, messages by size, supersteps, collectives and times of a trace."""
     if plot is not None:
         report.plots.check_ending(plot)
         found = services.trace.describe(trace, matrix=True)
@@ -89,12 +89,12 @@ def show(
 )
 @guarded
 def times(
-    traces: Annotated[list[Path], typer.Argument(help="Traces.", show_default=False)],
+    traces: Annotated[list[Path], typer.Argument(help="Traces, a column each.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Where time goes, as the mean over ranks: computing, sending, late partners, the wire.
+    """Show where time goes, as the mean over ranks: computing, sending, waiting.
 
-    A wait is late until what it waits for has been sent, the rest of it is wire.
+    A wait counts as late until the message it waits for is sent, and as wire from then on.
     """
     found = [statistics.waits.split_time(trace) for trace in traces]
     if as_json:
@@ -164,17 +164,17 @@ def generate(
         ),
     ],
     out: Out,
-    ranks: Annotated[int, whole(most=1_000_000, help="Ranks.")] = 96,
-    per_host: Annotated[int, whole(help="Ranks of a host, in order.")] = 24,
+    ranks: Annotated[int, whole(most=1_000_000, help="Number of ranks.")] = 96,
+    per_host: Annotated[int, whole(help="Ranks on each host, in order.")] = 24,
     sizes: Annotated[Sizes, typer.Option(help="How long most messages are.")] = Sizes.SMALL,
-    exchanges: Annotated[int, whole(most=1_000_000, help="Exchanges (or sweeps).")] = 10,
-    gap: Annotated[str, quantity("time", help="Computing before each superstep.")] = "10us",
+    exchanges: Annotated[int, whole(most=1_000_000, help="Number of exchanges (of transport: sweeps).")] = 10,
+    gap: Annotated[str, quantity("time", help="Time of computing before each superstep.")] = "10us",
     seed: Seed = 1,
     fabric: OwnFabric = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a trace of a known kind of program."""
+    """Make a trace of one of six kinds of programs."""
     found = services.trace.generate(
         application,
         out,

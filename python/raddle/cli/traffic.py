@@ -14,7 +14,7 @@ from raddle.text import many, size, span_us
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Traffic: write the flows of an experiment, describe them, plot who talks to whom.",
+    help="Flows of an experiment: write, describe and plot them.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -56,13 +56,13 @@ ENDINGS = {".csv": FlowFormat.CSV, ".parquet": FlowFormat.PARQUET, ".txt": FlowF
 @guarded
 def write(
     file: FlowSource,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Flow file.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The flow file to write.", show_default=False)],
     to: Annotated[
         FlowFormat | None, typer.Option("--to", help="Its format.", show_default="by its ending")
     ] = None,
     seed: Seed = 1,
     isolated: Annotated[
-        bool, typer.Option("--isolated", help="Only the tested flows (the twin without load).")
+        bool, typer.Option("--isolated", help="Only the tested flows, without background load.")
     ] = False,
     format: Format = SourceFormat.AUTO,
     as_json: AsJson = False,
@@ -86,7 +86,7 @@ def write(
 def describe(
     file: FlowSource, seed: Seed = 1, format: Format = SourceFormat.AUTO, as_json: AsJson = False
 ) -> None:
-    """Count flows and bytes, in all and per class."""
+    """Count flows and bytes, in total and by class."""
     found = services.traffic.describe(file, format=format.value, seed=seed)
     if as_json:
         print_json(found)

@@ -37,11 +37,11 @@ const LEAST_MTU: u32 = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PolicyName {
-    /// The rail of its source port; messages leave from as many ports in turn as there are rails
+    /// The rail with the number of its source port; ports take turns, as many as there are rails
     Static,
     /// The client sends on the first half of the rails, the server on the others
     Unidirectional,
-    /// Rails that are free at both ends
+    /// The rails that are free at both ends
     Dynamic,
 }
 
@@ -49,9 +49,9 @@ pub(crate) enum PolicyName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SplitName {
-    /// One equal piece per rail
+    /// One equal piece for each rail
     Equal,
-    /// Water-filling: by latency, bandwidth and backlog of each rail, segment by segment
+    /// Segment by segment, by latency, bandwidth and backlog of each rail, so that all rails end together
     Weighted,
 }
 

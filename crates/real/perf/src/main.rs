@@ -52,13 +52,13 @@ Examples:
   raddle-perf run --peer h2                                 on the other: over all networks that both are in
   raddle-perf run --peer h2 --rails e0,e1 --size 4MiB       over two
   raddle-perf run --peer h2 --rails e0 --json               over one, with a last line of JSON
-  raddle-perf run --peer h2 --bytes 10GB --check            10 GB, every byte of them looked at
+  raddle-perf run --peer h2 --bytes 10GB --check            10 GB, every byte compared
   raddle-perf run --peer h2 --latency-size 64KiB            latency of longer messages
 
 Exit status: 0 measured, 1 an error of the system, the peer or the connection, 2 a wrong command line.
 How it works: docs/concepts/rails.md.";
 
-/// Measures messages over several rails between two hosts.
+/// Measure messages over several rails between two hosts.
 #[derive(Debug, Parser)]
 #[command(name = "raddle-perf", version, after_help = EXAMPLES)]
 struct Cli {
@@ -68,7 +68,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Receive messages of clients, and send back those that ask for it, until stopped
+    /// Receive the messages of clients, and answer those that measure latency, until stopped
     #[command(after_help = EXAMPLES)]
     Serve {
         /// TCP port to listen on
@@ -90,7 +90,7 @@ struct RunArgs {
     /// Interfaces to send on [default: all in networks that the peer is in too]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     rails: Vec<String>,
-    /// Rate of the rails, an upper bound: one for all, or one for each
+    /// Upper bound of the rails' rates: one for all, or one for each
     #[arg(
         long = "rates",
         value_name = "RATE,...",
@@ -101,11 +101,11 @@ struct RunArgs {
     /// Which rails a message takes
     #[arg(long, value_enum, default_value_t = PolicyName::Dynamic)]
     policy: PolicyName,
-    /// Send from this port only: with --policy static it is the rail, modulo their number [default: as many as there are rails,
-    /// in turn]
+    /// Send from this port only; with --policy static it names the rail, modulo their number [default: as many ports as
+    /// rails, in turn]
     #[arg(long, value_name = "PORT")]
     source_port: Option<u16>,
-    /// How it is cut
+    /// How a message is cut
     #[arg(long, value_enum, default_value_t = SplitName::Weighted)]
     split: SplitName,
     /// Congestion control of each rail
@@ -117,31 +117,31 @@ struct RunArgs {
     /// How long to measure goodput [default: 5s, or without limit with --bytes]
     #[arg(long)]
     time: Option<Span>,
-    /// Measure until so many bytes have arrived, or --time is over
+    /// Measure goodput until this many bytes have arrived, or --time is over
     #[arg(long)]
     bytes: Option<Bytes>,
-    /// How long to send before
+    /// How long to send before goodput is measured
     #[arg(long, default_value = "500ms")]
     warm_up: Span,
-    /// Messages on their way at once while goodput is measured
+    /// Messages under way at once while goodput is measured
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     window: u16,
     /// Bytes of a message while latency is measured
     #[arg(long, default_value = "8B")]
     latency_size: Bytes,
-    /// Messages sent back and forth to measure latency, as far as --latency-time lets them
+    /// Messages sent back and forth to measure latency, unless --latency-time ends first
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     count: u32,
-    /// How long to measure latency at most, but for the message that is on its way
+    /// How long to measure latency at most; the message under way is still awaited
     #[arg(long, default_value = "5s")]
     latency_time: Span,
-    /// Let the server look at every byte of every message
+    /// Let the server compare every byte of every message
     #[arg(long)]
     check: bool,
-    /// Fail after so long without an answer on any rail, at least three heartbeats
+    /// Fail when no rail has answered for this long, at least three heartbeats
     #[arg(long, default_value = "10s")]
     give_up: Span,
-    /// Print a line of JSON so often while goodput is measured, and when a rail comes or goes
+    /// Print a line of JSON after each such time while goodput is measured, and when a rail fails or comes back
     #[arg(long)]
     interval: Option<Span>,
     #[command(flatten)]
@@ -153,10 +153,10 @@ struct RunArgs {
 
 #[derive(Debug, Args)]
 struct Common {
-    /// The site's secret; without it a key that everybody knows
+    /// The site's secret; without it packets have a key that everybody knows
     #[arg(long, value_name = "FILE")]
     secret_file: Option<String>,
-    /// Look for packets so long before sleeping
+    /// How long to look for packets before sleeping
     #[arg(long, default_value = "50us")]
     spin: Span,
 }

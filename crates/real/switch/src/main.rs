@@ -45,7 +45,7 @@ Examples:
   raddle-switch status --name tor1           ports, jobs and counters
   raddle-switch new-secret --out site.secret a secret for all switches of a site
 
-A file of a switch:
+An example of its file:
   schema = 1
   name = \"tor1\"
   address = \"10.0.0.253\"       # its own, in the hosts' network
@@ -57,9 +57,10 @@ A file of a switch:
   interface = \"up\"
   uplink = true
 
-SIGTERM drains: groups end or run out, then the switch does; the second one ends it at once.
-SIGHUP reads the file again, SIGUSR1 logs the status.
-Exit status: 0 ended in peace, 1 an error of the system, 2 a wrong command line or file.
+SIGTERM drains: the switch takes no new groups, and ends when the last one has ended or its lease
+has run out. A second SIGTERM ends it at once.
+SIGHUP reads the file again; SIGUSR1 logs the status.
+Exit status: 0 ended as asked, 1 an error of the system, 2 a wrong command line or file.
 All settings: docs/reference/switch.md.";
 
 /// A software switch that combines messages of in-network Allreduce.
@@ -74,10 +75,10 @@ struct Cli {
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// The file of the switch
+    /// The settings of the switch (TOML)
     #[arg(long, value_name = "FILE", required = true)]
     config: Option<String>,
-    /// Only check the file and what it names: secret, interfaces, addresses
+    /// Only check the file, and the secret, interfaces and addresses that it names
     #[arg(long)]
     check: bool,
 }
@@ -89,7 +90,7 @@ enum Command {
         /// Name of the switch; its socket is /run/raddle/switch-NAME.sock
         #[arg(long, conflicts_with = "socket", required_unless_present = "socket")]
         name: Option<String>,
-        /// Its status socket
+        /// Path of its status socket
         #[arg(long, value_name = "PATH")]
         socket: Option<PathBuf>,
         /// Print JSON
@@ -104,7 +105,7 @@ enum Command {
     },
     /// Print the key of a job, 32 hexadecimal digits
     JobKey {
-        /// The site's secret
+        /// File with the site's secret
         #[arg(long, value_name = "FILE")]
         secret_file: String,
         /// The job's number
