@@ -56,7 +56,7 @@ Examples:
   raddle-perf run --peer h2 --latency-size 64KiB            latency of longer messages
 
 Exit status: 0 measured, 1 an error of the system, the peer or the connection, 2 a wrong command line.
-How it works: docs/concepts/rails.md.";
+More: docs/reference/perf.md.";
 
 /// Measure messages over several rails between two hosts.
 #[derive(Debug, Parser)]
