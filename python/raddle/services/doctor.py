@@ -12,7 +12,13 @@ from typing import Any
 
 from raddle.errors import LabError
 from raddle.machine import cores
-from raddle.services.lab.tools import NEEDED, check_machine, mpi_library, switch_program
+from raddle.services.lab.tools import (
+    NEEDED,
+    check_machine,
+    mpi_library,
+    program_path,
+    switch_program,
+)
 from raddle.services.template import EXPERIMENT
 from raddle.text import memory
 
@@ -55,6 +61,8 @@ def examine() -> list[Check]:
         _package("polars", "pip install 'raddle[polars]' for polars.from_arrow(results.flows)"),
         _browser(),
         _lab(),
+        _mpi(),
+        _opensm(),
         _cores(),
         _memory(),
         _disk(),
@@ -87,8 +95,8 @@ def _package(name: str, cure: str, *, needed: bool = False) -> Check:
 
 def _browser() -> Check:
     path = next((p for n in ("chromium", "google-chrome", "firefox") if (p := shutil.which(n))), "")
-    cure = "any web browser shows report.html; the project's browser test needs chromium"
-    return Check("web browser", False, bool(path), path or "none in PATH", cure)
+    cure = "report.html opens in any browser, also on another machine"
+    return Check("web browser", False, bool(path), path or "none on PATH", cure)
 
 
 def _lab() -> Check:
@@ -105,6 +113,28 @@ def _lab() -> Check:
             missing.append(name)
     found = f"plain MPI only: no {', '.join(missing)}" if missing else "with raddle-switch"
     return Check("virtual cluster (raddle lab)", False, True, found)
+
+
+def _mpi() -> Check:
+    starters = [name for name in ("mpirun.openmpi", "mpiexec.mpich") if _program(name)]
+    found = [", ".join(starters) or "no mpirun"]
+    try:
+        mpi_library()
+    except LabError:
+        found.append("no libraddle_mpi.so")
+    works = bool(starters) and len(found) == 1
+    cure = "install openmpi-bin and libopenmpi-dev (or mpich and libmpich-dev), then `make build`"
+    return Check("MPI programs (raddle record, offload)", False, works, ", ".join(found), cure)
+
+
+def _opensm() -> Check:
+    path = _program("opensm")
+    cure = "install opensm and libopensm-dev, then `make build` (docs/reference/opensm.md)"
+    return Check("OpenSM for the plugin", False, path is not None, path or "no opensm", cure)
+
+
+def _program(name: str) -> str | None:
+    return shutil.which(name, path=program_path())
 
 
 def _cores() -> Check:
