@@ -99,7 +99,7 @@ def _read_regular(file: Path, missing: str) -> bytes:
     except MemoryError as error:
         raise _unreadable(file, "it is more than there is memory for") from error
     except ValueError as error:
-        raise _unreadable(file, f"that is no name of a file ({error})") from error
+        raise _unreadable(file, f"that cannot be the name of a file ({error})") from error
 
 
 def _open_at_once(file: str, flags: int) -> int:

@@ -115,7 +115,7 @@ def lengths_of(grid: str) -> list[int]:
     """The lengths of a grid as it is written: 64x32x16."""
     lengths = grid.lower().split("x")
     if not all(length.isdecimal() and len(length) < 10 for length in lengths):
-        msg = f"{grid!r} is no grid: write 64x32x16"
+        msg = f"{grid!r} is not a grid: write it like 64x32x16"
         raise typer.BadParameter(msg, param_hint="--grid")
     return [int(length) for length in lengths]
 

@@ -23,7 +23,7 @@ def load_summary(folder: Path) -> Json:
     try:
         summary: Json = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        msg = f"{folder} is no results folder: it has no summary.json"
+        msg = f"{folder} is not a results folder: it has no summary.json"
         raise ResultsError(msg) from error
     except ValueError as error:
         msg = f"{file} is damaged ({error}); delete it and route again"

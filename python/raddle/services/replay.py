@@ -234,7 +234,7 @@ def _part_of(
 def _ordered(schedules: Sequence[str]) -> list[str]:
     for name in schedules:
         if name not in SCHEDULES:
-            msg = f"--schedule: `{name}` is no schedule: {suggest(name, SCHEDULES)}"
+            msg = f"--schedule: `{name}` is not a schedule: {suggest(name, SCHEDULES)}"
             raise TraceError(msg)
     return [name for name in SCHEDULES if name == "none" or name in schedules]
 

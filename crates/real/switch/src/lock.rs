@@ -189,7 +189,7 @@ async fn lock(interface: &str) -> Result<Option<UnixListener>, LockError> {
     tracing::warn!(
         port = interface,
         holder = %who,
-        "the name of this port's lock is held by a process that may not hear frames, so it is no switch; \
+        "the name of this port's lock is held by a process that may not receive frames, so it is not a switch; \
          while it has the name, a second switch on this port is not noticed"
     );
     Ok(None)

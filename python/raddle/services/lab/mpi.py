@@ -191,7 +191,7 @@ def parse_ppn(text: str, hosts: int) -> tuple[int, ...]:
     """
     words = text.split(",")
     if not all(w.isdecimal() and 1 <= int(w) <= MOST_RANKS_PER_HOST for w in words):
-        msg = f"`{text}` says not how many ranks a host has: write 2, or 1,3,2 for three hosts"
+        msg = f"`{text}` is not a number of ranks: write 2, or 1,3,2 for three hosts"
         raise LabError(msg)
     numbers = tuple(map(int, words))
     if len(numbers) == 1:

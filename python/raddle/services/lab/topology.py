@@ -53,7 +53,7 @@ def parse_rate(text: str) -> int:
         msg = f"{error}\n  hint: write the rate of a link like 100Mbps or 2.5Gbps"
         raise LabError(msg) from None
     if not SLOWEST_BPS <= rate <= FASTEST_BPS:
-        msg = f"`{text}` is no rate of a link in a lab: it must be from 100kbps to 1000Gbps"
+        msg = f"`{text}` is not a rate that a lab's links can have: write one from 100kbps to 1000Gbps"
         raise LabError(msg)
     return rate
 
@@ -113,7 +113,7 @@ class LabSpec:
 def check_name(name: str) -> None:
     """Refuse a name that cannot be part of paths and control groups."""
     if not NAME.fullmatch(name):
-        msg = f"`{name}` is no name for a lab: small letters, digits and -, at most 32"
+        msg = f"`{name}` is not a name for a lab: take small letters, digits and -, at most 32"
         raise LabError(msg)
 
 
