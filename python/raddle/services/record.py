@@ -112,8 +112,8 @@ def assembled(
         if status != 0:
             return Recorded(status, None)
         msg = (
-            "nothing was recorded: no MPI program ran, or with an MPI library that is not known "
-            "(Open MPI 4 and MPICH 4 are), or on hosts that do not see this folder\n  hint: "
+            "nothing was recorded: no MPI program ran, its MPI library is neither Open MPI 4 nor "
+            "MPICH 4, or its hosts do not see this folder\n  hint: "
             + (cure or f"RADDLE_LOG=info says what the library finds; put {out} on a shared disk")
         )
         raise TraceError(msg)

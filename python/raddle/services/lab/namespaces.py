@@ -114,8 +114,8 @@ def start_holders(nodes: Sequence[str], state: Path, groups: Groups) -> dict[str
         if "ready" not in words or started is None:
             msg = (
                 f"the namespaces of {node} cannot be made: {errors.strip() or 'no reason given'}\n"
-                "  hint: in a container it needs the right to mount and to make namespaces "
-                "(--privileged)"
+                "  hint: start a container with --privileged: a lab has to mount and to make "
+                "namespaces"
             )
             raise LabError(msg)
         holders[node] = Holder(node, process, started)
