@@ -7,7 +7,7 @@ from typing import Any
 
 import tomli_w
 
-from raddle import _core
+from raddle import core
 from raddle.errors import RunCancelled
 from raddle.report import write_report
 from raddle.results.folder import Results, load
@@ -32,7 +32,7 @@ def schemes() -> list[Scheme]:
     >>> [scheme.name for scheme in schemes()][:3]
     ['none', 'dctcp', 'dcqcn']
     """
-    return [Scheme(name, about) for name, about in _core.schemes()]
+    return [Scheme(name, about) for name, about in core.build.schemes()]
 
 
 def run(

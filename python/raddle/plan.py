@@ -4,7 +4,7 @@ The plan (``schema`` 1)::
 
     {"schema": 1, "name": "congestion-large", "experiment": "<resolved TOML>",
      "compat": null,
-     "fabric": {"hosts": 320, "switches": 56, "links": 640, "memory_bytes": 120000},
+     "fabric": {"name": "", "hosts": 320, "switches": 56, "links": 640, "memory_bytes": 120000},
      "traffic": {"flows": 19181, "bytes": 2437939200, "classes": ["T_long", ...]},
      "runs": [{"name": "hpcc-seed1-loaded", "scheme": "hpcc", "seed": 1,
                "variant": "loaded", "stamp": "<hash of the resolved run and the version>",
@@ -22,13 +22,21 @@ cannot be made is null; its seconds are those of the machine in docs/results/per
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from raddle.errors import RaddleError
 
-__all__ = ["Estimate", "Parameter", "Plan", "PlannedRun", "RunStats"]
+__all__ = [
+    "Estimate",
+    "Parameter",
+    "Plan",
+    "PlannedFabric",
+    "PlannedRun",
+    "PlannedTraffic",
+    "RunStats",
+]
 
 PLAN_SCHEMA = 1
 
@@ -83,6 +91,27 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedFabric:
+    """The fabric of an experiment; the fields stand in the order of `manifest.json`."""
+
+    name: str
+    hosts: int
+    switches: int
+    links: int
+    memory_bytes: int
+    """Of the network, which runs share."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTraffic:
+    """The traffic of an experiment; None where it is not known beforehand."""
+
+    flows: int | None
+    bytes: int | None
+    classes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A resolved experiment. `text` is the JSON that goes back to the core unchanged."""
 
@@ -90,8 +119,8 @@ class Plan:
     name: str
     experiment: str
     compat: str | None
-    fabric: Mapping[str, Any]
-    traffic: Mapping[str, Any]
+    fabric: PlannedFabric
+    traffic: PlannedTraffic
     runs: tuple[PlannedRun, ...]
     parameters: Mapping[str, tuple[Parameter, ...]]
     settings: tuple[Parameter, ...]
@@ -115,8 +144,8 @@ class Plan:
             name=raw["name"],
             experiment=raw["experiment"],
             compat=raw.get("compat"),
-            fabric=raw.get("fabric", {}),
-            traffic=raw.get("traffic", {}),
+            fabric=PlannedFabric(**raw["fabric"]),
+            traffic=PlannedTraffic(**raw["traffic"]),
             runs=tuple(_run(i, r) for i, r in enumerate(raw["runs"])),
             parameters={
                 scheme: tuple(_parameter(p) for p in rows)
@@ -126,6 +155,13 @@ class Plan:
             score=raw.get("score") or {},
             warnings=tuple(raw.get("warnings", [])),
         )
+
+    def as_json(self) -> Mapping[str, object]:
+        """The core's plan, with the estimates that this one has."""
+        raw: dict[str, Any] = json.loads(self.text)
+        for run, planned in zip(raw["runs"], self.runs, strict=True):
+            run["estimate"] = asdict(planned.estimate)
+        return raw
 
     @property
     def schemes(self) -> tuple[str, ...]:

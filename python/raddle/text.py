@@ -1,8 +1,7 @@
 """Quantities as people read them: one place, so that tables, report and messages agree."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "count",
@@ -25,7 +24,6 @@ __all__ = [
     "verb",
 ]
 
-MAP_PARTS = ("host", "switch", "link")
 
 
 def fixed(value: float | None, digits: int = 2) -> str:
@@ -79,9 +77,15 @@ def many(number: int, what: str) -> str:
     return f"{number:,} {what if number == 1 else plural(what)}"
 
 
-def map_words(found: Mapping[str, Any]) -> str:
-    """The size of a map: "16 hosts, 1 switch, 16 links"."""
-    return ", ".join(many(found.get(f"{plural(what)}") or 0, what) for what in MAP_PARTS)
+def map_words(hosts: int, switches: int, links: int) -> str:
+    """The size of a map.
+
+    Examples
+    --------
+    >>> map_words(16, 1, 16)
+    '16 hosts, 1 switch, 16 links'
+    """
+    return f"{many(hosts, 'host')}, {many(switches, 'switch')}, {many(links, 'link')}"
 
 
 def plural(what: str) -> str:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from raddle import _core as REAL
 from raddle.errors import ExperimentError, RunCancelled
 from raddle.results import TABLES
 
@@ -294,6 +295,12 @@ class SyntheticCore(ModuleType):
         self.simulated: list[str] = []
         self.on_run: Callable[[str, Counters], None] | None = None
 
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        """What has no stand-in is the real one: classes of replays and routes, formats, units."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(REAL, name)
+
     def version(self) -> str:
         return "0.0.0"
 
@@ -353,11 +360,17 @@ class SyntheticCore(ModuleType):
                 "compat": simulation.get("compat"),
                 "tested": tested,
                 "fabric": {
+                    "name": "synthetic",
                     "hosts": shape.hosts,
                     "switches": shape.tors + shape.aggs + shape.cores,
                     "links": len(shape.pairs()),
+                    "memory_bytes": 0,
                 },
-                "traffic": {"flows": self.flows, "bytes": self.flows * 300_000},
+                "traffic": {
+                    "flows": self.flows,
+                    "bytes": self.flows * 300_000,
+                    "classes": list(CLASSES),
+                },
                 "runs": runs,
                 "parameters": parameters,
                 "settings": [
@@ -431,16 +444,19 @@ class SyntheticCore(ModuleType):
             msg = f"{path}:3: node 7 is not connected\n  hint: add a link to node 7"
             raise ExperimentError(msg)
         raw: dict[str, Any] = {
-            "schema": 1, "name": Path(path).stem, "hosts": self.shape.hosts,
+            "name": Path(path).stem, "hosts": self.shape.hosts,
             "switches": self.shape.tors + self.shape.aggs + self.shape.cores,
             "links": len(self.shape.pairs()),
             "levels": [{"level": 0, "nodes": self.shape.hosts, "ports": self.shape.hosts},
                        {"level": 1, "nodes": self.shape.tors, "ports": 36}],
+            "link_kinds": [{"rate": "100 Gb/s", "delay": "1 us", "links": len(self.shape.pairs())}],
         }  # fmt: skip
         if graph:
+            nodes, links = self.shape.nodes(), self.shape.links()
             raw["graph"] = {
-                "nodes": self.shape.nodes().to_pydict(), "links": self.shape.links().to_pydict()
-            }  # fmt: skip
+                "nodes": {**nodes.to_pydict(), "x": [0.0] * nodes.num_rows},
+                "links": links.select(["node_a", "node_b", "rate_bps", "delay_ps"]).to_pydict(),
+            }
         return json.dumps(raw)
 
     def traffic_write(
@@ -462,10 +478,14 @@ class SyntheticCore(ModuleType):
     def traffic_describe(self, path: str, format: str, seed: int) -> str:
         return json.dumps(
             {
-                "schema": 1, "flows": 600, "bytes": 123456789, "first_start_ps": 0,
-                "last_start_ps": 3_000_000_000,
-                "classes": [{"class": "T_long", "flows": 12, "bytes": 120_000_000,
-                             "size_bytes_min": 10_000_000, "size_bytes_max": 10_000_000}],
+                "flows": 600, "bytes": 123456789, "first_start_ps": 0,
+                "last_start_ps": 3_000_000_000, "large_share_of_flows": 0.02,
+                "large_share_of_bytes": 0.97, "load": 0.4, "complete": True, "closed_loop": False,
+                "classes": [{"class": "T_long", "tested": True, "flows": 12, "bytes": 120_000_000,
+                             "share_of_flows": 0.02, "share_of_bytes": 0.97,
+                             "min_size_bytes": 10_000_000, "mean_size_bytes": 1e7,
+                             "max_size_bytes": 10_000_000, "first_start_ps": 0,
+                             "last_start_ps": 3_000_000_000}],
             }
         )  # fmt: skip
 

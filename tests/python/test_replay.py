@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from raddle import _core
 from raddle.cli.app import app
+from raddle.core.trace import describe
 from raddle.errors import ResultsError, TraceError
 from raddle.report.replay import headline, render_replay
-from raddle.results.trace import describe
 from raddle.services.replay import Settings, preview, replay, replay_schemes
 from raddle.statistics.waits import split_time
 from raddle.text import span_us
@@ -84,9 +84,9 @@ def test_a_recorded_program_is_replayed_on_another_map(map_file: Path) -> None:
     summary = replay(DATA / "melt.trace.parquet", ["both"], settings)
     row = summary["schedules"]["none"]
     found = describe(DATA / "melt.trace.parquet")
-    computing = (1 - found["mpi_share"]) * found["duration_s"]
-    assert computing < row["time_s"] < found["duration_s"]
-    assert row["messages"] < found["messages"] < row["network_messages"]
+    computing = (1 - found.mpi_share) * found.duration_s
+    assert computing < row["time_s"] < found.duration_s
+    assert row["messages"] < found.messages < row["network_messages"]
 
 
 @pytest.mark.parametrize("name", ["openfoam", "gromacs"])
@@ -97,16 +97,16 @@ def test_a_recorded_program_is_replayed_where_it_was_recorded(name: str, tmp_pat
     summary = replay(trace, ["none"], settings, traces=tmp_path)
     found, told = describe(trace), describe(tmp_path / "none.trace.parquet")
     same = ("ranks", "hosts", "calls", "messages", "bytes", "collectives", "sizes")
-    assert {key: told[key] for key in same} == {key: found[key] for key in same}
+    assert [getattr(told, key) for key in same] == [getattr(found, key) for key in same]
     recorded, simulated = (
         split_time(one)["ranks"] for one in (trace, tmp_path / "none.trace.parquet")
     )
     for one, two in zip(recorded, simulated, strict=True):
         assert two["compute"] == pytest.approx(one["compute"], abs=1e-5)
     row = summary["schedules"]["none"]
-    assert summary["recorded"]["time_s"] == found["duration_s"]
+    assert summary["recorded"]["time_s"] == found.duration_s
     assert 0 < row["mpi_s"] < summary["recorded"]["mpi_s"]
-    assert row["network_messages"] > found["messages_between_hosts"], "collectives are messages"
+    assert row["network_messages"] > found.messages_between_hosts, "collectives are messages"
 
 
 @pytest.mark.parametrize("name", ["stencil", "sweep"])
@@ -114,7 +114,7 @@ def test_a_trace_carries_its_map(name: str) -> None:
     """Nothing but the trace is needed."""
     row = replay(DATA / f"{name}.trace.parquet", ["none"], Settings(seeds=1))
     found = describe(DATA / f"{name}.trace.parquet")
-    assert row["schedules"]["none"]["network_messages"] == found["messages_between_hosts"]
+    assert row["schedules"]["none"]["network_messages"] == found.messages_between_hosts
 
 
 def test_costs_and_placement_matter(trace: Path, map_file: Path) -> None:

@@ -1,6 +1,7 @@
 """Traces as files and as GOAL schedules, and what `raddle trace` says of them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from raddle import _core
 from raddle.cli.app import app
+from raddle.core.trace import SizeBin
 from raddle.errors import TraceError
 from raddle.report.trace import draw, why
 from raddle.services.trace import APPLICATIONS, describe
@@ -127,7 +129,7 @@ def test_sizes_are_bars_from_zero_or_points(trace: Path) -> None:
     assert [bar.get_height() for bar in sizes.containers[0]] == [1, 1]
     assert sizes.get_ylim()[0] == 0
     assert [label.get_text() for label in sizes.get_xticklabels()][:2] == ["64 B", "128 B"]
-    found["sizes"][0]["messages"] = 1000
+    found = replace(found, sizes=(replace(found.sizes[0], messages=1000), *found.sizes[1:]))
     sizes = draw(found, title="x").axes[1]
     assert not sizes.containers
     assert sizes.get_yscale() == "log"
@@ -135,11 +137,8 @@ def test_sizes_are_bars_from_zero_or_points(trace: Path) -> None:
 
 def test_empty_messages_stand_beside_those_of_a_byte(trace: Path) -> None:
     """Both bins once stood at one place."""
-    found = describe(trace, matrix=True)
-    found["sizes"] = [
-        {"from_bytes": 0, "messages": 5, "bytes": 0},
-        {"from_bytes": 1, "messages": 3, "bytes": 3},
-    ]
+    sizes = SizeBin(from_bytes=0, messages=5, bytes=0), SizeBin(from_bytes=1, messages=3, bytes=3)
+    found = replace(describe(trace, matrix=True), sizes=sizes)
     bars = draw(found, title="x").axes[1].containers[0]
     assert [bar.get_x() + bar.get_width() / 2 for bar in bars] == [0, 1]
 
@@ -149,9 +148,10 @@ def test_a_picture_says_who_sends_most_and_where_time_goes() -> None:
     recorded = Path(__file__).parents[1] / "data" / "traces" / "openfoam.trace.parquet"
     found, times = describe(recorded, matrix=True), split_time(recorded)
     messages, sizes, time = why(found, times)
-    pairs = found["rank_matrix"]
-    first = pairs["bytes"].index(max(pairs["bytes"]))
-    assert f"most from {pairs['from'][first]} to {pairs['to'][first]} (89.3 kB in 531" in messages
+    pairs = found.rank_matrix
+    assert pairs is not None
+    first = pairs.bytes.index(max(pairs.bytes))
+    assert f"most from {pairs.source[first]} to {pairs.target[first]} (89.3 kB in 531" in messages
     assert sizes.startswith("Sizes: 87 % of the messages have 128 B to under 256 B")
     late = [rank["late"] + rank["collective late"] for rank in times["ranks"]]
     assert f"rank {late.index(max(late))} waits longest" in time

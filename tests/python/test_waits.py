@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from raddle import _core
+from raddle.core.trace import describe
 from raddle.cli.app import app
 from raddle.errors import TraceError
-from raddle.results.trace import describe
 from raddle.services.replay import Settings, replay
 from raddle.statistics.waits import PARTS, split_time
 
@@ -97,15 +97,15 @@ def test_parts_of_recordings_and_replays_add_up(tmp_path: Path) -> None:
     recorded = DATA / "melt.trace.parquet"
     parts = split_time(recorded)["parts"]
     found = describe(recorded)
-    assert sum(parts.values()) - parts["compute"] == pytest.approx(found["mpi_s"])
+    assert sum(parts.values()) - parts["compute"] == pytest.approx(found.mpi_s)
     assert min(parts.values()) >= 0
     trace = DATA / "stencil.trace.parquet"
     settings = Settings(seeds=1, gap_share=0, start_skew="0ns")
     row = replay(trace, ["both"], settings, traces=tmp_path)["schedules"]["both"]
     told = describe(tmp_path / "both.trace.parquet")
-    assert told["duration_s"] == pytest.approx(row["time_s"], abs=1e-9)
-    assert told["mpi_s"] == pytest.approx(row["mpi_s"])
-    assert told["messages"] == describe(trace)["messages"]
+    assert told.duration_s == pytest.approx(row["time_s"], abs=1e-9)
+    assert told.mpi_s == pytest.approx(row["mpi_s"])
+    assert told.messages == describe(trace).messages
     parts = split_time(tmp_path / "both.trace.parquet")["parts"]
     assert sum(parts.values()) - parts["compute"] == pytest.approx(row["mpi_s"])
     assert parts["wire"] > 0

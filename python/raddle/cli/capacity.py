@@ -1,6 +1,5 @@
 """`raddle capacity`: groups that table entries carry, and entries that groups need."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +20,7 @@ from raddle.cli.talk import answer_no, guarded, print_json, print_table, say
 from raddle.text import many, verb
 
 if TYPE_CHECKING:
-    from raddle.core import Capacity
+    from raddle.core.groups import Capacity
 
 __all__ = ["capacity"]
 
@@ -83,24 +82,24 @@ def capacity(
             raise typer.BadParameter(msg, param_hint="--count")
         entries = 32 if colours is None else colours
         text = compose(fabric, groups, grid, processes, Layers.TIGHT, entries, two=fault_tolerant)
-        found = services.groups.capacity_of_text(text, "capacity.toml")
+        found = services.groups.capacity_of_groups(text, "capacity.toml")
     else:
         if groups is not None or (grid is not None and count is not None):
             msg = "with --m give one of --count and --grid, or neither; --groups needs --fabric"
             raise typer.BadParameter(msg)
-        request = {
-            "m": m,
-            "colours": 32 if colours is None else colours,
-            "fault_tolerant": fault_tolerant,
-            "groups": count,
-            "dims": lengths_of(grid) if grid is not None else [],
-            "processes_per_terminal": processes,
-        }
+        request = services.groups.CapacityRequest(
+            m=m,
+            colours=32 if colours is None else colours,
+            fault_tolerant=fault_tolerant,
+            groups=count,
+            dims=lengths_of(grid) if grid is not None else (),
+            processes_per_terminal=processes,
+        )
         found = services.groups.capacity(request)
     for warning in found.warnings:
         say(f"warning: {warning}")
     if as_json:
-        print_json(asdict(found))
+        print_json(found.as_json())
     else:
         _show(found)
     if found.fits is False:

@@ -24,7 +24,7 @@ def config(
 
     Exit 1 if one has an invalid value.
     """
-    rows = [services.settings.state(row) for row in services.settings.variables()]
+    rows = [services.settings.state(each) for each in services.settings.variables()]
     if as_json:
         print_json({"settings": rows})
     else:

@@ -1,8 +1,9 @@
 """`raddle fabric`: build, check and show maps."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,9 @@ from raddle.cli.talk import EXIT_NO, examples, guarded, print_json, print_table,
 from raddle.errors import ExperimentError
 from raddle.files import write_text
 from raddle.text import many, map_words
+
+if TYPE_CHECKING:
+    from raddle.core.fabric import Fabric, Found, ImportedFabric, ImportNotes
 
 __all__ = ["app"]
 
@@ -81,7 +85,7 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Write the whole map, node by node, that a few numbers describe."""
-    text = services.fabric.build(services.fabric.Source.of(file), format.value)
+    text = services.fabric.Source.of(file).build(format.value)
     _deliver(text, format, out, as_json=as_json)
 
 
@@ -96,14 +100,14 @@ def check(
     # A file that cannot be read is bad usage, not a bad map.
     source = services.fabric.Source.of(file)
     try:
-        found = services.fabric.check(source, format.value)
+        found = source.check(format.value)
     except ExperimentError as error:
         if as_json:
             print_json({"sound": False, "message": str(error)})
         say(f"error: {error}")
         raise typer.Exit(EXIT_NO) from error
     if as_json:
-        print_json({**found, "sound": True})
+        print_json({**found.as_json(), "sound": True})
     else:
         _describe(found)
         print("sound")
@@ -126,14 +130,14 @@ def show(
     if out is not None:
         report.plots.check_ending(out)
     source = services.fabric.Source.of(file)
-    found = services.fabric.check(source, format.value, graph=out is not None)
-    graph = found.pop("graph", None)
-    if out is not None and graph is not None:
-        title = str(found.get("name", ""))
-        picture = report.plots.draw_fabric(graph["nodes"], graph["links"], title=title)
-        report.plots.save(picture, out)
+    found: "Fabric"
+    if out is None:
+        found = source.check(format.value)
+    else:
+        found = drawn = source.draw(format.value)
+        report.plots.save(report.plots.draw_fabric(drawn), out)
     if as_json:
-        print_json({**found, "picture": None if out is None else str(out)})
+        print_json({**found.as_json(), "picture": None if out is None else str(out)})
     else:
         _describe(found)
         if out is not None:
@@ -177,8 +181,7 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Make a map of an InfiniBand fabric; say what kind it is, and what is missing or odd."""
-    found, toml = services.fabric.import_map(
-        services.fabric.Source.of(file),
+    found, toml = services.fabric.Source.of(file).import_map(
         format.value,
         rate=rate,
         delay=delay,
@@ -187,11 +190,11 @@ def import_(
     if out is not None:
         write_text(out, toml)
     if as_json:
-        print_json({**found, "file": None if out is None else str(out)})
+        print_json({**found.as_json(), "file": None if out is None else str(out)})
         return
     _describe(found)
     _describe_tree(found)
-    _describe_notes(found["notes"])
+    _describe_notes(found.notes)
     if out is not None:
         say(f"wrote {out}")
 
@@ -214,7 +217,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write a map for another program: as a net file of ibsim, on which OpenSM can run."""
-    text = services.fabric.export(services.fabric.Source.of(file), source.value, format.value)
+    text = services.fabric.Source.of(file).export(source.value, format.value)
     _deliver(text, format, out, as_json=as_json)
 
 
@@ -232,35 +235,32 @@ def _deliver(text: str, format: StrEnum, out: Path | None, *, as_json: bool) -> 
         print(text, end="")
 
 
-def _describe(found: dict[str, Any]) -> None:
-    print(f"{found.get('name') or 'map'}: {map_words(found)}")
+def _describe(found: "Fabric") -> None:
+    print(f"{found.name or 'map'}: {map_words(found.hosts, found.switches, found.links)}")
     levels = [
         (
-            "hosts" if row["level"] == 0 else f"level {row['level']}",
-            f"{row['nodes']:,}",
-            str(row.get("ports", "")),
+            "hosts" if row.level == 0 else f"level {row.level}",
+            f"{row.nodes:,}",
+            str(row.ports),
         )
-        for row in found.get("levels", [])
+        for row in found.levels
     ]
     print_table(("", "nodes", "most ports"), levels)
-    rates = [
-        (row["rate"], row["delay"], f"{row['links']:,}") for row in found.get("link_kinds", [])
-    ]
+    rates = [(row.rate, row.delay, f"{row.links:,}") for row in found.link_kinds]
     print_table(("rate", "delay", "links"), rates, left=0)
 
 
-def _describe_tree(found: dict[str, Any]) -> None:
-    tree = found.get("tree")
+def _describe_tree(found: "ImportedFabric") -> None:
+    tree = found.tree
     if tree is None:
-        print(found.get("no_tree", ""))
+        print(found.no_tree or "")
         return
-    shape = ", ".join(f"{name} = {tree[name]}" for name in ("m", "q", "p", "k", "w"))
+    shape = ", ".join(f"{name} = {getattr(tree, name)}" for name in ("m", "q", "p", "k", "w"))
     kinds = {1: "one switch", 2: "two levels", 3: "three levels", 4: "four levels"}
     print(
-        f"fat tree of {kinds[tree['levels']]}: {shape}; {many(tree['cns'], 'CN')}, "
-        f"{many(tree['terminals_per_l0'], 'host')} per L0"
+        f"fat tree of {kinds[tree.levels]}: {shape}; {many(tree.cns, 'CN')}, "
+        f"{many(tree.terminals_per_l0, 'host')} per L0"
     )
-    missing = {name: count for name, count in tree["missing"].items() if count}
     words = {
         "l0": "L0 switches",
         "l1": "L1 switches",
@@ -270,15 +270,17 @@ def _describe_tree(found: dict[str, Any]) -> None:
         "links": "links between switches",
         "short_of_hosts": "L0 with fewer hosts than others",
     }
-    if not missing:
+    missing = {name: getattr(tree.missing, name) for name in words}
+    if not any(missing.values()):
         print("complete")
     for name, count in missing.items():
-        examples = tree["missing_links"] if name == "links" else []
-        lead = "" if name == "short_of_hosts" else "missing: "
-        _found(f"{lead}{count:,} {words[name]}", count, examples)
+        if count:
+            lead = "" if name == "short_of_hosts" else "missing: "
+            first = tree.missing_links if name == "links" else ()
+            _found(f"{lead}{count:,} {words[name]}", count, first)
 
 
-def _describe_notes(notes: dict[str, Any]) -> None:
+def _describe_notes(notes: "ImportNotes") -> None:
     words = {
         "slow": "links slower than the others of their kind",
         "from_one_end": "links that only one of the two nodes lists",
@@ -291,12 +293,12 @@ def _describe_notes(notes: dict[str, Any]) -> None:
         "ignored_lines": "lines that say nothing about the map",
     }
     for name, what in words.items():
-        entry = notes[name]
-        if entry["count"]:
-            _found(f"{entry['count']:,} {what}", entry["count"], entry["first"])
+        entry: "Found" = getattr(notes, name)
+        if entry.count:
+            _found(f"{entry.count:,} {what}", entry.count, entry.first)
 
 
-def _found(headline: str, count: int, first: list[str]) -> None:
+def _found(headline: str, count: int, first: Sequence[str]) -> None:
     print(headline + (":" if first else ""))
     for example in first:
         print(f"  {example}")

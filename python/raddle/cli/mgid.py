@@ -2,9 +2,10 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,10 +22,14 @@ from raddle.cli.talk import guarded, print_json, print_table, say
 from raddle.files import write_text
 from raddle.text import many, verb
 
+if TYPE_CHECKING:
+    from raddle.core.groups import Group, Numbering
+
 __all__ = ["Layers", "compose", "lengths_of", "mgid"]
 
 MOST_ROWS = 40
 COLUMNS = ("group", "name", "layer", "members", "mgid", "colour", "tree_group", "tn", "second_tn")
+LAYER_COLUMNS = ("layer", "groups", "first_colour", "colours")
 
 
 class Layers(StrEnum):
@@ -68,15 +73,15 @@ def mgid(
         entries = 32 if colours is None else colours
         text = compose(fabric, groups, grid, processes, layers, entries, two=fault_tolerant)
         found = services.groups.number(text, "mgid.toml")
-    rows = found["rows"]
+    rows = found.rows
     if out is not None:
         write_text(out, _csv(rows))
-    for warning in found["warnings"]:
+    for warning in found.warnings:
         say(f"warning: {warning}")
     if as_json:
-        print_json(found)
+        print_json(found.as_json())
     else:
-        _show(found, rows)
+        _show(found)
     if out is not None:
         say(f"wrote {many(len(rows), 'row')} to {out}")
 
@@ -120,52 +125,53 @@ def lengths_of(grid: str) -> list[int]:
     return [int(length) for length in lengths]
 
 
-def _csv(rows: list[dict[str, Any]]) -> str:
+def _csv(rows: Sequence["Group"]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(row.as_json() for row in rows)
     return text.getvalue()
 
 
-def _show(found: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+def _show(found: "Numbering") -> None:
+    rows = found.rows
     print(
-        f"{many(len(rows), 'group')} on {many(found['trees'], 'spanning tree')} "
-        f"({many(found['multicast']['colours'], 'colour')})"
+        f"{many(len(rows), 'group')} on {many(found.trees, 'spanning tree')} "
+        f"({many(found.multicast.colours, 'colour')})"
     )
-    if found["layers"]:
+    if found.layers:
         print()
         print_table(
             ("layer", "groups", "first colour", "colours"),
             [
-                tuple(f"{row[key]:,}" for key in ("layer", "groups", "first_colour", "colours"))
-                for row in found["layers"]
+                tuple(f"{getattr(row, key):,}" for key in LAYER_COLUMNS)
+                for row in found.layers
             ],
             left=0,
         )
     print()
-    names = {row["group"]: row["name"] for row in rows}
-    two = any(row["second_tn"] is not None for row in rows)
+    names = {row.group: row.name for row in rows}
+    two = any(row.second_tn is not None for row in rows)
     header = ["group", "layer", "members", "MGID", "colour", "tree", "TN"]
     table = [
         (
-            row["name"],
+            row.name,
             *(
-                f"{row[key]:,}"
+                f"{getattr(row, key):,}"
                 for key in ("layer", "members", "mgid", "colour", "tree_group", "tn")
             ),
-            *([f"{row['second_tn']:,}"] if two else []),
-            "" if row["shares_with"] is None else f"shares with {names[row['shares_with']]}",
+            *([f"{row.second_tn:,}"] if two else []),
+            "" if row.shares_with is None else f"shares with {names[row.shares_with]}",
         )
         for row in rows[:MOST_ROWS]
     ]
     print_table([*header, *(["second TN"] if two else []), ""], table)
     if len(rows) > MOST_ROWS:
         print(f"... and {len(rows) - MOST_ROWS:,} more; --csv FILE or --json has all")
-    if found["sharing"] is not None:
-        sharing = found["sharing"]
+    if found.sharing is not None:
+        sharing = found.sharing
         print(
-            f"\n{many(sharing['trees_left'], 'tree')} with fixed roots; "
-            f"{many(sharing['merges'], 'group')} {verb(sharing['merges'], 'shares', 'share')} one, "
-            f"at most {sharing['max_tfi']:,} together"
+            f"\n{many(sharing.trees_left, 'tree')} with fixed roots; "
+            f"{many(sharing.merges, 'group')} {verb(sharing.merges, 'shares', 'share')} one, "
+            f"at most {sharing.max_tfi:,} together"
         )

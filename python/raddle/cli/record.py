@@ -3,7 +3,7 @@
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from raddle.cli.options import AsJson, Quiet
 from raddle.cli.talk import guarded_launcher, print_json, say
 from raddle.errors import TraceError
 from raddle.text import elapsed_s, many, size
+
+if TYPE_CHECKING:
+    from raddle.core.trace import Trace
 
 __all__ = ["record", "say_recorded"]
 
@@ -42,19 +45,19 @@ def record(
 
 
 def say_recorded(
-    trace: Mapping[str, Any] | None, out: Path, *, quiet: bool, as_json: bool = False
+    trace: "Trace | None", out: Path, *, quiet: bool, as_json: bool = False
 ) -> None:
     """Tell what was recorded; None: a command that failed left no trace."""
     if as_json:
-        print_json({"trace": None if trace is None else {"file": str(out), **trace}})
+        print_json({"trace": None if trace is None else {"file": str(out), **trace.as_json()}})
     elif trace is None:
         say("the command failed and left no trace")
     elif not quiet:
-        calls = sum(kind["calls"] for kind in trace["collectives"])
+        calls = sum(kind.calls for kind in trace.collectives)
         say(
-            f"wrote {out}: {elapsed_s(trace['duration_s'])} of {many(trace['ranks'], 'rank')} on "
-            f"{many(len(trace['hosts']), 'host')}, {many(trace['messages'], 'message')} "
-            f"({size(trace['bytes'])}), {many(calls, 'call')} of collectives"
+            f"wrote {out}: {elapsed_s(trace.duration_s)} of {many(trace.ranks, 'rank')} on "
+            f"{many(len(trace.hosts), 'host')}, {many(trace.messages, 'message')} "
+            f"({size(trace.bytes)}), {many(calls, 'call')} of collectives"
         )
 
 

@@ -1,7 +1,7 @@
 """`raddle route`: multicast groups on a fabric, routed by several engines side by side."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from raddle.cli.progress import RouteBar
 from raddle.cli.show_route import say_results, show_check, show_summary
 from raddle.cli.talk import answer_no, guarded, print_json, progress_wanted, say
 from raddle.files import source_name
+
+if TYPE_CHECKING:
+    from raddle.core.route import RouteCheck, RouteSummary
 
 __all__ = ["route"]
 
@@ -49,25 +52,27 @@ def route(
 ) -> None:
     """Route multicast groups: trees, switch tables and measures of each engine into a folder."""
     points = services.route.points_of(file, settings or (), check_loops=check_loops)
-    checks = [services.route.check_file(text, path) for _, path, text in points]
+    checks = [services.route.check(text, path) for _, path, text in points]
     if not quiet:
-        for warning in dict.fromkeys(w for checked in checks for w in checked["warnings"]):
+        for warning in dict.fromkeys(w for checked in checks for w in checked.warnings):
             say(f"warning: {warning}")
     base = out if out is not None else Path("out") / source_name(file).stem
     answers: list[dict[str, Any]] = []
+    routed = dry_run
     for (chosen, path, text), checked in zip(points, checks, strict=True):
         folder = base / path.name if chosen else base
         if chosen and not as_json:
             print(f"{', '.join(f'{k} = {v}' for k, v in chosen.items())}")
         if dry_run:
-            answers.append({"set": dict(chosen), **checked})
+            answers.append({"set": dict(chosen), **checked.as_json()})
             if not as_json:
                 show_check(checked)
             continue
         summary = _route(text, path, folder, checked, bar=progress_wanted(quiet=quiet or as_json))
+        routed |= bool(summary.routed)
         if not no_report:
             report.write_route_report(folder)
-        answers.append({"set": dict(chosen), "folder": str(folder), **summary})
+        answers.append({"set": dict(chosen), "folder": str(folder), **summary.as_json()})
         if not as_json:
             _show(summary, folder, report=not no_report, quiet=quiet)
     if as_json:
@@ -75,22 +80,20 @@ def route(
             print_json({"points": answers})
         else:
             print_json({k: v for k, v in answers[0].items() if k not in ("set", "folder")})
-    if not dry_run and not any(
-        row["error"] is None for answer in answers for row in answer["engines"].values()
-    ):
+    if not routed:
         answer_no()
 
 
 def _route(
-    text: str, path: Path, folder: Path, checked: dict[str, Any], *, bar: bool
-) -> dict[str, Any]:
+    text: str, path: Path, folder: Path, checked: "RouteCheck", *, bar: bool
+) -> "RouteSummary":
     if not bar:
         return services.route.execute(text, path, folder)
-    with RouteBar(checked["engines"]) as shown:
+    with RouteBar(checked.engines) as shown:
         return services.route.execute(text, path, folder, watch=shown.show)
 
 
-def _show(summary: dict[str, Any], folder: Path, *, report: bool, quiet: bool) -> None:
+def _show(summary: "RouteSummary", folder: Path, *, report: bool, quiet: bool) -> None:
     show_summary(summary)
     if not quiet:
         say_results(folder, report=report)

@@ -38,10 +38,9 @@ def show_plan(plan: Plan, jobs: int | None) -> None:
     """What would run and what it would cost."""
     fabric, traffic = plan.fabric, plan.traffic
     print(f"{plan.name}: {many(len(plan.runs), 'run')}")
-    if fabric:
-        print(f"fabric    {map_words(fabric)}")
-    if traffic.get("flows") is not None:
-        print(f"traffic   {many(traffic['flows'], 'flow')}, {size(traffic.get('bytes') or 0)}")
+    print(f"fabric    {map_words(fabric.hosts, fabric.switches, fabric.links)}")
+    if traffic.flows is not None:
+        print(f"traffic   {many(traffic.flows, 'flow')}, {size(traffic.bytes or 0)}")
     if plan.compat:
         print(f"semantics compatible with {plan.compat}")
     print()

@@ -229,7 +229,7 @@ def _warn_of_unknown_variables() -> None:
     if not mine:
         return
     try:
-        known = {row["name"] for row in services.settings.variables()}
+        known = {variable.name for variable in services.settings.variables()}
     except ImportError:
         return  # said by the command itself, if it needs the compiled part
     for name in mine:

@@ -3,7 +3,7 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from raddle.cli.options import AsJson, Quiet, Seed, quantity, whole
 from raddle.cli.talk import Commands, examples, guarded, print_json, print_table, say
 from raddle.files import write_text
 from raddle.text import count, duration_s, many, size, span_us
+
+if TYPE_CHECKING:
+    from raddle.core.trace import Trace
 
 __all__ = ["app"]
 
@@ -67,13 +70,13 @@ def show(
     if plot is not None:
         report.plots.check_ending(plot)
         found = services.trace.describe(trace, matrix=True)
-        small = found["calls"] <= MOST_CALLS_SPLIT
+        small = found.calls <= MOST_CALLS_SPLIT
         times = statistics.waits.split_time(trace) if small else None
         report.plots.save(report.trace.draw(found, title=trace.name, times=times), plot)
     else:
         found = services.trace.describe(trace, matrix=as_json)
     if as_json:
-        print_json(found)
+        print_json(found.as_json())
         return
     _show(found)
     if plot is not None:
@@ -193,44 +196,44 @@ def _milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:,.3f}"
 
 
-def _made(found: dict[str, Any], out: Path, quiet: bool, as_json: bool) -> None:
+def _made(found: "Trace", out: Path, quiet: bool, as_json: bool) -> None:
     if as_json:
-        print_json({"out": str(out), **found})
+        print_json({"out": str(out), **found.as_json()})
     elif not quiet:
         _show(found)
         say(f"trace     {out}")
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(found: "Trace") -> None:
     """A few lines, then tables of sizes and collectives."""
-    steps = found["supersteps"]
-    print(f"program   {found['program']} ({found['mpi']})")
+    steps = found.supersteps
+    print(f"program   {found.program} ({found.mpi})")
     print(
-        f"ranks     {found['ranks']:,} on {many(len(found['hosts']), 'host')}, "
-        f"{many(found['communicators'], 'communicator')}"
+        f"ranks     {found.ranks:,} on {many(len(found.hosts), 'host')}, "
+        f"{many(found.communicators, 'communicator')}"
     )
     print(
-        f"messages  {found['messages']:,} with {size(found['bytes'])}; between hosts "
-        f"{found['messages_between_hosts']:,} with {size(found['bytes_between_hosts'])}"
+        f"messages  {found.messages:,} with {size(found.bytes)}; between hosts "
+        f"{found.messages_between_hosts:,} with {size(found.bytes_between_hosts)}"
     )
-    if steps["count"]:
+    if steps.messages_per_rank_mean is not None and steps.messages_per_rank_max is not None:
         print(
-            f"supersteps {steps['count']:,}; a rank sends {steps['messages_per_rank_mean']:.1f} "
-            f"messages in one, at most {steps['messages_per_rank_max']:,}"
+            f"supersteps {steps.count:,}; a rank sends {steps.messages_per_rank_mean:.1f} "
+            f"messages in one, at most {steps.messages_per_rank_max:,}"
         )
     print(
-        f"time      {duration_s(found['duration_s'])} ({span_us(1e6 * found['duration_s'])}), "
-        f"{100 * found['mpi_share']:.1f} % of it in MPI"
+        f"time      {duration_s(found.duration_s)} ({span_us(1e6 * found.duration_s)}), "
+        f"{100 * found.mpi_share:.1f} % of it in MPI"
     )
     print()
     rows = [
-        (f"{size(row['from_bytes'])} on", f"{row['messages']:,}", size(row["bytes"]))
-        for row in found["sizes"]
+        (f"{size(row.from_bytes)} on", f"{row.messages:,}", size(row.bytes))
+        for row in found.sizes
     ]
     print_table(("messages of", "number", "together"), rows)
-    if found["collectives"]:
+    if found.collectives:
         print()
         rows = [
-            (row["kind"], count(row["calls"]), size(row["bytes"])) for row in found["collectives"]
+            (row.kind, count(row.calls), size(row.bytes)) for row in found.collectives
         ]
         print_table(("collective", "calls", "together"), rows)

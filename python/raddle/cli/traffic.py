@@ -89,22 +89,21 @@ def describe(
     """Count flows and bytes, in total and by class."""
     found = services.traffic.describe(file, format=format.value, seed=seed)
     if as_json:
-        print_json(found)
+        print_json(found.as_json())
         return
-    first, last = found.get("first_start_ps") or 0, found.get("last_start_ps") or 0
     print(
-        f"{many(found['flows'], 'flow')}, {size(found['bytes'])}, "
-        f"starting from {span_us(first / 1e6)} to {span_us(last / 1e6)}\n"
+        f"{many(found.flows, 'flow')}, {size(found.bytes)}, starting from "
+        f"{span_us(found.first_start_ps / 1e6)} to {span_us(found.last_start_ps / 1e6)}\n"
     )
     rows = [
         (
-            row["class"],
-            f"{row['flows']:,}",
-            f"{row['flows'] / max(found['flows'], 1):.1%}",
-            size(row["bytes"]),
-            f"{row['bytes'] / max(found['bytes'], 1):.1%}",
+            row.name,
+            f"{row.flows:,}",
+            f"{row.flows / max(found.flows, 1):.1%}",
+            size(row.bytes),
+            f"{row.bytes / max(found.bytes, 1):.1%}",
         )
-        for row in found.get("classes", [])
+        for row in found.classes
     ]
     print_table(("class", "flows", "of all", "bytes", "of all"), rows)
 

@@ -137,7 +137,7 @@ def _facts(results: Results, manifest: Json, seeds: Sequence[int]) -> list[str]:
     facts = []
     fabric = manifest.get("fabric") or {}
     if fabric.get("hosts"):
-        facts.append(map_words(fabric))
+        facts.append(map_words(*(fabric.get(key) or 0 for key in ("hosts", "switches", "links"))))
     traffic = manifest.get("traffic") or {}
     if traffic.get("flows"):
         facts.append(f"{many(traffic['flows'], 'flow')}, {size(traffic.get('bytes') or 0)}")

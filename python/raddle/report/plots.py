@@ -1,9 +1,8 @@
 """Pictures for papers (matplotlib): who talks to whom, and a map by its levels."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -12,6 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from raddle.core.fabric import DrawnFabric
 from raddle.errors import ResultsError
 from raddle.files import replacing
 from raddle.results.columns import codes, integers
@@ -123,24 +123,23 @@ def _places(count: int) -> list[tuple[float, float]]:
     ]
 
 
-def draw_fabric(
-    nodes: Mapping[str, Sequence[Any]], links: Mapping[str, Sequence[Any]], *, title: str
-) -> Figure:
+def draw_fabric(fabric: DrawnFabric) -> Figure:
     """A map by its levels: hosts below, links as lines."""
-    levels = np.asarray(nodes["level"])
+    nodes, links = fabric.graph.nodes, fabric.graph.links
+    levels = np.asarray(nodes.level)
     position: dict[int, tuple[float, float]] = {}
     for level in np.unique(levels):
-        members = [nodes["node"][i] for i in np.flatnonzero(levels == level).tolist()]
+        members = [nodes.node[i] for i in np.flatnonzero(levels == level).tolist()]
         for place, node in enumerate(members):
             position[node] = ((place + 0.5) / len(members), float(level))
     figure = Figure(figsize=(10, 1.6 + 1.5 * len(np.unique(levels))), layout="constrained")
     axis = figure.subplots()
     segments = [
-        (position[a], position[b]) for a, b in zip(links["node_a"], links["node_b"], strict=True)
+        (position[a], position[b]) for a, b in zip(links.node_a, links.node_b, strict=True)
     ]
     axis.add_collection(LineCollection(segments, colors="#7f7f7f", linewidths=0.4, alpha=0.5))
     for level in np.unique(levels):
-        members = [nodes["node"][i] for i in np.flatnonzero(levels == level).tolist()]
+        members = [nodes.node[i] for i in np.flatnonzero(levels == level).tolist()]
         xs, ys = zip(*(position[m] for m in members), strict=True)
         marker, colour = ("o", "#0072B2") if level == 0 else ("s", "#D55E00")
         size = max(4.0, 60 - len(members) / 4)
@@ -151,7 +150,7 @@ def draw_fabric(
         axis.text(-0.01, float(level), name, ha="right", va="center")
     axis.set_xlim(-0.16, 1.01)
     axis.set_axis_off()
-    axis.set_title(f"{title}: {many(len(position), 'node')}, {many(len(segments), 'link')}")
+    axis.set_title(f"{fabric.name}: {many(len(position), 'node')}, {many(len(segments), 'link')}")
     return figure
 
 

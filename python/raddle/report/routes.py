@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from raddle.core.route import FailedEngine, RoutedEngine, RouteSummary
 from raddle.report.axes import WIDE, log_axis, split_axis, whole_axis
 from raddle.report.chart import Chart, View, figure, split_figure
 from raddle.report.html import render_page
@@ -20,7 +21,6 @@ from raddle.text import elapsed_s, fixed, many, map_words, memory
 
 __all__ = ["render_routes"]
 
-Json = Mapping[str, Any]
 COLOURS = {
     "c-mr4lms-fixed": "#0072B2",
     "c-mr4lms-dynamic": "#009E73",
@@ -35,8 +35,7 @@ GROUND = "#8a8f98"
 def render_routes(folder: Path) -> str:
     """The page of a folder that `raddle route` wrote."""
     summary = load_summary(folder)
-    engines: Mapping[str, Json] = summary["engines"]
-    routed = {name: row for name, row in engines.items() if row["error"] is None}
+    routed = summary.routed
     charts = [
         _distribution("efi", "EFI of the links", routed, "efi_distribution", "links"),
         _distribution("tfi", "TFI of the trees", routed, "tfi_distribution", "trees"),
@@ -47,50 +46,50 @@ def render_routes(folder: Path) -> str:
     shown = {chart.key: chart for chart in charts if chart is not None and chart.views}
     return render_page(
         "routes.html.j2",
-        name=summary["name"],
+        name=summary.name,
         headline=headline(summary),
         facts=_facts(summary),
         charts=shown,
         chart_json=[chart.to_json() for chart in shown.values()],
-        rows=[_row(name, row) for name, row in engines.items()],
+        rows=[_row(name, row) for name, row in summary.engines.items()],
         merges=merges,
         colours=COLOURS,
         why=why_of_routes(folder, summary, merges),
-        failures=[(name, row["error"]) for name, row in engines.items() if row["error"]],
-        file=summary["file"],
-        warnings=summary["warnings"],
+        failures=list(summary.failed.items()),
+        file=summary.file,
+        warnings=summary.warnings,
     )
 
 
-def _facts(summary: Json) -> list[str]:
-    fabric, groups, multicast = summary["fabric"], summary["groups"], summary["multicast"]
+def _facts(summary: RouteSummary) -> list[str]:
+    fabric, groups, multicast = summary.fabric, summary.groups, summary.multicast
     facts = [
-        map_words(fabric),
-        f"{many(groups['count'], 'group')} of {groups['smallest']:,} to "
-        f"{many(groups['largest'], 'member')}",
-        f"{many(multicast['colours'], 'colour')}, {multicast['table']} tables",
+        map_words(fabric.hosts, fabric.switches, fabric.links),
+        f"{many(groups.count, 'group')} of {groups.smallest:,} to "
+        f"{many(groups.largest, 'member')}",
+        f"{many(multicast.colours, 'colour')}, {multicast.table} tables",
     ]
-    if multicast["fault_tolerant"]:
+    if multicast.fault_tolerant:
         facts.append("two trees per group")
     return facts
 
 
-def _row(name: str, row: Json) -> dict[str, Any]:
+def _row(name: str, row: RoutedEngine | FailedEngine) -> dict[str, Any]:
     whole = ("groups", "max_efi", "max_tfi", "trees_left", "merges", "table_entries_max")
-    cells = {key: "–" if row[key] is None else f"{row[key]:,}" for key in whole}
-    cells |= {key: fixed(row[key]) for key in ("mean_efi", "mean_tfi")}
-    cells["time"] = "–" if row["route_s"] is None else elapsed_s(row["route_s"])
+    cells = {key: "–" if getattr(row, key) is None else f"{getattr(row, key):,}" for key in whole}
+    cells |= {key: fixed(getattr(row, key)) for key in ("mean_efi", "mean_tfi")}
+    cells["time"] = "–" if row.route_s is None else elapsed_s(row.route_s)
     cells["process_growth"] = (
-        "–" if row["process_growth_bytes"] is None else memory(row["process_growth_bytes"])
+        "–" if row.process_growth_bytes is None else memory(row.process_growth_bytes)
     )
     return {"name": name, "colour": COLOURS.get(name, GROUND), "cells": cells}
 
 
 def _distribution(
-    key: str, title: str, routed: Mapping[str, Json], column: str, what: str
+    key: str, title: str, routed: Mapping[str, RoutedEngine], column: str, what: str
 ) -> Chart | None:
     """How many links, trees or switches have at least a value, and how many have exactly that."""
-    found = {n: np.asarray(row[column], float).reshape(-1, 2) for n, row in routed.items()}
+    found = {n: np.asarray(getattr(row, column), float).reshape(-1, 2) for n, row in routed.items()}
     found = {name: pairs for name, pairs in found.items() if len(pairs)}
     if not found:
         return None

@@ -1,5 +1,6 @@
 """A trace of an MPI program as a picture, and what it shows in three sentences."""
 
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
+from raddle.core.trace import Pairs, SizeBin, Trace
 from raddle.text import many, memory, percent, size, span_us
 
 __all__ = ["draw", "why"]
@@ -22,13 +24,13 @@ BAR = "#0072B2"
 WIDTH = 150
 
 
-def draw(found: dict[str, Any], *, title: str, times: dict[str, Any] | None = None) -> Figure:
+def draw(found: Trace, *, title: str, times: dict[str, Any] | None = None) -> Figure:
     """Who sends how much to whom, how much goes in messages of which size, and why time goes by.
 
     Parameters
     ----------
     found
-        What `describe` gives with `matrix`.
+        What `raddle.core.trace.describe` gives with `matrix`.
     title
         Above the picture.
     times
@@ -36,9 +38,8 @@ def draw(found: dict[str, Any], *, title: str, times: dict[str, Any] | None = No
     """
     figure = Figure(figsize=(10, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    ranks = found["ranks"]
-    what, count = _resolution(found)
-    pairs = found[f"{what}_matrix"]
+    ranks = found.ranks
+    what, count, pairs = _resolution(found)
     matrix = _dense(pairs, count)
     picture = left.imshow(matrix, norm=LogNorm(), cmap="viridis", aspect="equal")
     for axis, label in ((left.xaxis, f"to {what}"), (left.yaxis, f"from {what}")):
@@ -49,17 +50,17 @@ def draw(found: dict[str, Any], *, title: str, times: dict[str, Any] | None = No
     bar.ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if narrow else (1,)))
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value)))
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
-    _draw_sizes(right, found["sizes"])
+    _draw_sizes(right, found.sizes)
     figure.suptitle(
-        f"{title}: {many(ranks, 'rank')} on {many(len(found['hosts']), 'host')}, "
-        f"{many(found['messages'], 'message')}"
+        f"{title}: {many(ranks, 'rank')} on {many(len(found.hosts), 'host')}, "
+        f"{many(found.messages, 'message')}"
     )
     lines = [wrapped for sentence in why(found, times) for wrapped in wrap(sentence, WIDTH)]
     figure.text(0.02, -0.03, "\n".join(lines), fontsize=9, color="#444444", ha="left", va="top")
     return figure
 
 
-def why(found: dict[str, Any], times: dict[str, Any] | None = None) -> list[str]:
+def why(found: Trace, times: dict[str, Any] | None = None) -> list[str]:
     """Three sentences: who sends most, in which messages, and where ranks lose time.
 
     Parameters are those of `draw`.
@@ -67,16 +68,17 @@ def why(found: dict[str, Any], times: dict[str, Any] | None = None) -> list[str]
     return [_who(found), _sizes(found), _times(found, times)]
 
 
-def _resolution(found: dict[str, Any]) -> tuple[str, int]:
-    """Whether ranks are drawn or hosts, and how many."""
-    by_rank = "rank_matrix" in found and found["ranks"] <= MOST_RANKS_DRAWN
-    return ("rank", found["ranks"]) if by_rank else ("host", len(found["hosts"]))
+def _resolution(found: Trace) -> tuple[str, int, Pairs]:
+    """Whether ranks are drawn or hosts, how many, and their pairs."""
+    if found.rank_matrix is not None and found.ranks <= MOST_RANKS_DRAWN:
+        return "rank", found.ranks, found.rank_matrix
+    return "host", len(found.hosts), found.host_matrix or Pairs((), (), (), ())
 
 
-def _draw_sizes(axis: Axes, bins: list[dict[str, int]]) -> None:
+def _draw_sizes(axis: Axes, bins: Sequence[SizeBin]) -> None:
     """Messages per size: bars from zero, or where these would vanish points on a log axis."""
-    places = [row["from_bytes"].bit_length() for row in bins]
-    counts = [row["messages"] for row in bins]
+    places = [row.from_bytes.bit_length() for row in bins]
+    counts = [row.messages for row in bins]
     if counts and max(counts) > MOST_TIMES * min(counts):
         axis.vlines(places, 0.8, counts, color=BAR, alpha=0.35)
         axis.plot(places, counts, "o", color=BAR)
@@ -101,42 +103,41 @@ def _from(place: int) -> str:
     return text.replace(".00 ", " ").replace(".0 ", " ")
 
 
-def _who(found: dict[str, Any]) -> str:
-    what, _ = _resolution(found)
-    pairs = found[f"{what}_matrix"]
-    if not found["messages"]:
+def _who(found: Trace) -> str:
+    what, _, pairs = _resolution(found)
+    if not found.messages:
         return "Messages: there are none."
-    sent = np.asarray(pairs["bytes"], dtype=np.float64)
+    sent = np.asarray(pairs.bytes, dtype=np.float64)
     order = np.argsort(-sent, kind="stable")
     first = int(order[0])
-    inside = 1 - found["messages_between_hosts"] / found["messages"]
+    inside = 1 - found.messages_between_hosts / found.messages
     text = f"Messages: {percent(1 - inside)} of them go between hosts"
     if sent.sum() > 0:
         half = int(np.searchsorted(np.cumsum(sent[order]), sent.sum() / 2)) + 1
         text += (
             f"; half of the bytes between {half:,} of {many(sent.size, 'pair')} of {what}s, most "
-            f"from {pairs['from'][first]:,} to {pairs['to'][first]:,} ({size(sent[first])} in "
-            f"{many(pairs['messages'][first], 'message')})"
+            f"from {pairs.source[first]:,} to {pairs.target[first]:,} ({size(sent[first])} in "
+            f"{many(pairs.messages[first], 'message')})"
         )
     return text + "."
 
 
-def _sizes(found: dict[str, Any]) -> str:
-    bins = found["sizes"]
+def _sizes(found: Trace) -> str:
+    bins = found.sizes
     if not bins:
         return "Sizes: there are no messages."
-    often = max(bins, key=lambda row: int(row["messages"]))
-    heavy = max(bins, key=lambda row: int(row["bytes"]))
-    share = often["messages"] / found["messages"]
+    often = max(bins, key=lambda row: row.messages)
+    heavy = max(bins, key=lambda row: row.bytes)
+    share = often.messages / found.messages
     text = f"Sizes: {percent(share)} of the messages have {_range(often)}"
-    if found["bytes"]:
+    if found.bytes:
         which = "these carry" if heavy is often else f"those of {_range(heavy)} carry"
-        text += f"; {which} {percent(heavy['bytes'] / found['bytes'])} of the bytes"
+        text += f"; {which} {percent(heavy.bytes / found.bytes)} of the bytes"
     return text + "."
 
 
-def _range(row: dict[str, int]) -> str:
-    low = row["from_bytes"]
+def _range(row: SizeBin) -> str:
+    low = row.from_bytes
     return (
         f"{low} B"
         if low < 2
@@ -144,18 +145,18 @@ def _range(row: dict[str, int]) -> str:
     )
 
 
-def _times(found: dict[str, Any], times: dict[str, Any] | None) -> str:
-    if found["mpi_share"] == 0:
+def _times(found: Trace, times: dict[str, Any] | None) -> str:
+    if found.mpi_share == 0:
         return "Time: calls take none in this trace."
     if times is None:
-        return f"Time: {percent(found['mpi_share'])} of it is spent in MPI."
+        return f"Time: {percent(found.mpi_share)} of it is spent in MPI."
     parts = times["parts"]
     total = sum(parts.values())
     longest = max(list(parts)[1:], key=lambda part: float(parts[part]))
     late = [rank["late"] + rank["collective late"] for rank in times["ranks"]]
     least, most = int(np.argmin(late)), int(np.argmax(late))
     text = (
-        f"Time: {percent(found['mpi_share'])} of it is spent in MPI, most in "
+        f"Time: {percent(found.mpi_share)} of it is spent in MPI, most in "
         f"“{longest}” ({percent(parts[longest] / total)})"
     )
     if late[most] > late[least]:
@@ -166,8 +167,8 @@ def _times(found: dict[str, Any], times: dict[str, Any] | None) -> str:
     return text + "."
 
 
-def _dense(pairs: dict[str, list[int]], count: int) -> NDArray[np.float64]:
+def _dense(pairs: Pairs, count: int) -> NDArray[np.float64]:
     """Bytes by (from, to); pairs without any stay blank."""
     matrix = np.full((count, count), np.nan)
-    matrix[pairs["from"], pairs["to"]] = np.maximum(pairs["bytes"], 1)
+    matrix[np.asarray(pairs.source, int), np.asarray(pairs.target, int)] = np.maximum(pairs.bytes, 1)
     return matrix

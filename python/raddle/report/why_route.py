@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from raddle.core.route import RoutedEngine, RouteSummary
 from raddle.report.merges import Merged
 from raddle.report.why import Part, Why
 from raddle.results.columns import integers, take
@@ -16,17 +16,15 @@ from raddle.text import elapsed_s, fixed, join_words, many, percent
 
 __all__ = ["why_of_routes"]
 
-Json = Mapping[str, Any]
 MOST_SWITCHES = 3
 SMALL = 0.005
 ONE_TREE = "broadcast"
 """The engine that puts all groups on one tree: nothing to explain, and no measure for others."""
 
 
-def why_of_routes(folder: Path, summary: Json, merges: Sequence[Merged]) -> Why:
+def why_of_routes(folder: Path, summary: RouteSummary, merges: Sequence[Merged]) -> Why:
     """What the tables of a route folder say about the engines that could route."""
-    routed = {n: row for n, row in summary["engines"].items() if row["error"] is None}
-    failed = {n: row["error"] for n, row in summary["engines"].items() if row["error"]}
+    routed, failed = summary.routed, summary.failed
     compared = {n: row for n, row in routed.items() if n != ONE_TREE} or routed
     parts = (
         Part("Tables.", _tables(folder, summary, compared, failed)),
@@ -40,18 +38,18 @@ def why_of_routes(folder: Path, summary: Json, merges: Sequence[Merged]) -> Why:
     return Why(title, _lead(compared), parts, "", source)
 
 
-def _lead(routed: Mapping[str, Json]) -> str:
+def _lead(routed: Mapping[str, RoutedEngine]) -> str:
     if not routed:
         return "No engine could route these groups."
-    ranked = sorted(routed, key=lambda name: float(routed[name]["mean_efi"]))
+    ranked = sorted(routed, key=lambda name: routed[name].mean_efi)
     best, worst = ranked[0], ranked[-1]
-    least, most = (fixed(routed[name]["mean_efi"]) for name in (best, worst))
+    least, most = (fixed(routed[name].mean_efi) for name in (best, worst))
     if best == worst:
         return (
             f"{best}: of groups a used link carries {least} in the mean, "
-            f"{routed[best]['max_efi']:,} at most."
+            f"{routed[best].max_efi:,} at most."
         )
-    ratio = routed[worst]["mean_efi"] / routed[best]["mean_efi"]
+    ratio = routed[worst].mean_efi / routed[best].mean_efi
     if ratio < 1 + SMALL:
         return f"{join_words(ranked)} put equally many groups on a used link: {least} in the mean."
     return (
@@ -64,17 +62,17 @@ def _lead(routed: Mapping[str, Json]) -> str:
 
 
 def _tables(
-    folder: Path, summary: Json, routed: Mapping[str, Json], failed: Mapping[str, str]
+    folder: Path, summary: RouteSummary, routed: Mapping[str, RoutedEngine], failed: Mapping[str, str]
 ) -> str:
     """Where entries run out, or how far the fullest tables are from it."""
-    limit = int(summary["multicast"]["colours"])
+    limit = summary.multicast.colours
     words = [f"{name} ran out: {error.partition(';')[0]}" for name, error in failed.items()]
-    full = {name: row for name, row in routed.items() if row["table_entries_max"] >= limit}
+    full = {name: row for name, row in routed.items() if row.table_entries_max >= limit}
     if full:
         words += [f"{name} fills tables of {_fullest(folder, name, limit)}" for name in full]
     elif routed:
-        name = max(routed, key=lambda n: int(routed[n]["table_entries_max"]))
-        most = int(routed[name]["table_entries_max"])
+        name = max(routed, key=lambda n: routed[n].table_entries_max)
+        most = routed[name].table_entries_max
         which = "of the others no table is full" if failed else "No table is full"
         words.append(
             f"{which}: the fullest hold {most:,} of {many(limit, 'entry')} "
@@ -108,8 +106,8 @@ def _fullest(folder: Path, engine: str, most: int) -> str:
 # Trees.
 
 
-def _trees(routed: Mapping[str, Json], merges: Sequence[Merged]) -> str:
-    apart = [name for name, row in routed.items() if row["merges"] == 0]
+def _trees(routed: Mapping[str, RoutedEngine], merges: Sequence[Merged]) -> str:
+    apart = [name for name, row in routed.items() if row.merges == 0]
     merged = [m for m in merges if m.engine in routed]
     if not merged:
         others = [m.engine for m in merges]
@@ -128,13 +126,13 @@ def _trees(routed: Mapping[str, Json], merges: Sequence[Merged]) -> str:
 # What it costs.
 
 
-def _cost(folder: Path, routed: Mapping[str, Json]) -> str:
+def _cost(folder: Path, routed: Mapping[str, RoutedEngine]) -> str:
     """What merging delivers to hosts that do not want it, and what not merging takes."""
     if not routed:
         return "Nothing was routed."
     trees = pq.read_table(folder / "trees.parquet", columns=["engine", "tree", "copy", "members"])
     found = {name: _deliveries(trees, name) for name in routed}
-    took = {name: f"{elapsed_s(routed[name]['route_s'])} to route" for name in routed}
+    took = {name: f"{elapsed_s(routed[name].route_s)} to route" for name in routed}
     wanted = max(members for members, _ in found.values())
     if not any(others for _, others in found.values()):
         return (

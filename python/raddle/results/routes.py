@@ -4,34 +4,40 @@ import json
 from pathlib import Path
 from typing import Any
 
-from raddle.errors import ResultsError
+from raddle.core.route import RouteSummary
+from raddle.errors import RaddleError, ResultsError
 
 __all__ = ["load_drawn", "load_summary"]
 
 Json = dict[str, Any]
 
 
-def load_summary(folder: Path) -> Json:
+def load_summary(folder: Path) -> RouteSummary:
     """`summary.json` of a folder that `raddle route` wrote.
 
     Raises
     ------
     ResultsError
-        There is none, or it is of something else.
+        There is none, it is of something else, or another version wrote it.
     """
     file = folder / "summary.json"
     try:
-        summary: Json = json.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        kind = json.loads(text).get("kind")
     except FileNotFoundError as error:
         msg = f"{folder} is not a results folder: it has no summary.json"
         raise ResultsError(msg) from error
     except ValueError as error:
         msg = f"{file} is damaged ({error}); delete it and route again"
         raise ResultsError(msg) from error
-    if summary.get("kind") != "route":
+    if kind != "route":
         msg = f"{folder} holds results of a simulation, not of `raddle route`"
         raise ResultsError(msg)
-    return summary
+    try:
+        return RouteSummary.from_json(text)
+    except RaddleError as error:
+        msg = f"{file} is of another version of raddle; route again"
+        raise ResultsError(msg) from error
 
 
 def load_drawn(folder: Path) -> Json:

@@ -1,11 +1,10 @@
 """What plans will cost: counted by the core, and measured on this machine where that is wanted."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-from raddle import _core
+from raddle import core
 from raddle.machine import cores
 from raddle.plan import Estimate, Plan
 
@@ -40,11 +39,7 @@ KEPT_NETWORKS = 4
 
 def plan_as_json(plan: Plan, jobs: int | None = None) -> dict[str, Any]:
     """The plan for `--dry-run --json`."""
-    raw: dict[str, Any] = json.loads(plan.text)
-    for run, planned in zip(raw["runs"], plan.runs, strict=True):
-        run["estimate"] = asdict(planned.estimate)
-    raw["estimate"] = estimate_total([plan], jobs)
-    return raw
+    return {**plan.as_json(), "estimate": estimate_total([plan], jobs)}
 
 
 def measured(plans: Sequence[Plan]) -> list[Plan]:
@@ -53,26 +48,21 @@ def measured(plans: Sequence[Plan]) -> list[Plan]:
     Of many plans the last are measured, and the others scaled by what was found.
     """
     others, few = plans[:-KEPT_NETWORKS], plans[-KEPT_NETWORKS:]
-    found = [
-        _with_estimates(plan, json.loads(_core.measure(plan.text, MEASURE_S / len(few))))
-        for plan in few
-    ]
+    found = [_with_estimates(plan, core.runs.measure(plan, MEASURE_S / len(few))) for plan in few]
     before, after = runs_s(few), runs_s(found)
     slower = after / before if before and after else 1.0
     return [_scaled(plan, slower) for plan in others] + found
 
 
-def _with_estimates(plan: Plan, answers: Sequence[dict[str, Any]]) -> Plan:
-    runs = zip(plan.runs, answers, strict=True)
-    return replace(
-        plan, runs=tuple(replace(run, estimate=Estimate.from_json(raw)) for run, raw in runs)
-    )
+def _with_estimates(plan: Plan, estimates: Sequence[Estimate]) -> Plan:
+    runs = zip(plan.runs, estimates, strict=True)
+    return replace(plan, runs=tuple(replace(run, estimate=estimate) for run, estimate in runs))
 
 
 def _scaled(plan: Plan, slower: float) -> Plan:
-    def scaled(estimate: Estimate) -> dict[str, Any]:
+    def scaled(estimate: Estimate) -> Estimate:
         seconds = None if estimate.seconds is None else estimate.seconds * slower
-        return {**asdict(estimate), "seconds": seconds}
+        return replace(estimate, seconds=seconds)
 
     return _with_estimates(plan, [scaled(run.estimate) for run in plan.runs])
 
@@ -98,7 +88,7 @@ def estimate_total(plans: Sequence[Plan], jobs: int | None = None) -> dict[str, 
     alone = START_S + AFTER_S + len(plans) * PLAN_AFTER_S + rows * ROW_AFTER_S
     alone += sum(plan.set_up_s for plan in plans)
     memory = sorted((r.estimate.memory_bytes or 0 for r in runs), reverse=True)
-    networks = sorted((int(plan.fabric.get("memory_bytes", 0)) for plan in plans), reverse=True)
+    networks = sorted((plan.fabric.memory_bytes for plan in plans), reverse=True)
     at_once = sum(networks[:KEPT_NETWORKS]) + sum(memory[:jobs])
     samples = sum(run.estimate.samples for run in runs)
     after = AFTER_BYTES + rows * ROW_BYTES + samples * SAMPLE_BYTES + int(LEFT * at_once)

@@ -1,19 +1,28 @@
 """Multicast groups and jobs: their numbers, the table entries that they need, their places."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from raddle import _core, core
+from raddle import core
+from raddle.core.groups import (
+    Capacity,
+    CapacityRequest,
+    Numbering,
+    Placement,
+    capacity,
+    capacity_of_groups,
+    number,
+)
 from raddle.files import read_text, source_name
 
 __all__ = [
+    "CapacityRequest",
     "capacity",
     "capacity_of_file",
-    "capacity_of_text",
+    "capacity_of_groups",
     "number",
     "number_file",
     "place",
@@ -21,48 +30,20 @@ __all__ = [
 ]
 
 
-def number(text: str, name: str) -> dict[str, Any]:
-    """MGIDs of the groups of a route file's text, whose files are relative to that of `name`."""
-    found: dict[str, Any] = json.loads(_core.mgid(text, name))
-    return found
-
-
-def number_file(file: Path) -> dict[str, Any]:
+def number_file(file: Path) -> Numbering:
     """MGIDs of the groups of a route file."""
     return number(read_text(file, stream=True), str(source_name(file)))
 
 
-def capacity(request: Mapping[str, Any]) -> core.Capacity:
-    """Groups that table entries carry, and entries that groups need, whoever their members are.
-
-    `request` has `m`, `colours`, `fault_tolerant`, `groups`, `dims` and `processes_per_terminal`.
-    """
-    return core.capacity(request)
+def capacity_of_file(file: Path) -> Capacity:
+    """The capacity for the groups of a route file."""
+    return capacity_of_groups(read_text(file, stream=True), str(source_name(file)))
 
 
-def capacity_of_text(text: str, name: str) -> core.Capacity:
-    """The same for the groups of a route file's text."""
-    return core.capacity_of_file(text, name)
-
-
-def capacity_of_file(file: Path) -> core.Capacity:
-    """The same for the groups of a route file."""
-    return capacity_of_text(read_text(file, stream=True), str(source_name(file)))
-
-
-def place(file: Path, *, backfill: bool, widen: bool) -> dict[str, Any]:
-    """Place the jobs of a job file by the seven rules.
-
-    Parameters
-    ----------
-    backfill
-        Whether later jobs may run before one that waits.
-    widen
-        Whether a job may spread further than its class.
-    """
+def place(file: Path, *, backfill: bool, widen: bool) -> Placement:
+    """Place the jobs of a job file; `raddle.core.groups.place` says how."""
     text, name = read_text(file, stream=True), str(source_name(file))
-    found: dict[str, Any] = json.loads(_core.place(text, name, backfill, widen))
-    return found
+    return core.groups.place(text, name, backfill=backfill, widen=widen)
 
 
 def route_text(

@@ -3,7 +3,6 @@
 Every rank writes a file to one folder, which all hosts must share; it lies beside the trace.
 """
 
-import json
 import os
 import secrets
 import shutil
@@ -12,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
-from raddle import _core
+from raddle import core
+from raddle.core.trace import Trace
 from raddle.errors import RaddleError, TraceError
 from raddle.results.trace import check_name
 from raddle.services.lab.tools import mpi_library
@@ -38,7 +37,7 @@ class Recorded:
     """What came of a command: its exit status, and what the trace says of it; None: no trace."""
 
     status: int
-    trace: Mapping[str, Any] | None
+    trace: Trace | None
 
 
 def record(command: Sequence[str], out: Path, run: Callable[..., int]) -> Recorded:
@@ -118,7 +117,7 @@ def assembled(
         )
         raise TraceError(msg)
     try:
-        trace = _assemble(folder, out, fabric)
+        trace = core.trace.assemble(folder, out, fabric)
     except RaddleError as error:
         if status != 0:
             shutil.rmtree(folder)
@@ -128,11 +127,6 @@ def assembled(
         raise TraceError(msg) from error
     shutil.rmtree(folder)
     return Recorded(status, trace)
-
-
-def _assemble(folder: Path, out: Path, fabric: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_core.assemble_trace(str(folder), str(out), fabric))
-    return found
 
 
 def _launcher(program: str) -> Launcher | None:

@@ -5,9 +5,7 @@ A replay keeps what each rank does and what it waits for, and simulates how long
 schedule, so that a gain is a mean over pairs of runs with a 95 % interval (Student t).
 """
 
-import json
 import os
-import time
 import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -19,9 +17,10 @@ from typing import Any
 
 import tomli_w
 
-from raddle import _core, core
+from raddle import core
+from raddle.core.replay import Costs, ReplayTime, Schedule, Session
 from raddle.errors import TraceError
-from raddle.results.trace import SUFFIX, describe
+from raddle.results.trace import SUFFIX
 from raddle.statistics.replay_notes import notes
 from raddle.statistics.samples import Interval, mean_interval
 from raddle.statistics.waits import split_time
@@ -53,7 +52,7 @@ class Settings:
     sockets
         Sockets of a host; its ranks are spread over them in order.
     costs
-        Costs of hosts that differ from the usual ones, by the names of `_core.replay_costs()`.
+        Costs of hosts that differ from the usual ones, by the names of `core.replay.Costs`.
     seeds
         Runs of each schedule.
     gap_share
@@ -121,16 +120,16 @@ def replay(
     settings = settings or Settings()
     names = _ordered(schedules)
     session = _session(trace, settings)
-    planned = {name: _schedule(session, name, settings.scope) for name in names}
-    runs = _run_all(session, {n: made for n, (made, _) in planned.items()}, settings, jobs, watch)
+    planned = {name: session.schedule(name, settings.scope) for name in names}
+    runs = _run_all(session, planned, settings, jobs, watch)
     if traces is not None:
         traces.mkdir(parents=True, exist_ok=True)
-        for name, (made, _) in planned.items():
-            session.retell(made, 0, _core.Progress(), traces / f"{name}{SUFFIX}")
+        for name, schedule in planned.items():
+            session.retell(schedule, 0, traces / f"{name}{SUFFIX}")
     return {
         **_what(session, trace, settings),
         "scheme": settings.scheme,
-        "schedules": {name: _summary(runs[name], runs["none"], *planned[name]) for name in names},
+        "schedules": {name: _summary(runs[name], runs["none"], planned[name]) for name in names},
     }
 
 
@@ -168,7 +167,7 @@ def replay_schemes(
         _session(
             trace, replace(settings, scheme=name)
         )  # what is wrong is said before the first run
-    small = describe(trace)["calls"] <= MOST_CALLS
+    small = core.trace.describe(trace).calls <= MOST_CALLS
     rows: dict[str, Any] = {}
     told: dict[str, Any] = {}
     with TemporaryDirectory(prefix="raddle-replay-") as temporary:
@@ -209,7 +208,7 @@ def preview(
     names = _ordered(schedules)
     for name in schemes:
         session = _session(trace, replace(settings, scheme=name))
-    plans = {name: _schedule(session, name, settings.scope)[0] for name in names}
+    plans = {name: session.schedule(name, settings.scope) for name in names}
     summary = {
         **_what(session, trace, settings),
         "schedules": {
@@ -239,42 +238,42 @@ def _ordered(schedules: Sequence[str]) -> list[str]:
     return [name for name in SCHEDULES if name == "none" or name in schedules]
 
 
-def _session(trace: Path, settings: Settings) -> _core.Replay:
-    return _core.Replay(
+def _session(trace: Path, settings: Settings) -> Session:
+    return Session.open(
         trace,
-        fabric=None if settings.fabric is None else str(settings.fabric),
+        fabric=settings.fabric,
         placement=settings.placement,
         scheme=settings.scheme,
         sockets=settings.sockets,
-        costs=json.dumps(_costs(settings.costs)),
+        costs=_costs(settings.costs),
         gap_share=settings.gap_share,
         start_skew=settings.start_skew,
         processors=settings.processors,
     )
 
 
-def _what(session: _core.Replay, trace: Path, settings: Settings) -> dict[str, Any]:
+def _what(session: Session, trace: Path, settings: Settings) -> dict[str, Any]:
     """What is replayed, where and how."""
     recorded_s, recorded_mpi_s = session.recorded()
-    used, of_map, most_ranks = session.occupied()
-    found = describe(trace)
+    occupied = session.occupied()
+    found = core.trace.describe(trace)
     return {
         "trace": str(trace),
         "fabric": "the trace's own" if settings.fabric is None else str(settings.fabric),
         "placement": settings.placement,
-        "ranks": found["ranks"],
+        "ranks": found.ranks,
         "hosts": {
-            "recorded": len(found["hosts"]),
-            "used": used,
-            "of_map": of_map,
-            "most_ranks": most_ranks,
+            "recorded": len(found.hosts),
+            "used": occupied.hosts,
+            "of_map": occupied.of_map,
+            "most_ranks": occupied.most_ranks,
         },
         "scope": settings.scope,
         "seeds": settings.seeds,
         "gap_share": settings.gap_share,
         "start_skew": settings.start_skew,
         "processors": settings.processors,
-        "costs": _costs(settings.costs),
+        "costs": _costs(settings.costs).as_json(),
         "recorded": {"time_s": recorded_s, "mpi_s": recorded_mpi_s},
     }
 
@@ -287,36 +286,27 @@ def read_costs(text: str, name: Path) -> dict[str, Any]:
     TraceError
         The text is not valid; the message names the place.
     """
-    _core.replay_costs(text, str(name))
+    core.replay.costs(text, str(name))
     return tomllib.loads(text)
 
 
-def _costs(changed: dict[str, Any]) -> dict[str, Any]:
-    costs: dict[str, Any] = json.loads(_core.replay_costs(tomli_w.dumps(changed)))
-    return costs
-
-
-def _schedule(session: _core.Replay, name: str, scope: str) -> tuple[_core.ReplaySchedule, float]:
-    """The schedule, and the processor's time that making it took."""
-    start = time.thread_time()
-    plan = session.plan(name, scope)
-    took = time.thread_time() - start
-    return session.scheduled(plan), took
+def _costs(changed: dict[str, Any]) -> Costs:
+    return core.replay.costs(tomli_w.dumps(changed))
 
 
 def _run_all(
-    session: _core.Replay,
-    schedules: dict[str, _core.ReplaySchedule],
+    session: Session,
+    schedules: dict[str, Schedule],
     settings: Settings,
     jobs: int | None,
     watch: Callable[[int, int], None] | None,
-) -> dict[str, list[core.ReplayTime]]:
+) -> dict[str, list[ReplayTime]]:
     total = len(schedules) * settings.seeds
-    results: dict[tuple[str, int], core.ReplayTime] = {}
-    progress = _core.Progress()
+    results: dict[tuple[str, int], ReplayTime] = {}
+    progress = core.runs.new_progress()
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         futures = {
-            pool.submit(core.replay_run, session, schedule, seed, progress): (name, seed)
+            pool.submit(session.run, schedule, seed, progress): (name, seed)
             for name, schedule in schedules.items()
             for seed in range(settings.seeds)
         }
@@ -334,10 +324,9 @@ def _run_all(
 
 
 def _summary(
-    runs: list[core.ReplayTime],
-    base: list[core.ReplayTime],
-    schedule: _core.ReplaySchedule,
-    schedule_s: float,
+    runs: list[ReplayTime],
+    base: list[ReplayTime],
+    schedule: Schedule,
 ) -> dict[str, Any]:
     times = mean_interval(run.time_s for run in runs)
     gains = mean_interval(
@@ -350,7 +339,7 @@ def _summary(
         "mpi_s": fmean(run.mpi_s for run in runs),
         "gain_pct": gains.mean,
         "gain_ci95_pct": _ends(gains),
-        "schedule_s": schedule_s,
+        "schedule_s": schedule.took_s,
         "messages": schedule.messages,
         "parcels": schedule.parcels,
         "joined": schedule.joined,

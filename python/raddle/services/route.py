@@ -1,6 +1,5 @@
 """`raddle route` below the command line: a route file checked, run and written to a folder."""
 
-import json
 import os
 import platform
 import sys
@@ -8,18 +7,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from raddle import _core
+from raddle import core
+from raddle.core.route import Progress, RouteSummary, check
 from raddle.errors import ExperimentError
 from raddle.files import read_text, source_name, write_json
 from raddle.results.claim import claim_folder
 from raddle.services.overlay import overlays, parse_setting
 from raddle.version import __version__
 
-__all__ = ["check_file", "execute", "points_of"]
+__all__ = ["check", "execute", "points_of"]
 
-Json = dict[str, Any]
 Watch = Callable[[str, int], None]
 WATCH_PERIOD_S = 0.1
 CREDIT_CHECK = "multicast.credit_check"
@@ -44,19 +42,7 @@ def points_of(
     return points
 
 
-def check_file(text: str, path: Path) -> Json:
-    """Judge a route file: its fabric, groups and engines, without routing.
-
-    Raises
-    ------
-    ExperimentError
-        The file is not valid; the message names the place and the cure.
-    """
-    checked: Json = json.loads(_core.route_check(text, str(path)))
-    return checked
-
-
-def execute(text: str, path: Path, out: Path, *, watch: Watch | None = None) -> Json:
+def execute(text: str, path: Path, out: Path, *, watch: Watch | None = None) -> RouteSummary:
     """Route the groups of a route file with all its engines.
 
     Results go to the folder `out`, their summary returns.
@@ -66,12 +52,9 @@ def execute(text: str, path: Path, out: Path, *, watch: Watch | None = None) -> 
     watch
         Called some times a second with the engine at work and how many are done.
     """
-    progress = _core.RouteProgress()
+    progress = core.route.new_progress()
     with claim_folder(out, "route"):
-        answer = _in_thread(
-            lambda: _core.route(text, str(path), str(out), progress), progress, watch
-        )
-        summary: Json = json.loads(answer)
+        summary = _in_thread(lambda: core.route.run(text, path, out, progress), progress, watch)
         manifest = {
             "schema": 1,
             "kind": "route",
@@ -85,9 +68,11 @@ def execute(text: str, path: Path, out: Path, *, watch: Watch | None = None) -> 
     return summary
 
 
-def _in_thread(work: Callable[[], str], progress: Any, watch: Watch | None) -> str:  # noqa: ANN401
+def _in_thread(
+    work: Callable[[], RouteSummary], progress: Progress, watch: Watch | None
+) -> RouteSummary:
     """Run `work` beside this thread, so that Ctrl-C is heard while engines are at work."""
-    answer: list[str] = []
+    answer: list[RouteSummary] = []
     failure: list[BaseException] = []
 
     def run() -> None:

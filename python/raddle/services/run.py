@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raddle import _core, results, statistics
+from raddle import core, results, statistics
+from raddle.core.runs import Progress
 from raddle.errors import (
     ExperimentError,
     RaddleError,
@@ -54,7 +55,7 @@ class RunState:
     run: PlannedRun
     plan: Plan
     out: Path
-    progress: _core.Progress | None = None
+    progress: Progress | None = None
     stats: RunStats | None = None
     reused: bool = False
     started: float | None = None
@@ -94,7 +95,7 @@ def plan_file(file: Path) -> Plan:
 def plan_text(text: str, path: Path) -> Plan:
     """Judge experiment `text`; files in it are relative to the folder of `path`."""
     before = time.thread_time()
-    plan = Plan.from_json(_core.validate(text, str(path)))
+    plan = core.runs.plan(text, path)
     return dataclasses.replace(plan, set_up_s=time.thread_time() - before)
 
 
@@ -189,14 +190,12 @@ def _simulate(
             msg = "stopped before it began"
             raise RunCancelled(msg)
         state.started = time.monotonic()
-        progress = _core.Progress()
+        progress = core.runs.new_progress()
         state.progress = progress
         if stop.is_set():
             progress.cancel()
         before = time.thread_time()
-        stats = RunStats.from_json(
-            _core.run(state.plan.text, state.run.index, str(state.out), progress)
-        )
+        stats = core.runs.run(state.plan, state.run.index, state.out, progress)
         state.cpu_s = time.thread_time() - before
         return stats
 
@@ -265,7 +264,7 @@ def _finish(plan: Plan, out: Path, states: Sequence[RunState]) -> Mapping[str, A
     complete = all(s.stats is not None for s in states)
     _drop_stale(out, states)
     write_text(out / "experiment.toml", plan.experiment)
-    _core.merge(plan.text, str(out))
+    core.runs.merge(plan, out)
     parameters = {name: [asdict(p) for p in rows] for name, rows in plan.parameters.items()}
     manifest = _manifest(plan, states, parameters, complete=complete)
     write_json(out / "manifest.json", {**manifest, "files": digests(out)})
@@ -317,8 +316,8 @@ def _manifest(
         "compat": plan.compat,
         "schemes": list(plan.schemes),
         "seeds": list(plan.seeds),
-        "fabric": dict(plan.fabric),
-        "traffic": dict(plan.traffic),
+        "fabric": asdict(plan.fabric),
+        "traffic": asdict(plan.traffic),
         "score": dict(plan.score),
         "settings": [asdict(p) for p in plan.settings],
         "parameters": parameters,
@@ -347,7 +346,7 @@ def _manifest(
         ],
         "versions": {
             "raddle": __version__,
-            "core": _core.version(),
+            "core": core.build.version(),
             "python": platform.python_version(),
         },
         "machine": {

@@ -2,36 +2,19 @@
 
 import os
 import re
-import tomllib
-from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Literal
 
-from raddle import _core
+from raddle import core
+from raddle.core.build import Variable, parse_quantity, variables
 from raddle.text import suggest
 
 __all__ = ["parse_quantity", "problem", "schema", "state", "variables"]
 
 
-def variables() -> list[dict[str, str]]:
-    """Every RADDLE_* variable: name, used_by, values, default, meaning."""
-    table: list[dict[str, str]] = tomllib.loads(_core.settings())["setting"]
-    return table
-
-
 def schema(of: Literal["experiment", "route"]) -> str:
     """The JSON Schema of a kind of file."""
-    return _core.route_schema() if of == "route" else _core.experiment_schema()
-
-
-def parse_quantity(kind: Literal["time", "size", "rate"], text: str) -> int:
-    """A quantity with its unit in ps, bytes or bit/s.
-
-    Raises
-    ------
-    ValueError
-        It is none; the message says what is wrong.
-    """
-    return _core.parse_quantity(kind, text)
+    return core.build.route_schema() if of == "route" else core.build.experiment_schema()
 
 
 def problem(values: str, value: str) -> str | None:
@@ -51,15 +34,15 @@ def problem(values: str, value: str) -> str | None:
     return None
 
 
-def state(row: Mapping[str, str]) -> dict[str, Any]:
-    """A row of the table and what the environment says to it."""
-    given = os.environ.get(row["name"])
+def state(variable: Variable) -> dict[str, Any]:
+    """A variable and what the environment says to it."""
+    given = os.environ.get(variable.name)
     # Who sees a job's key can speak for the job.
-    shown = "(hidden)" if given and row["name"].endswith("_KEY") else given
+    shown = "(hidden)" if given and variable.name.endswith("_KEY") else given
     return {
-        **row,
-        "default": row["default"] or None,
-        "value": shown or row["default"] or None,
+        **asdict(variable),
+        "default": variable.default or None,
+        "value": shown or variable.default or None,
         "set": bool(given),
-        "problem": problem(row["values"], given) if given else None,
+        "problem": problem(variable.values, given) if given else None,
     }

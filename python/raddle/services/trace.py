@@ -1,12 +1,11 @@
 """Traces of MPI programs: read from and written for other programs, and generated."""
 
-import json
 from pathlib import Path
-from typing import Any
 
-from raddle import _core
+from raddle import core
+from raddle.core.trace import Trace, describe, export_goal
 from raddle.files import read_text
-from raddle.results.trace import check_name, describe
+from raddle.results.trace import check_name
 
 __all__ = ["APPLICATIONS", "describe", "export_goal", "generate", "import_goal"]
 
@@ -21,7 +20,7 @@ APPLICATIONS = (
 """Kinds of programs that `generate` knows."""
 
 
-def import_goal(goal: Path, out: Path, *, fabric: Path | None = None) -> dict[str, Any]:
+def import_goal(goal: Path, out: Path, *, fabric: Path | None = None) -> Trace:
     """Read a GOAL schedule into the trace `out`, with the map `fabric` as its own; describe it.
 
     Raises
@@ -30,13 +29,7 @@ def import_goal(goal: Path, out: Path, *, fabric: Path | None = None) -> dict[st
         The schedule is not valid, or `out` is no name of a trace.
     """
     check_name(out)
-    found: dict[str, Any] = json.loads(_core.trace_import(str(goal), out, _map_text(fabric)))
-    return found
-
-
-def export_goal(trace: Path) -> str:
-    """A trace as a GOAL schedule, its collectives as messages."""
-    return _core.trace_export(trace)
+    return core.trace.import_goal(goal, out, _map_text(fabric))
 
 
 def generate(
@@ -50,7 +43,7 @@ def generate(
     gap: str = "10us",
     seed: int = 1,
     fabric: Path | None = None,
-) -> dict[str, Any]:
+) -> Trace:
     """Write a trace of a known kind of program to `out`, with the map `fabric`; describe it.
 
     Parameters
@@ -72,12 +65,17 @@ def generate(
         An argument is out of range, or `out` is no name of a trace.
     """
     check_name(out)
-    found: dict[str, Any] = json.loads(
-        _core.trace_generate(
-            application, sizes, ranks, per_host, exchanges, gap, seed, _map_text(fabric), out
-        )
+    return core.trace.generate(
+        application,
+        out,
+        sizes=sizes,
+        ranks=ranks,
+        per_host=per_host,
+        exchanges=exchanges,
+        gap=gap,
+        seed=seed,
+        fabric=_map_text(fabric),
     )
-    return found
 
 
 def _map_text(fabric: Path | None) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from raddle.results.trace import describe
+from raddle import core
 
 __all__ = ["PARTS", "split_time"]
 
@@ -109,7 +109,7 @@ def split_time(path: Path) -> dict[str, Any]:
     TraceError
         The file is no trace, is damaged, or has messages without their other end.
     """
-    ranks: int = describe(path)["ranks"]
+    ranks = core.trace.describe(path).ranks
     calls = Calls.read(path)
     operations = calls.operations()
     clock = _clocks(calls, operations, ranks)

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from raddle import _core
+from raddle import core
 
 __all__ = ["job_key"]
 
 
 def job_key(secret_file: Path, job: int) -> str:
     """The key of a job in hexadecimal digits, as its switches derive it."""
-    return bytes(_core.job_key(bytes.fromhex(secret_file.read_text()), job)).hex()
+    return core.build.job_key(bytes.fromhex(secret_file.read_text()), job).hex()

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from raddle import _core
+from raddle import core
 from raddle.errors import LabError
 from raddle.text import many
 
@@ -48,7 +48,7 @@ def parse_rate(text: str) -> int:
     2500000000
     """
     try:
-        rate = _core.parse_quantity("rate", text)
+        rate = core.build.parse_quantity("rate", text)
     except ValueError as error:
         msg = f"{error}\n  hint: write the rate of a link like 100Mbps or 2.5Gbps"
         raise LabError(msg) from None

@@ -1,0 +1,174 @@
+"""Replays of traces on fabrics."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from raddle import _core
+from raddle.core.answers import Answer
+from raddle.core.runs import Progress, new_progress
+
+__all__ = ["Costs", "HostCosts", "Occupied", "ReplayTime", "Schedule", "Session", "costs"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostCosts(Answer):
+    """What hosts do for a message, each with its unit."""
+
+    send_overhead: str
+    receive_overhead: str
+    copy_per_byte: str
+    local_overhead: str
+    local_copy_per_byte: str
+    socket_latency: str
+    cross_latency: str
+    envelope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Costs(Answer):
+    """Costs of hosts, each with its unit; docs/reference/traces.md says what they are."""
+
+    host: HostCosts
+    eager_limit: str
+    local_eager_limit: str
+    part_overhead: str
+    switch_overhead: str
+    look_overhead: str
+    nic_gap: str
+    mtu: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayTime(Answer):
+    """How long one replay took; the fields stand in the order of `raddle replay --json`."""
+
+    time_s: float
+    """Until the last rank was through."""
+    mean_s: float
+    """The mean over ranks."""
+    mpi_s: float
+    """How much of that mean ranks were in calls of MPI."""
+    network_messages: int
+    """Messages that went through the network."""
+    network_bytes: int
+    """Their bytes, heads and envelopes included."""
+    drops: int
+    """Packets dropped."""
+    pauses: int
+    """PAUSE frames received."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupied:
+    """Where the ranks of a replay are."""
+
+    hosts: int
+    """Hosts that have a rank."""
+    of_map: int
+    """Hosts of the map."""
+    most_ranks: int
+    """Most ranks of a host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The program of a trace with the messages that a schedule makes of its own."""
+
+    scheduled: _core.ReplaySchedule
+    took_s: float
+    """Processor time of scheduling all ranks."""
+
+    @property
+    def messages(self) -> int:
+        """Messages of the program between hosts, without those of collectives."""
+        return self.scheduled.messages
+
+    @property
+    def parcels(self) -> int:
+        """What is issued instead: messages and joined messages."""
+        return self.scheduled.parcels
+
+    @property
+    def joined(self) -> int:
+        """Joined messages among them."""
+        return self.scheduled.joined
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A trace on a fabric under one scheme, to be replayed with several schedules and seeds."""
+
+    replay: _core.Replay
+
+    @classmethod
+    def open(
+        cls,
+        trace: Path,
+        *,
+        fabric: Path | None,
+        placement: str,
+        scheme: str,
+        sockets: int,
+        costs: Costs,
+        gap_share: float,
+        start_skew: str,
+        processors: int | None,
+    ) -> "Session":
+        """Put the ranks of a trace on hosts; `raddle.services.replay.Settings` says of what.
+
+        Raises
+        ------
+        TraceError
+            The trace is broken, or its ranks find no place.
+        """
+        return cls(
+            _core.Replay(
+                trace,
+                fabric=None if fabric is None else str(fabric),
+                placement=placement,
+                scheme=scheme,
+                sockets=sockets,
+                costs=costs.to_json(),
+                gap_share=gap_share,
+                start_skew=start_skew,
+                processors=processors,
+            )
+        )
+
+    def schedule(self, name: str, scope: str) -> Schedule:
+        """Schedule all supersteps: "none", "reorder", "aggregate" or "both".
+
+        `scope` says which messages may be joined: "rank-to-rank" or "rank-to-node".
+        """
+        start = time.thread_time()
+        plan = self.replay.plan(name, scope)
+        took_s = time.thread_time() - start
+        return Schedule(self.replay.scheduled(plan), took_s)
+
+    def run(self, schedule: Schedule, seed: int, progress: Progress) -> ReplayTime:
+        """Replay with the noise of `seed`."""
+        return ReplayTime.from_json(self.replay.run(schedule.scheduled, seed, progress))
+
+    def retell(self, schedule: Schedule, seed: int, out: Path) -> None:
+        """Replay with the noise of `seed`, write the trace `out`: the same calls, these times."""
+        self.replay.retell(schedule.scheduled, seed, new_progress(), out)
+
+    def occupied(self) -> Occupied:
+        """Where the ranks are."""
+        return Occupied(*self.replay.occupied())
+
+    def recorded(self) -> tuple[float, float]:
+        """Seconds that the program took when recorded, and the ranks' mean of them in MPI."""
+        return self.replay.recorded()
+
+
+def costs(text: str = "", name: str = "costs") -> Costs:
+    """Costs of hosts: those of the TOML `text` of the file `name`, and the usual ones otherwise.
+
+    Raises
+    ------
+    TraceError
+        The text is not valid; the message names the place.
+    """
+    return Costs.from_json(_core.replay_costs(text, name))

@@ -1,0 +1,56 @@
+"""Runs of experiments: planned, estimated, simulated, and their parts joined."""
+
+import json
+from pathlib import Path
+
+from raddle import _core
+from raddle.plan import Estimate, Plan, RunStats
+
+__all__ = ["Progress", "measure", "merge", "new_progress", "plan", "run"]
+
+Progress = _core.Progress
+
+
+def plan(text: str, path: Path) -> Plan:
+    """Judge the text of an experiment; files in it are relative to the folder of `path`.
+
+    Raises
+    ------
+    ExperimentError
+        It is not valid; the message names the place and the cure.
+    """
+    return Plan.from_json(_core.validate(text, str(path)))
+
+
+def measure(planned: Plan, seconds: float) -> tuple[Estimate, ...]:
+    """Simulate a part of the plan's runs for so many seconds of processor time: what each will cost.
+
+    Setting up a large fabric takes its own time.
+    """
+    answers = json.loads(_core.measure(planned.text, seconds))
+    return tuple(Estimate.from_json(answer) for answer in answers)
+
+
+def new_progress() -> Progress:
+    """What tells how far a run is, and stops it, from another thread."""
+    return _core.Progress()
+
+
+def run(planned: Plan, index: int, out: Path, progress: Progress) -> RunStats:
+    """Simulate a run of the plan and write `out`/.runs/NAME/ by one rename.
+
+    Raises
+    ------
+    RunCancelled
+        It was asked to stop.
+    """
+    return RunStats.from_json(_core.run(planned.text, index, str(out), progress))
+
+
+def merge(planned: Plan, out: Path) -> None:
+    """Join the parts whose stamps are in the plan into the results folder, in plan order.
+
+    Parts that are missing are left out. Loaded runs go to `out`, isolated ones to `out`/isolated;
+    every file is replaced by rename.
+    """
+    _core.merge(planned.text, str(out))
