@@ -243,6 +243,8 @@ class Replay:
         processors: int | None,
     ) -> Replay:
         """`fabric` is the path of a map, None the trace's own; `costs` as `replay_costs()`."""
+    def under(self, scheme: str) -> Replay:
+        """The same under another scheme; plans and schedules of one are good for the other."""
     def plan(self, variant: str, scope: str) -> ReplayPlan:
         """Schedule all supersteps: "none", "reorder", "aggregate" or "both".
 

@@ -1,143 +1,92 @@
-"""Progress displays: of `raddle run` with packet-hops a second and time left, of `raddle route`."""
+"""The progress of jobs: a line for each that is under way, and one for all of them, on stderr."""
 
 import time
-from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from raddle.text import count, duration_s, many, span_us
+from raddle.cli.talk import progress_wanted
+from raddle.text import count, duration_s
 
 if TYPE_CHECKING:
-    from raddle.services.run import RunState
+    from raddle.services.runner import Job, Watch
 
-__all__ = ["CountBar", "RouteBar", "RunProgress"]
+__all__ = ["shown_progress"]
 
 REFRESH_PER_S = 8
+SHORT_S = 0.5
+"""A rate of less time says nothing."""
 
 
-class _Shown:
-    """Bars that are on the terminal while the block runs."""
+@contextmanager
+def shown_progress(*, quiet: bool) -> "Iterator[Watch | None]":
+    """What shows jobs as long as the block runs; None where nobody watches."""
+    if not progress_wanted(quiet=quiet):
+        yield None
+        return
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[talk]}"),
+        console=Console(stderr=True),
+        refresh_per_second=REFRESH_PER_S,
+        transient=True,
+    )
+    with bars:
+        yield _Lines(bars).show
 
-    _bars: Progress
 
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
+class _Lines:
+    """The lines of jobs."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bars.stop()
-
-
-class RunProgress(_Shown):
-    """A line per active run and one for all of them, on stderr."""
-
-    def __init__(self) -> None:
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[talk]}"),
-            console=Console(stderr=True),
-            refresh_per_second=REFRESH_PER_S,
-            transient=True,
-        )
-        self._tasks: dict[str, TaskID] = {}
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._tasks: dict[int, TaskID] = {}
+        """By the identity of jobs: in a sweep several have one name."""
         self._all: TaskID | None = None
         self._started = time.monotonic()
 
-    def show(self, states: Sequence["RunState"]) -> None:
+    def show(self, jobs: "Sequence[Job[Any]]") -> None:
         """Bring the display up to date."""
-        hops = 0
-        fractions: list[float] = []
-        fresh = [s for s in states if not s.reused]
-        for state in fresh:
-            fraction, run_hops = self._one(state)
-            fractions.append(fraction)
-            hops += run_hops
+        shares = [self._one(job) for job in jobs]
+        if len(jobs) < 2:
+            return
         elapsed = time.monotonic() - self._started
-        done = sum(s.stats is not None for s in states)
-        share = sum(fractions) / len(fractions) if fractions else 1.0
-        left = f"{duration_s(elapsed / share - elapsed)} left" if share > 0.02 else ""
-        rate = f"{count(hops / elapsed)} packet-hops/s" if elapsed > 0 else ""
+        share = sum(shares) / len(shares)
+        words = [_rate(sum(job.look().packet_hops for job in jobs), elapsed)]
+        if share > 0.02:
+            words.append(f"{duration_s(elapsed / share - elapsed)} left")
         if self._all is None:
             self._all = self._bars.add_task("", total=1.0, talk="")
         self._bars.update(
             self._all,
-            description=f"[bold]{done}/{many(len(states), 'run')}",
+            description=f"[bold]{sum(job.done for job in jobs)}/{len(jobs):,} runs",
             completed=share,
-            talk="  ".join(t for t in (rate, left) if t),
+            talk="  ".join(filter(None, words)),
         )
 
-    def _one(self, state: "RunState") -> tuple[float, int]:
-        name = state.run.name
-        if state.stats is not None:
-            task = self._tasks.pop(name, None)
+    def _one(self, job: "Job[Any]") -> float:
+        """Show one job; its share."""
+        if job.done:
+            task = self._tasks.pop(id(job), None)
             if task is not None:
                 self._bars.remove_task(task)
-            return 1.0, state.stats.packet_hops
-        progress = state.progress
-        if progress is None or state.started is None:
-            return 0.0, 0
-        hops, total = progress.packet_hops, progress.flows_total
-        expected = state.run.estimate.packet_hops
-        # Packet-hops are the better measure of work done; flows end in a rush.
-        fraction = hops / expected if expected else progress.flows_done / total if total else 0.0
-        fraction = min(fraction, 0.99)
-        elapsed = time.monotonic() - state.started
-        words = [f"{span_us(progress.simulated_ps / 1e6)} simulated"]
-        if elapsed > 0.5:
-            words.append(f"{count(hops / elapsed)} packet-hops/s")
-        if name not in self._tasks:
-            self._tasks[name] = self._bars.add_task(name, total=1.0, talk="")
-        self._bars.update(self._tasks[name], completed=fraction, talk="  ".join(words))
-        return fraction, hops
+            return 1.0
+        if job.started is None:
+            return 0.0
+        look = job.look()
+        elapsed = time.monotonic() - job.started
+        if id(job) not in self._tasks:
+            self._tasks[id(job)] = self._bars.add_task(job.name, total=1.0, talk="")
+        share = min(look.share, 0.99)
+        words = filter(None, (look.words, _rate(look.packet_hops, elapsed)))
+        self._bars.update(self._tasks[id(job)], completed=share, talk="  ".join(words))
+        return share
 
 
-class CountBar(_Shown):
-    """A line with how many of something are done, and the time since it began."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._bars = Progress(
-            BarColumn(bar_width=24),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            refresh_per_second=REFRESH_PER_S,
-            transient=True,
-        )
-        self._task = self._bars.add_task("", total=None)
-
-    def show(self, done: int, total: int) -> None:
-        """Bring the display up to date."""
-        words = f"{done} of {total} {self._what}"
-        self._bars.update(self._task, description=words, completed=done, total=total)
-
-
-class RouteBar(_Shown):
-    """A line with the engine at work and the time since it began."""
-
-    def __init__(self, engines: Sequence[str]) -> None:
-        self._engines = len(engines)
-        self._bars = Progress(
-            BarColumn(bar_width=24),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            refresh_per_second=REFRESH_PER_S,
-            transient=True,
-        )
-        self._task = self._bars.add_task("", total=max(1, self._engines))
-
-    def show(self, phase: str, done: int) -> None:
-        """Bring the display up to date: what is at work, and engines done."""
-        words = f"{phase} ({min(done + 1, self._engines)} of {self._engines})"
-        self._bars.update(self._task, description=words, completed=done)
+def _rate(hops: int, elapsed_s: float) -> str:
+    return f"{count(hops / elapsed_s)} packet-hops/s" if hops and elapsed_s > SHORT_S else ""

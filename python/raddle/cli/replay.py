@@ -1,6 +1,5 @@
 """`raddle replay`: a trace on another fabric or placement, and with scheduled messages."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,8 +7,8 @@ import typer
 
 from raddle import report, results, services
 from raddle.cli.options import AsJson, Jobs, Quiet, quantity, real, whole
-from raddle.cli.progress import CountBar
-from raddle.cli.talk import guarded, print_json, print_table, progress_wanted, say
+from raddle.cli.progress import shown_progress
+from raddle.cli.talk import guarded, print_json, print_table, say
 from raddle.files import read_text, source_name, write_json
 from raddle.text import count, elapsed_s, many, span_us
 
@@ -106,15 +105,11 @@ def replay(
             _show_plan(planned)
         return
     folder = out or Path("out") / f"{trace.name.removesuffix(results.trace.SUFFIX)}-replay"
-    run = partial(
-        services.replay.replay_schemes, *asked, jobs=jobs, traces=folder if traces else None
-    )
     with results.claim.claim_folder(folder, "replay"):
-        if progress_wanted(quiet=quiet):
-            with CountBar("runs") as bar:
-                summary = run(watch=bar.show)
-        else:
-            summary = run()
+        with shown_progress(quiet=quiet) as watch:
+            summary = services.replay.replay_schemes(
+                *asked, jobs=jobs, watch=watch, traces=folder if traces else None
+            )
         write_json(folder / "summary.json", {"schema": 1, **summary})
         report.plots.save(report.gains.draw_gains(summary), folder / "gains.svg")
         if not no_report:

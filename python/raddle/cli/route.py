@@ -7,13 +7,13 @@ import typer
 
 from raddle import report, services
 from raddle.cli.options import AsJson
-from raddle.cli.progress import RouteBar
+from raddle.cli.progress import shown_progress
 from raddle.cli.show_route import say_results, show_check, show_summary
-from raddle.cli.talk import answer_no, guarded, print_json, progress_wanted, say
+from raddle.cli.talk import answer_no, guarded, print_json, say
 from raddle.files import source_name
 
 if TYPE_CHECKING:
-    from raddle.core.route import RouteCheck, RouteSummary
+    from raddle.core.route import RouteSummary
 
 __all__ = ["route"]
 
@@ -68,7 +68,10 @@ def route(
             if not as_json:
                 show_check(checked)
             continue
-        summary = _route(text, path, folder, checked, bar=progress_wanted(quiet=quiet or as_json))
+        with shown_progress(quiet=quiet or as_json) as watch:
+            summary = services.route.execute(
+                text, path, folder, engines=len(checked.engines), watch=watch
+            )
         routed |= bool(summary.routed)
         if not no_report:
             report.write_route_report(folder)
@@ -82,15 +85,6 @@ def route(
             print_json({k: v for k, v in answers[0].items() if k not in ("set", "folder")})
     if not routed:
         answer_no()
-
-
-def _route(
-    text: str, path: Path, folder: Path, checked: "RouteCheck", *, bar: bool
-) -> "RouteSummary":
-    if not bar:
-        return services.route.execute(text, path, folder)
-    with RouteBar(checked.engines) as shown:
-        return services.route.execute(text, path, folder, watch=shown.show)
 
 
 def _show(summary: "RouteSummary", folder: Path, *, report: bool, quiet: bool) -> None:

@@ -7,13 +7,12 @@ import typer
 
 from raddle import report, services
 from raddle.cli.options import AsJson, Jobs, Quiet, Replace
-from raddle.cli.progress import RunProgress
+from raddle.cli.progress import shown_progress
 from raddle.cli.show import say_outcome, show_plan, show_summary
 from raddle.cli.talk import (
     EXIT_INTERRUPTED,
     guarded,
     print_json,
-    progress_wanted,
     say,
     terminate_like_interrupt,
 )
@@ -56,13 +55,8 @@ def run(
             show_plan(plan, jobs)
         return
     terminate_like_interrupt()
-    if progress_wanted(quiet=quiet or as_json):
-        with RunProgress() as bars:
-            outcome = services.run.execute(
-                plan, folder, jobs=jobs, watch=bars.show, replace=replace
-            )
-    else:
-        outcome = services.run.execute(plan, folder, jobs=jobs, replace=replace)
+    with shown_progress(quiet=quiet or as_json) as watch:
+        outcome = services.run.execute(plan, folder, jobs=jobs, watch=watch, replace=replace)
     if not no_report and outcome.summary.get("schemes"):
         report.write_report(folder)
     if as_json:

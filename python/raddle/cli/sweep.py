@@ -8,13 +8,12 @@ import typer
 
 from raddle import report, services
 from raddle.cli.options import AsJson, Jobs, Quiet, Replace
-from raddle.cli.progress import RunProgress
+from raddle.cli.progress import shown_progress
 from raddle.cli.show import say_sweep, show_sweep, show_sweep_plan
 from raddle.cli.talk import (
     EXIT_INTERRUPTED,
     guarded,
     print_json,
-    progress_wanted,
     say,
     terminate_like_interrupt,
 )
@@ -78,13 +77,10 @@ def sweep(
             show_sweep_plan(points, jobs)
         return
     terminate_like_interrupt()
-    if progress_wanted(quiet=quiet or as_json):
-        with RunProgress() as bars:
-            outcomes, table = services.sweep.run_sweep(
-                points, folder, jobs=jobs, watch=bars.show, replace=replace
-            )
-    else:
-        outcomes, table = services.sweep.run_sweep(points, folder, jobs=jobs, replace=replace)
+    with shown_progress(quiet=quiet or as_json) as watch:
+        outcomes, table = services.sweep.run_sweep(
+            points, folder, jobs=jobs, watch=watch, replace=replace
+        )
     begun = any(p["schemes"] for p in table["points"])
     if reports and begun:
         for outcome in outcomes:

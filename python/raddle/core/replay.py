@@ -6,7 +6,7 @@ from pathlib import Path
 
 from raddle import _core
 from raddle.core.answers import Answer
-from raddle.core.runs import Progress, new_progress
+from raddle.core.runs import Progress
 
 __all__ = ["Costs", "HostCosts", "Occupied", "ReplayTime", "Schedule", "Session", "costs"]
 
@@ -136,6 +136,10 @@ class Session:
             )
         )
 
+    def under(self, scheme: str) -> "Session":
+        """The same under another scheme; schedules of one are good for the other."""
+        return Session(self.replay.under(scheme))
+
     def schedule(self, name: str, scope: str) -> Schedule:
         """Schedule all supersteps: "none", "reorder", "aggregate" or "both".
 
@@ -150,9 +154,9 @@ class Session:
         """Replay with the noise of `seed`."""
         return ReplayTime.from_json(self.replay.run(schedule.scheduled, seed, progress))
 
-    def retell(self, schedule: Schedule, seed: int, out: Path) -> None:
+    def retell(self, schedule: Schedule, seed: int, progress: Progress, out: Path) -> None:
         """Replay with the noise of `seed`, write the trace `out`: the same calls, these times."""
-        self.replay.retell(schedule.scheduled, seed, new_progress(), out)
+        self.replay.retell(schedule.scheduled, seed, progress, out)
 
     def occupied(self) -> Occupied:
         """Where the ranks are."""

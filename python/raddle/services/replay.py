@@ -5,11 +5,10 @@ A replay keeps what each rank does and what it waits for, and simulates how long
 schedule, so that a gain is a mean over pairs of runs with a 95 % interval (Student t).
 """
 
-import os
 import tomllib
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -19,12 +18,15 @@ import tomli_w
 
 from raddle import core
 from raddle.core.replay import Costs, ReplayTime, Schedule, Session
+from raddle.core.runs import Progress
 from raddle.errors import TraceError
+from raddle.machine import cores
 from raddle.results.trace import SUFFIX
+from raddle.services.runner import Job, Look, Watch, first_failure, run_jobs
 from raddle.statistics.replay_notes import notes
 from raddle.statistics.samples import Interval, mean_interval
 from raddle.statistics.waits import split_time
-from raddle.text import suggest
+from raddle.text import span_us, suggest
 
 __all__ = ["SCHEDULES", "Settings", "preview", "read_costs", "replay", "replay_schemes"]
 
@@ -82,7 +84,7 @@ def replay(
     settings: Settings | None = None,
     *,
     jobs: int | None = None,
-    watch: Callable[[int, int], None] | None = None,
+    watch: Watch | None = None,
     traces: Path | None = None,
 ) -> dict[str, Any]:
     """Replay a trace with each of `schedules`, and in program order to compare with.
@@ -98,7 +100,7 @@ def replay(
     jobs
         Runs at the same time; the number of cores if not given.
     watch
-        Is told how many runs are done, of how many.
+        Is shown all runs about ten times a second.
     traces
         A folder for `NAME.trace.parquet` of each schedule: the trace's calls with the times of
         the first run.
@@ -116,20 +118,17 @@ def replay(
     ------
     TraceError
         The trace is broken, its ranks find no place or wait for each other.
+    KeyboardInterrupt
+        Ctrl-C.
     """
     settings = settings or Settings()
-    names = _ordered(schedules)
-    session = _session(trace, settings)
-    planned = {name: session.schedule(name, settings.scope) for name in names}
-    runs = _run_all(session, planned, settings, jobs, watch)
-    if traces is not None:
-        traces.mkdir(parents=True, exist_ok=True)
-        for name, schedule in planned.items():
-            session.retell(schedule, 0, traces / f"{name}{SUFFIX}")
+    under = _prepare(trace, [settings.scheme], schedules, settings)
+    folders = {} if traces is None else dict.fromkeys(under.product(), traces)
+    found = under.replayed(settings.seeds, folders, jobs, watch)
     return {
-        **_what(session, trace, settings),
+        **_what(under.session, trace, settings),
         "scheme": settings.scheme,
-        "schedules": {name: _summary(runs[name], runs["none"], planned[name]) for name in names},
+        "schedules": found[settings.scheme],
     }
 
 
@@ -140,7 +139,7 @@ def replay_schemes(
     settings: Settings | None = None,
     *,
     jobs: int | None = None,
-    watch: Callable[[int, int], None] | None = None,
+    watch: Watch | None = None,
     traces: Path | None = None,
 ) -> dict[str, Any]:
     """Replay a trace under each of `schemes`, as `replay` does under one.
@@ -160,32 +159,25 @@ def replay_schemes(
         As `replay`; a scheme that is not known or named twice.
     """
     settings = settings or Settings()
-    if len(set(schemes)) < len(schemes) or not schemes:
-        msg = "--scheme: each scheme once, and at least one"
-        raise TraceError(msg)
-    for name in schemes:
-        _session(
-            trace, replace(settings, scheme=name)
-        )  # what is wrong is said before the first run
+    under = _prepare(trace, schemes, schedules, settings)
     small = core.trace.describe(trace).calls <= MOST_CALLS
-    rows: dict[str, Any] = {}
-    told: dict[str, Any] = {}
     with TemporaryDirectory(prefix="raddle-replay-") as temporary:
-        for index, name in enumerate(schemes):
-            folder = (traces or Path(temporary)) / (name if len(schemes) > 1 else "")
-            told = replay(
-                trace,
-                schedules,
-                replace(settings, scheme=name),
-                jobs=jobs,
-                watch=_part_of(watch, index, len(schemes)),
-                traces=folder if traces is not None or small else None,
-            )
-            rows[name] = {
-                "schedules": told["schedules"],
-                "parts": split_time(folder / f"none{SUFFIX}")["parts"] if small else None,
+        base = traces or Path(temporary)
+        folder = {name: base / (name if len(schemes) > 1 else "") for name in schemes}
+        wanted = [
+            pair for pair in under.product() if traces is not None or (small and pair[1] == "none")
+        ]
+        found = under.replayed(
+            settings.seeds, {pair: folder[pair[0]] for pair in wanted}, jobs, watch
+        )
+        rows = {
+            name: {
+                "schedules": found[name],
+                "parts": split_time(folder[name] / f"none{SUFFIX}")["parts"] if small else None,
             }
-    del told["schedules"], told["scheme"]
+            for name in schemes
+        }
+    told = _what(under.session, trace, settings)
     told["recorded"]["parts"] = split_time(trace)["parts"] if small else None
     summary = {**told, "schemes": rows}
     return {**summary, "notes": notes(summary)}
@@ -205,29 +197,107 @@ def preview(
         As `replay_schemes`.
     """
     settings = settings or Settings()
-    names = _ordered(schedules)
-    for name in schemes:
-        session = _session(trace, replace(settings, scheme=name))
-    plans = {name: session.schedule(name, settings.scope) for name in names}
+    under = _prepare(trace, schemes, schedules, settings)
     summary = {
-        **_what(session, trace, settings),
+        **_what(under.session, trace, settings),
         "schedules": {
             name: {"messages": made.messages, "parcels": made.parcels}
-            for name, made in plans.items()
+            for name, made in under.schedules.items()
         },
         "schemes": list(schemes),
-        "runs": len(schemes) * len(names) * settings.seeds,
+        "runs": len(under.product()) * settings.seeds,
     }
     return {**summary, "notes": notes(summary)}
 
 
-def _part_of(
-    watch: Callable[[int, int], None] | None, index: int, parts: int
-) -> Callable[[int, int], None] | None:
-    """Tell `watch` of one of several equal parts as of the whole."""
-    if watch is None:
-        return None
-    return lambda done, total: watch(index * total + done, parts * total)
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A trace on its hosts under each scheme, and its schedules, which are the same under all."""
+
+    sessions: Mapping[str, Session]
+    schedules: Mapping[str, Schedule]
+
+    @property
+    def session(self) -> Session:
+        """One of them: where ranks are and what was recorded is the same in all."""
+        return next(iter(self.sessions.values()))
+
+    def product(self) -> list[tuple[str, str]]:
+        """Each scheme with each schedule."""
+        return [(scheme, name) for scheme in self.sessions for name in self.schedules]
+
+    def replayed(
+        self,
+        seeds: int,
+        traces: Mapping[tuple[str, str], Path],
+        jobs: int | None,
+        watch: Watch | None,
+    ) -> dict[str, dict[str, Any]]:
+        """Run everything: by scheme and schedule, what came of it.
+
+        `traces` names the folder of a scheme's and schedule's trace, where one is wanted.
+        """
+        runs = {
+            (*pair, seed): self._run(*pair, seed) for pair in self.product() for seed in range(seeds)
+        }
+        for folder in traces.values():
+            folder.mkdir(parents=True, exist_ok=True)
+        told = [self._retell(*pair, folder) for pair, folder in traces.items()]
+        waiting: list[Job[Any]] = [*runs.values(), *told]
+        if run_jobs(waiting, jobs or cores(), watch=watch):
+            raise KeyboardInterrupt
+        if (failed := first_failure(waiting)) is not None:
+            raise failed[1]
+        times = {
+            pair: [runs[(*pair, seed)].answered() for seed in range(seeds)]
+            for pair in self.product()
+        }
+        return {
+            scheme: {
+                name: _summary(times[scheme, name], times[scheme, "none"], schedule)
+                for name, schedule in self.schedules.items()
+            }
+            for scheme in self.sessions
+        }
+
+    def _run(self, scheme: str, name: str, seed: int) -> Job[ReplayTime]:
+        session, schedule = self.sessions[scheme], self.schedules[name]
+        progress = core.runs.new_progress()
+        return Job(
+            f"{scheme} {name} seed {seed}",
+            lambda: session.run(schedule, seed, progress),
+            progress,
+            partial(_look, progress),
+        )
+
+    def _retell(self, scheme: str, name: str, folder: Path) -> Job[None]:
+        session, schedule = self.sessions[scheme], self.schedules[name]
+        progress = core.runs.new_progress()
+        return Job(
+            f"{scheme} {name} trace",
+            lambda: session.retell(schedule, 0, progress, folder / f"{name}{SUFFIX}"),
+            progress,
+            partial(_look, progress),
+        )
+
+
+def _look(progress: Progress) -> Look:
+    words = f"{span_us(progress.simulated_ps / 1e6)} simulated"
+    return Look(0.0, words, progress.packet_hops)
+
+
+def _prepare(
+    trace: Path, schemes: Sequence[str], schedules: Sequence[str], settings: Settings
+) -> _Prepared:
+    """Say what is wrong before anything runs."""
+    if len(set(schemes)) < len(schemes) or not schemes:
+        msg = "--scheme: each scheme once, and at least one"
+        raise TraceError(msg)
+    names = _ordered(schedules)
+    first, *others = schemes
+    session = _session(trace, replace(settings, scheme=first))
+    sessions = {first: session, **{name: session.under(name) for name in others}}
+    return _Prepared(sessions, {name: session.schedule(name, settings.scope) for name in names})
 
 
 def _ordered(schedules: Sequence[str]) -> list[str]:
@@ -292,35 +362,6 @@ def read_costs(text: str, name: Path) -> dict[str, Any]:
 
 def _costs(changed: dict[str, Any]) -> Costs:
     return core.replay.costs(tomli_w.dumps(changed))
-
-
-def _run_all(
-    session: Session,
-    schedules: dict[str, Schedule],
-    settings: Settings,
-    jobs: int | None,
-    watch: Callable[[int, int], None] | None,
-) -> dict[str, list[ReplayTime]]:
-    total = len(schedules) * settings.seeds
-    results: dict[tuple[str, int], ReplayTime] = {}
-    progress = core.runs.new_progress()
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        futures = {
-            pool.submit(session.run, schedule, seed, progress): (name, seed)
-            for name, schedule in schedules.items()
-            for seed in range(settings.seeds)
-        }
-        try:
-            for done, future in enumerate(as_completed(futures), 1):
-                name, seed = futures[future]
-                results[name, seed] = future.result()
-                if watch:
-                    watch(done, total)
-        except BaseException:
-            progress.cancel()
-            pool.shutdown(cancel_futures=True)
-            raise
-    return {name: [results[name, seed] for seed in range(settings.seeds)] for name in schedules}
 
 
 def _summary(

@@ -3,23 +3,20 @@
 import os
 import platform
 import sys
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from raddle import core
-from raddle.core.route import Progress, RouteSummary, check
-from raddle.errors import ExperimentError
+from raddle.core.route import RouteSummary, check
 from raddle.files import read_text, source_name, write_json
 from raddle.results.claim import claim_folder
 from raddle.services.overlay import overlays, parse_setting
+from raddle.services.runner import Job, Look, Watch, run_jobs
 from raddle.version import __version__
 
 __all__ = ["check", "execute", "points_of"]
 
-Watch = Callable[[str, int], None]
-WATCH_PERIOD_S = 0.1
 CREDIT_CHECK = "multicast.credit_check"
 
 
@@ -42,19 +39,37 @@ def points_of(
     return points
 
 
-def execute(text: str, path: Path, out: Path, *, watch: Watch | None = None) -> RouteSummary:
-    """Route the groups of a route file with all its engines.
+def execute(
+    text: str, path: Path, out: Path, *, engines: int, watch: Watch | None = None
+) -> RouteSummary:
+    """Route the groups of a route file with all its engines, one after another.
 
     Results go to the folder `out`, their summary returns.
 
     Parameters
     ----------
+    engines
+        How many there are, for those who watch.
     watch
-        Called some times a second with the engine at work and how many are done.
+        Is shown the job about ten times a second.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C: `out` is as it was. The engine at work is left behind.
     """
     progress = core.route.new_progress()
+
+    def look() -> Look:
+        done = progress.engines_done
+        words = f"{progress.phase} ({min(done + 1, engines)} of {engines})"
+        return Look(done / max(engines, 1), words)
+
+    job = Job(path.stem, lambda: core.route.run(text, path, out, progress), progress, look)
     with claim_folder(out, "route"):
-        summary = _in_thread(lambda: core.route.run(text, path, out, progress), progress, watch)
+        if run_jobs([job], 1, watch=watch, leave=True):
+            raise KeyboardInterrupt
+        summary = job.answered()
         manifest = {
             "schema": 1,
             "kind": "route",
@@ -66,34 +81,3 @@ def execute(text: str, path: Path, out: Path, *, watch: Watch | None = None) -> 
         }
         write_json(out / "manifest.json", manifest)
     return summary
-
-
-def _in_thread(
-    work: Callable[[], RouteSummary], progress: Progress, watch: Watch | None
-) -> RouteSummary:
-    """Run `work` beside this thread, so that Ctrl-C is heard while engines are at work."""
-    answer: list[RouteSummary] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            answer.append(work())
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(WATCH_PERIOD_S)
-            if watch is not None:
-                watch(progress.phase, progress.engines_done)
-    except KeyboardInterrupt:
-        progress.cancel()
-        raise
-    if failure:
-        raise failure[0]
-    if not answer:
-        msg = "routing ended without an answer"
-        raise ExperimentError(msg)
-    return answer[0]

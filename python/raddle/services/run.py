@@ -10,30 +10,23 @@ never mixed with or deleted unless the caller says so.
 import dataclasses
 import platform
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from raddle import core, results, statistics
-from raddle.core.runs import Progress
-from raddle.errors import (
-    ExperimentError,
-    RaddleError,
-    ResultsError,
-    RunCancelled,
-    RunFailed,
-)
+from raddle.errors import ExperimentError, RaddleError, ResultsError, RunFailed
 from raddle.files import read_text, source_name, write_json, write_text
 from raddle.machine import cores, cpu_name
 from raddle.plan import Plan, PlannedRun, RunStats
 from raddle.results.claim import claim_folder
 from raddle.results.digests import digests
 from raddle.results.parts import finished_run, refuse_others, remove_others
+from raddle.services.runner import Job, Look, Watch, first_failure, run_jobs
+from raddle.text import span_us
 from raddle.version import __version__
 
 __all__ = [
@@ -45,21 +38,19 @@ __all__ = [
     "plan_text",
 ]
 
-POLL_S = 0.1
-
-
 @dataclass(slots=True)
 class RunState:
-    """One run as the progress display sees it."""
+    """A run of a plan, and what came of it."""
 
     run: PlannedRun
     plan: Plan
     out: Path
-    progress: Progress | None = None
     stats: RunStats | None = None
+    """None if it was not done."""
     reused: bool = False
-    started: float | None = None
+    """Whether it was done before."""
     cpu_s: float = 0.0
+    """Processor time that it took now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +95,7 @@ def execute(
     out: Path,
     *,
     jobs: int | None = None,
-    watch: Callable[[Sequence[RunState]], None] | None = None,
+    watch: Watch | None = None,
     replace: bool = False,
 ) -> Outcome:
     """Simulate what is missing and leave the results folder `out` in order.
@@ -114,7 +105,7 @@ def execute(
     jobs
         Runs at the same time; the number of cores if not given.
     watch
-        Called about ten times a second with the state of every run.
+        Is shown the runs that are simulated, about ten times a second.
     replace
         Delete the results of another experiment that lie in `out`.
 
@@ -138,7 +129,7 @@ def execute_all(
     points: Sequence[tuple[Plan, Path]],
     *,
     jobs: int | None = None,
-    watch: Callable[[Sequence[RunState]], None] | None = None,
+    watch: Watch | None = None,
     replace: bool = False,
 ) -> list[Outcome]:
     """`execute` for several plans at once: their runs share the cores."""
@@ -154,8 +145,8 @@ def execute_all(
             (remove_others if replace else refuse_others)(plan, out)
         parts = [[_state(plan, out, run) for run in plan.runs] for plan, out in points]
         states = [state for part in parts for state in part]
-        waiting = [s for s in states if s.stats is None]
-        failure, interrupted = _simulate(waiting, states, jobs or cores(), watch)
+        missing = [s for s in states if s.stats is None]
+        failure, interrupted = _simulate(missing, jobs or cores(), watch)
         for (plan, out), part in zip(points, parts, strict=True):
             summary: Mapping[str, Any] = {}
             if any(s.stats is not None for s in part):
@@ -175,73 +166,39 @@ def _state(plan: Plan, out: Path, run: PlannedRun) -> RunState:
     return fresh
 
 
-def _simulate(
-    waiting: Sequence[RunState],
-    states: Sequence[RunState],
-    jobs: int,
-    watch: Callable[[Sequence[RunState]], None] | None,
-) -> tuple[RaddleError | None, bool]:
-    if not waiting:
-        return None, False
-    stop = threading.Event()
-
-    def simulate(state: RunState) -> RunStats:
-        if stop.is_set():
-            msg = "stopped before it began"
-            raise RunCancelled(msg)
-        state.started = time.monotonic()
-        progress = core.runs.new_progress()
-        state.progress = progress
-        if stop.is_set():
-            progress.cancel()
-        before = time.thread_time()
-        stats = core.runs.run(state.plan, state.run.index, state.out, progress)
-        state.cpu_s = time.thread_time() - before
-        return stats
-
-    def cancel() -> None:
-        stop.set()
-        for state in waiting:
-            if state.progress is not None:
-                state.progress.cancel()
-
-    failure: RaddleError | None = None
-    interrupted = False
+def _simulate(states: Sequence[RunState], threads: int, watch: Watch | None) -> tuple[
+    RaddleError | None, bool
+]:
+    """Run what is missing: why a run failed, and whether Ctrl-C came."""
     # Long runs first: the last core to finish then has the least left over.
-    order = sorted(waiting, key=lambda s: -(s.run.estimate.seconds or 0.0))
-    with ThreadPoolExecutor(min(jobs, len(order)), thread_name_prefix="raddle") as pool:
-        futures: dict[Future[RunStats], RunState] = {pool.submit(simulate, s): s for s in order}
-        pending = set(futures)
-        while pending:
-            try:
-                done, pending = wait(pending, timeout=POLL_S, return_when=FIRST_COMPLETED)
-                for future in done:
-                    failure = _collect(future, futures[future], failure)
-                if failure is not None and not stop.is_set():
-                    cancel()
-                if watch is not None:
-                    watch(states)
-            except KeyboardInterrupt:
-                if stop.is_set():
-                    raise  # asked twice: leave at once, parts are written by rename only
-                interrupted = True
-                cancel()
-                pending = {f for f in futures if futures[f].stats is None and not f.done()}
-                for future, state in futures.items():
-                    if future.done() and state.stats is None:
-                        failure = _collect(future, state, failure)
-    return failure, interrupted
+    order = sorted(states, key=lambda s: -(s.run.estimate.seconds or 0.0))
+    jobs = [_job(state) for state in order]
+    interrupted = run_jobs(jobs, threads, watch=watch)
+    for state, job in zip(order, jobs, strict=True):
+        state.stats, state.cpu_s = job.answer, job.cpu_s
+    failed = first_failure(jobs)
+    return (None if failed is None else _failure(*failed)), interrupted
 
 
-def _collect(
-    future: Future[RunStats], state: RunState, failure: RaddleError | None
-) -> RaddleError | None:
-    error = future.exception()
-    if error is None:
-        state.stats = future.result()
-        return failure
-    if isinstance(error, RunCancelled) or failure is not None:
-        return failure
+def _job(state: RunState) -> Job[RunStats]:
+    run, progress = state.run, core.runs.new_progress()
+
+    def look() -> Look:
+        hops, flows, expected = progress.packet_hops, progress.flows_total, run.estimate.packet_hops
+        # Packet-hops are the better measure of work done; flows end in a rush.
+        share = hops / expected if expected else progress.flows_done / flows if flows else 0.0
+        return Look(share, f"{span_us(progress.simulated_ps / 1e6)} simulated", hops)
+
+    return Job(
+        run.name,
+        lambda: core.runs.run(state.plan, run.index, state.out, progress),
+        progress,
+        look,
+    )
+
+
+def _failure(job: Job[RunStats], error: BaseException) -> RaddleError:
+    """An error of a run, in words for the user."""
     if isinstance(error, RaddleError):
         return error
     wrapped: RaddleError
@@ -249,12 +206,12 @@ def _collect(
         name = f"{error.filename}: " if error.filename else ""
         msg = (
             f"{name}{error.strerror or error}\n"
-            f"  hint: run {state.run.name} stopped there; what has finished is kept, and the same "
+            f"  hint: run {job.name} stopped there; what has finished is kept, and the same "
             "command goes on from it"
         )
         wrapped = ResultsError(msg)
     else:
-        msg = f"run {state.run.name} stopped: {error}"
+        msg = f"run {job.name} stopped: {error}"
         wrapped = RunFailed(msg)
     wrapped.__cause__ = error
     return wrapped

@@ -8,7 +8,7 @@ not simulated again.
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from raddle.files import write_json
 from raddle.plan import Plan
 from raddle.results.claim import kind_of
 from raddle.services.overlay import Setting, overlays
-from raddle.services.run import Outcome, RunState, execute_all, plan_text
+from raddle.services.run import Outcome, execute_all, plan_text
+from raddle.services.runner import Watch
 from raddle.statistics.figures import FIGURES, HIGHER_IS_BETTER, of_finished, per_seed
 from raddle.statistics.rule import leaders
 
@@ -64,7 +65,7 @@ def run_sweep(
     out: Path,
     *,
     jobs: int | None = None,
-    watch: Callable[[Sequence[RunState]], None] | None = None,
+    watch: Watch | None = None,
     replace: bool = False,
 ) -> tuple[list[Outcome], dict[str, Any]]:
     """Simulate what is missing of all points, and write `out`/sweep.json.

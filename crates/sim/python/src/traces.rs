@@ -222,6 +222,13 @@ impl Replay {
         .map_err(|error| raise(py, error))
     }
 
+    /// The same under another scheme; plans and schedules of one are good for the other.
+    fn under(&self, py: Python<'_>, scheme: &str) -> PyResult<Self> {
+        let session = self.session.under(scheme);
+        let session = session.map_err(|error| raise(py, error.into()))?;
+        Ok(Self { session })
+    }
+
     /// Schedule all supersteps ("none", "reorder", "aggregate", "both"), joining "rank-to-rank" or "rank-to-node". This is
     /// what scheduling costs.
     fn plan(&self, py: Python<'_>, variant: &str, scope: &str) -> PyResult<ReplayPlan> {

@@ -18,12 +18,18 @@ use raddle_engine::{Network, Progress, Semantics};
 /// A trace on a fabric.
 #[derive(Debug)]
 pub struct Session {
+    placed: Arc<Placed>,
+    settings: ReplaySettings,
+}
+
+/// What is the same under all schemes.
+#[derive(Debug)]
+struct Placed {
     recorded: Trace,
     prepared: Prepared,
     network: Network,
     hosts: Vec<u32>,
     nodes: Vec<NodeId>,
-    settings: ReplaySettings,
 }
 
 /// A trace with its messages as one variant of scheduling has them.
@@ -63,6 +69,13 @@ pub fn scope(name: &str) -> Result<Scope, ReplayError> {
     }
 }
 
+fn check_scheme(name: &str, network: &Network) -> Result<(), ReplayError> {
+    match SchemeSettings::default().resolve(name, &network.environment) {
+        Some(_) => Ok(()),
+        None => Err(unknown_scheme(name)),
+    }
+}
+
 impl Session {
     /// Puts the ranks of a trace on the hosts of a fabric.
     ///
@@ -78,20 +91,32 @@ impl Session {
         let hosts = placement.hosts(&trace, &fabric)?;
         let nodes = RankPlacement::nodes(&hosts, &fabric);
         let network = Network::new(Arc::new(fabric), Semantics::CORRECTED, settings.costs.mtu)?;
-        let name = &settings.scheme;
-        if SchemeSettings::default()
-            .resolve(name, &network.environment)
-            .is_none()
-        {
-            return Err(unknown_scheme(name));
-        }
-        Ok(Self {
+        check_scheme(&settings.scheme, &network)?;
+        let placed = Placed {
             prepared: Prepared::new(&trace)?,
             recorded: trace,
             network,
             hosts,
             nodes,
+        };
+        Ok(Self {
+            placed: Arc::new(placed),
             settings,
+        })
+    }
+
+    /// The same under another scheme, which shares all else: what one has scheduled the other can run.
+    ///
+    /// # Errors
+    /// [`ReplayError::Scheme`]: there is no such scheme.
+    pub fn under(&self, scheme: &str) -> Result<Self, ReplayError> {
+        check_scheme(scheme, &self.placed.network)?;
+        Ok(Self {
+            placed: Arc::clone(&self.placed),
+            settings: ReplaySettings {
+                scheme: scheme.to_owned(),
+                ..self.settings.clone()
+            },
         })
     }
 
@@ -104,20 +129,20 @@ impl Session {
         if settings.variant == Variant::None {
             return Ok(None);
         }
-        Plan::new(&self.prepared, &self.hosts, settings).map(Some)
+        Plan::new(&self.placed.prepared, &self.placed.hosts, settings).map(Some)
     }
 
     /// The program with the messages of a plan.
     #[must_use]
     pub fn scheduled(&self, plan: Option<&Plan>) -> Scheduled {
-        let all = self.prepared.pairing.messages();
-        let supersteps = &self.prepared.supersteps;
+        let all = self.placed.prepared.pairing.messages();
+        let supersteps = &self.placed.prepared.supersteps;
         let messages = (0..supersteps.len())
             .flat_map(|step| supersteps.messages(step))
-            .filter(|&&message| is_remote(&self.hosts, &all[message as usize]))
+            .filter(|&&message| is_remote(&self.placed.hosts, &all[message as usize]))
             .count() as u64;
         Scheduled {
-            program: Program::new(&self.prepared, plan, &self.settings.costs),
+            program: Program::new(&self.placed.prepared, plan, &self.settings.costs),
             messages,
             parcels: plan.map_or(messages, |plan| plan.len() as u64),
             joined: plan.map_or(0, Plan::joined),
@@ -139,9 +164,9 @@ impl Session {
             ..self.settings.clone()
         };
         replay(
-            &self.network,
+            &self.placed.network,
             &scheduled.program,
-            &self.nodes,
+            &self.placed.nodes,
             &settings,
             progress,
         )
@@ -150,8 +175,8 @@ impl Session {
     /// Where the ranks are.
     #[must_use]
     pub fn occupied(&self) -> Occupied {
-        let mut ranks = vec![0; self.network.fabric.hosts().len()];
-        for &host in &self.hosts {
+        let mut ranks = vec![0; self.placed.network.fabric.hosts().len()];
+        for &host in &self.placed.hosts {
             ranks[host as usize] += 1;
         }
         Occupied {
@@ -164,21 +189,21 @@ impl Session {
     /// How long the program took when it was recorded.
     #[must_use]
     pub fn recorded(&self) -> Times {
-        Times::new(&self.recorded)
+        Times::new(&self.placed.recorded)
     }
 
     /// The trace as if it had been recorded here: its calls with the times of a run, its ranks where they are now. The map is
     /// left out if they have moved.
     #[must_use]
     pub fn with_times(&self, calls: &[Vec<Interval>]) -> Trace {
-        let mut trace = self.recorded.clone();
+        let mut trace = self.placed.recorded.clone();
         for (event, &at) in trace.ranks.iter_mut().flatten().zip(calls.iter().flatten()) {
             event.at = at;
         }
-        if trace.placement != self.hosts {
-            let last = self.hosts.iter().max().map_or(0, |&last| last + 1);
+        if trace.placement != self.placed.hosts {
+            let last = self.placed.hosts.iter().max().map_or(0, |&last| last + 1);
             trace.hosts = (1..=last).map(|host| format!("host {host}")).collect();
-            trace.placement.clone_from(&self.hosts);
+            trace.placement.clone_from(&self.placed.hosts);
             trace.fabric.clear();
         }
         "raddle replay".clone_into(&mut trace.mpi);
