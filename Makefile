@@ -41,7 +41,7 @@ check: setup ## Format, lints, types, spelling and documentation, warnings as er
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --profile $$profile --locked --quiet
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/mypy python/raddle tests scripts bench
+	$(BIN)/mypy python/raddle tests scripts bench experiments
 	$(BIN)/typos
 	python3 scripts/check_arrows.py
 

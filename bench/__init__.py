@@ -1,42 +1,16 @@
 """Programs that measure speed against limits and other programs: `python3 -m bench.NAME`.
 
-Run them in the repository's root. `make accept` runs all that has a limit. Importing this goes on
-with the project's own Python, where raddle and its packages are; where the project is not built,
-the program ends and says how to build it.
+Run them in the repository's root. `make accept` runs all that has a limit.
 """
 
-import os
-import sys
-from importlib.util import find_spec
-from pathlib import Path
+from scripts.own_python import PYTHON, ROOT, go_on_with_own_python
 
-ROOT = Path(__file__).resolve().parent.parent
+__all__ = ["OUT", "PYTHON", "ROOT", "SOURCES"]
+
 OUT = ROOT / "out"
 """Where programs are built and results go."""
 
 SOURCES = ROOT / "bench" / "programs"
 """MPI programs in C that only measurements use."""
 
-PYTHON = ROOT / ".venv" / "bin" / "python"
-NEEDED = ("raddle", "numpy", "pyarrow", "scipy")
-"""The package itself, and what `make setup` installs for measurements."""
-
-
-def _missing() -> list[str]:
-    return [name for name in NEEDED if find_spec(name) is None]
-
-
-def _asked() -> list[str]:
-    """What Python was asked to run: `-m MODULE` or a file, with its words."""
-    words = sys.orig_argv
-    return words[words.index("-m") :] if sys.argv[0] == "-m" else sys.argv
-
-
-if _missing():
-    if PYTHON.exists() and Path(sys.prefix) != ROOT / ".venv":
-        os.execv(PYTHON, [str(PYTHON), *_asked()])
-    program = _asked()[1] if sys.argv[0] == "-m" else sys.argv[0]
-    sys.exit(
-        f"error: {program} needs the Python packages {', '.join(_missing())}\n"
-        f"run `make setup build` in {ROOT}, then the same command again"
-    )
+go_on_with_own_python()

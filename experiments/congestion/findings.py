@@ -4,9 +4,6 @@ python3 -m experiments.congestion.findings          print the tables of docs/res
 python3 -m experiments.congestion.findings --run    run what is missing in out/ first
 """
 
-import argparse
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 import raddle
+from experiments import call_raddle, command_line
 from raddle.results import Results
 
 HERE = Path(__file__).resolve().parent
@@ -348,15 +346,12 @@ def run_missing(out: Path) -> None:
         folder = out / f"congestion-{file.stem}"
         if (folder / "summary.json").exists() or file.stem.endswith("-seeds"):
             continue
-        command = ["raddle", "run", str(file), "--out", str(folder), "--quiet"]
-        subprocess.run([sys.executable, "-m", *command], check=True)
+        call_raddle("run", file, "--out", folder, "--quiet")
 
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m experiments.congestion.findings", description=__doc__.splitlines()[0]
-    )
+    parser = command_line(__file__, __doc__)
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the results")
     parser.add_argument("--run", action="store_true", help="run what is missing first")
     arguments = parser.parse_args()

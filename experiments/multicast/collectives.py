@@ -6,7 +6,6 @@ python3 -m experiments.multicast.collectives --run    simulate first what is mis
 Draws out/multicast-collectives/figure11.svg and figure12.svg.
 """
 
-import argparse
 import itertools
 import sys
 import tomllib
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
 import raddle
+from experiments import command_line
 from raddle.report.plots import save
 from raddle.results import Results, load
 
@@ -175,10 +175,7 @@ def draw(times: dict[Case, np.ndarray], cases: dict[str, list[Case]], file: Path
 
 def main() -> int:
     """Run and print."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m experiments.multicast.collectives",
-        description=(__doc__ or "").partition("\n")[0],
-    )
+    parser = command_line(__file__, __doc__)
     parser.add_argument("--run", action="store_true", help="simulate what is missing in out/")
     options = parser.parse_args()
     overhead = overhead_ps(run=options.run)

@@ -4,14 +4,13 @@ python3 -m experiments.multicast.findings          print the tables of docs/resu
 python3 -m experiments.multicast.findings --run    route what is missing in out/ first
 """
 
-import argparse
 import json
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from experiments import call_raddle, command_line
 
 HERE = Path(__file__).resolve().parent
 FIXED, DYNAMIC, EARLIER = "c-mr4lms-fixed", "c-mr4lms-dynamic", "mr4lms"
@@ -269,8 +268,7 @@ def route(pattern: str, folder: Path, *options: str) -> None:
     if folder.exists():
         return
     file = HERE / f"{pattern}.toml"
-    command = ["raddle", "route", str(file), "--out", str(folder), "--quiet", "--no-report"]
-    subprocess.run([sys.executable, "-m", *command, *options], check=True)
+    call_raddle("route", file, "--out", folder, "--quiet", "--no-report", *options)
 
 
 def run_missing(out: Path) -> None:
@@ -288,9 +286,7 @@ def run_missing(out: Path) -> None:
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m experiments.multicast.findings", description=__doc__.splitlines()[0]
-    )
+    parser = command_line(__file__, __doc__)
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the results")
     parser.add_argument("--run", action="store_true", help="route what is missing first")
     arguments = parser.parse_args()

@@ -8,7 +8,6 @@ The plain columns alone decide the hosts' costs, one cell of the others the swit
 packet. Both are read back from their files.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq, least_squares
+
+from experiments import command_line
 
 HERE = Path(__file__).resolve().parent
 PUBLISHED = HERE / "published.csv"
@@ -348,10 +349,7 @@ def openfoam(simulate: Simulate) -> Iterator[str]:
 
 def main() -> int:
     """Fit, or print."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m experiments.offload.findings",
-        description=(__doc__ or "").partition("\n")[0],
-    )
+    parser = command_line(__file__, __doc__)
     parser.add_argument("--fit-hosts", action="store_true", help="write hosts.toml")
     parser.add_argument("--fit-switch", action="store_true", help="write switch.toml")
     options = parser.parse_args()

@@ -8,7 +8,6 @@ Leaves cells.parquet, summary.json and pictures in --out. Nothing here is random
 leaves the same bytes.
 """
 
-import argparse
 import json
 import math
 import subprocess
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
+from experiments import command_line
 from raddle.files import write_json
 from raddle.report.plots import save
 from raddle.statistics.samples import jain
@@ -452,9 +452,7 @@ def draw_all(found: dict[str, Found], out: Path) -> None:
 
 def main() -> None:
     """Simulate everything and print the tables."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m experiments.rails.findings", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = command_line(__file__, __doc__)
     parser.add_argument("--fit", action="store_true", help="print the fitted constants only")
     parser.add_argument("--measured", type=Path, help="JSON of what a lab measured")
     parser.add_argument("--out", type=Path, default=Path("out/multirail"), help="(%(default)s)")

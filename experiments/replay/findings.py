@@ -11,7 +11,6 @@ Needs root, LAMMPS, Open MPI and what `make build` builds; measures only where n
 What is in the folder already is not measured again.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -25,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from experiments import command_line
 from experiments.replay.record_programs import pinned, raddle, record
-from raddle import _core
+from raddle import core
 from raddle.files import write_json
 from raddle.results.trace import SUFFIX
 from raddle.services.lab.topology import LabSpec
@@ -120,7 +120,7 @@ def wire(folder: Path) -> tuple[float, float]:
             f"rank 1 {{\nl1: recv {octets}b from 0\nl2: send {octets}b to 0\nl2 requires l1\n}}\n"
         )
         trace = folder / f"wire{SUFFIX}"
-        _core.trace_import(str(goal), trace, LabSpec(hosts=2).fabric())
+        core.trace.import_goal(goal, trace, LabSpec(hosts=2).fabric())
         free = dict.fromkeys(("send_overhead", "receive_overhead", "copy_per_byte"), "0ns")
         took = replayed(trace, free, None)["time_s"]
         rows.append({"bytes": octets, "half_us": 1e6 * took / 2})
@@ -252,10 +252,7 @@ def print_parts(shape: Shape, rows: list[dict[str, dict[str, float]]]) -> dict[s
 
 def main() -> int:
     """Measure what is missing and print the tables."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m experiments.replay.findings",
-        description=(__doc__ or "").partition("\n")[0],
-    )
+    parser = command_line(__file__, __doc__)
     parser.add_argument("--out", type=Path, default=Path("out/replay"))
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()

@@ -9,7 +9,6 @@ program says of itself, and where the time of each rank went (`raddle trace time
 the lab, and as root installs what is missing (Debian packages); else it says what to install.
 """
 
-import argparse
 import json
 import os
 import re
@@ -23,6 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from experiments import command_line
 from raddle.files import write_json
 from raddle.results.trace import SUFFIX
 from raddle.statistics.waits import split_time
@@ -227,10 +227,7 @@ def version(package: str) -> str:
 
 def main() -> None:
     """Record what was asked for."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m experiments.replay.record_programs",
-        description=(__doc__ or "").partition("\n")[0],
-    )
+    parser = command_line(__file__, __doc__)
     parser.add_argument("programs", nargs="*", help=f"of {', '.join(PROGRAMS)} (all)")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--ppn", type=int, default=1, help="ranks of a host")

@@ -17,11 +17,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from raddle import _core
+from experiments import command_line
 from raddle.files import write_json
 from raddle.results.trace import SUFFIX
 from raddle.services.replay import SCHEDULES, Settings, replay
-from raddle.services.trace import APPLICATIONS
+from raddle.services.trace import APPLICATIONS, generate
 
 HERE = Path(__file__).resolve().parent
 FABRIC = HERE / "tianhe2.toml"
@@ -76,8 +76,16 @@ def run(
     if not trace.is_file():
         options.out.mkdir(parents=True, exist_ok=True)
         ranks = nodes * PER_NODE
-        made = (application, sizes, ranks, PER_NODE, options.exchanges, GAP, 1)
-        _core.trace_generate(*made, FABRIC.read_text(), trace)
+        generate(
+            application,
+            trace,
+            sizes=sizes,
+            ranks=ranks,
+            per_host=PER_NODE,
+            exchanges=options.exchanges,
+            gap=GAP,
+            fabric=FABRIC,
+        )
     settings = Settings(seeds=options.seeds, scope=case.scope, costs={"nic_gap": case.nic_gap})
     summary = replay(trace, SCHEDULES, settings, jobs=options.jobs)
     write_json(kept, summary)
@@ -142,10 +150,7 @@ def _mean_row(case: Case, nodes: int, sizes: str, found: Cells) -> str:
 
 def main() -> None:
     """Run what is missing and print the tables."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m experiments.scheduling.findings",
-        description=(__doc__ or "").partition("\n")[0],
-    )
+    parser = command_line(__file__, __doc__)
     parser.add_argument("--out", type=Path, default=Path("out/scheduling"))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--exchanges", type=int, default=3)

@@ -6,7 +6,7 @@
 
 The package has layers, and imports point down: `cli` parses and prints, `services` do what a
 command asks for, `report` makes pages, `statistics` make figures of results, `results` are folders
-of tables. Errors, texts, files and the compiled core (`_core`) are below all of them.
+of tables, `core` calls the compiled core (`_core`). Errors, texts and files are below all of them.
 """
 
 from typing import TYPE_CHECKING

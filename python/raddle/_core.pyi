@@ -3,7 +3,8 @@
 Errors that are the user's to mend (experiments, maps, flow files) are raised as
 `raddle.errors.ExperimentError` with the whole one-screen message; a simulation that was asked to
 stop raises `raddle.errors.RunCancelled`; a file that cannot be opened raises `OSError`.
-`python/raddle/plan.py` documents the JSON that `validate` returns and `run` returns.
+`python/raddle/plan.py` documents the JSON that `validate` and `run` return, `python/raddle/core`
+that of the others: it alone calls this module.
 """
 
 from os import PathLike

@@ -51,7 +51,7 @@ def test_a_module_starts_with_any_python(module: str) -> None:
 
 @pytest.mark.parametrize("module", RUNNABLE)
 def test_before_the_build_a_module_says_what_to_run(module: str, tmp_path: Path) -> None:
-    for folder in ("bench", "experiments"):
+    for folder in ("bench", "experiments", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     bare = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     done = run([str(bare), "-S", "-m", module, "--help"], tmp_path)

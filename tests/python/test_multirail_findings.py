@@ -1,9 +1,8 @@
 """Rails in the simulator beside the paper: what was fitted, and what a lab's file must hold."""
 
 import copy
-import importlib.util
+import importlib
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -14,15 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def findings() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "multirail_findings", ROOT / "experiments" / "rails" / "findings.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("experiments.rails.findings")
 
 
 def test_published_numbers_are_the_papers(findings: ModuleType) -> None:

@@ -1,8 +1,7 @@
 """The fit of in-network Allreduce: what it may read of the published tables, what it may not."""
 
 import dataclasses
-import importlib.util
-import sys
+import importlib
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,13 +16,7 @@ EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments" / "offload"
 
 @pytest.fixture(scope="module")
 def findings() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("offload_findings", EXPERIMENTS / "findings.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("experiments.offload.findings")
 
 
 def ns(text: str) -> float:

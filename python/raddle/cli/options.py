@@ -11,16 +11,21 @@ from raddle import services
 __all__ = [
     "AsJson",
     "Colours",
+    "ExperimentFile",
     "FaultTolerant",
     "GridLengths",
     "GroupFile",
     "Jobs",
+    "NoReport",
     "Processes",
     "Quiet",
     "Replace",
     "Seed",
+    "check_only",
     "quantity",
     "real",
+    "results_folder",
+    "key_values",
     "whole",
 ]
 
@@ -60,6 +65,21 @@ def quantity(kind: Literal["time", "size", "rate"], *names: str, help: str, **mo
     return typer.Option(*names, help=help, callback=check, metavar=kind.upper(), **more)
 
 
+def check_only(help: str) -> Any:  # noqa: ANN401
+    """The option that only checks; `help` says what it tells."""
+    return typer.Option("--dry-run", help=f"Only check {help}")
+
+
+def results_folder(default: str, help: str = "Results folder.") -> Any:  # noqa: ANN401
+    """The option that names the folder of results, in words if it is not given."""
+    return typer.Option("--out", "-o", help=help, show_default=default)
+
+
+def key_values(*names: str, help: str) -> Any:  # noqa: ANN401
+    """The option that sets keys of a file, to several values each."""
+    return typer.Option(*names, metavar="KEY=VALUE,...", help=help, show_default=False)
+
+
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON (schema 1) instead of text.", show_default=False)
 ]
@@ -75,6 +95,8 @@ Jobs = Annotated[
         show_default="cores",
     ),
 ]
+NoReport = Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")]
+ExperimentFile = Annotated[Path, typer.Argument(help="The experiment (TOML).", show_default=False)]
 Replace = Annotated[
     bool,
     typer.Option("--replace", help="Delete the results of another experiment in the folder."),

@@ -6,7 +6,17 @@ from typing import Annotated, Any
 import typer
 
 from raddle import report, results, services
-from raddle.cli.options import AsJson, Jobs, Quiet, quantity, real, whole
+from raddle.cli.options import (
+    AsJson,
+    Jobs,
+    NoReport,
+    Quiet,
+    check_only,
+    quantity,
+    real,
+    results_folder,
+    whole,
+)
 from raddle.cli.progress import shown_progress
 from raddle.cli.talk import guarded, print_json, print_table, say
 from raddle.files import read_text, source_name, write_json
@@ -22,11 +32,8 @@ def replay(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Folder for summary.json, report.html and gains.svg.",
-            show_default="out/NAME-OF-TRACE-replay",
+        results_folder(
+            "out/NAME-OF-TRACE-replay", help="Folder for summary.json, report.html and gains.svg."
         ),
     ] = None,
     fabric: Annotated[
@@ -76,10 +83,8 @@ def replay(
         bool,
         typer.Option("--traces", help="Also write the replayed calls of each schedule: SCHEDULE.trace.parquet."),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check everything, and say what would run.")
-    ] = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
+    dry_run: Annotated[bool, check_only("it, and say what would run.")] = False,
+    no_report: NoReport = False,
     jobs: Jobs = None,
     quiet: Quiet = False,
     as_json: AsJson = False,

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from raddle import report, services
-from raddle.cli.options import AsJson
+from raddle.cli.options import (
+    AsJson,
+    NoReport,
+    Quiet,
+    check_only,
+    results_folder,
+    key_values,
+)
 from raddle.cli.progress import shown_progress
 from raddle.cli.show_route import say_results, show_check, show_summary
 from raddle.cli.talk import answer_no, guarded, print_json, say
@@ -21,33 +28,20 @@ __all__ = ["route"]
 @guarded
 def route(
     file: Annotated[Path, typer.Argument(help="The route file (TOML).", show_default=False)],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Results folder.", show_default="out/NAME-OF-FILE"),
-    ] = None,
+    out: Annotated[Path | None, results_folder("out/NAME-OF-FILE")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            "-s",
-            metavar="KEY=VALUE,...",
-            help="A key of the file and its values; a folder for each.",
-            show_default=False,
-        ),
+        key_values("--set", "-s", help="A key of the file and its values, a folder each."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check the file; describe fabric and groups.")
-    ] = False,
+    dry_run: Annotated[bool, check_only("the file, and describe fabric and groups.")] = False,
     check_loops: Annotated[
         bool,
         typer.Option(
             "--check-loops", help="Check whether unicast and an engine's trees can deadlock."
         ),
     ] = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")
-    ] = False,
+    no_report: NoReport = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Route multicast groups: trees, switch tables and measures of each engine into a folder."""

@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 
 from raddle import report, services
-from raddle.cli.options import AsJson, Jobs, Quiet, Replace
+from raddle.cli.options import (
+    AsJson,
+    ExperimentFile,
+    Jobs,
+    NoReport,
+    Quiet,
+    Replace,
+    check_only,
+    results_folder,
+)
 from raddle.cli.progress import shown_progress
 from raddle.cli.show import say_outcome, show_plan, show_summary
 from raddle.cli.talk import (
@@ -23,15 +32,10 @@ __all__ = ["run"]
 
 @guarded
 def run(
-    file: Annotated[Path, typer.Argument(help="The experiment (TOML).", show_default=False)],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Results folder.", show_default="out/NAME-OF-FILE"),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check the file, and estimate time and memory.")
-    ] = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")] = False,
+    file: ExperimentFile,
+    out: Annotated[Path | None, results_folder("out/NAME-OF-FILE")] = None,
+    dry_run: Annotated[bool, check_only("it, and estimate time and memory.")] = False,
+    no_report: NoReport = False,
     replace: Replace = False,
     jobs: Jobs = None,
     quiet: Quiet = False,

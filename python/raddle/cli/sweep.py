@@ -7,7 +7,16 @@ from typing import Annotated
 import typer
 
 from raddle import report, services
-from raddle.cli.options import AsJson, Jobs, Quiet, Replace
+from raddle.cli.options import (
+    AsJson,
+    ExperimentFile,
+    Jobs,
+    Quiet,
+    Replace,
+    check_only,
+    results_folder,
+    key_values,
+)
 from raddle.cli.progress import shown_progress
 from raddle.cli.show import say_sweep, show_sweep, show_sweep_plan
 from raddle.cli.talk import (
@@ -23,26 +32,19 @@ __all__ = ["sweep"]
 
 @guarded
 def sweep(
-    file: Annotated[Path, typer.Argument(help="The experiment (TOML).", show_default=False)],
+    file: ExperimentFile,
     settings: Annotated[
         list[str],
-        typer.Option(
+        key_values(
             "--set",
             "-s",
-            metavar="KEY=VALUE,...",
-            help="A key of the experiment and its values; several keys make all combinations.",
-            show_default=False,
+            help="A key of the experiment and its values; several make all combinations.",
         ),
     ],
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help="Folder for the points' folders.", show_default="out/NAME-OF-FILE-sweep"
-        ),
+        Path | None, results_folder("out/NAME-OF-FILE-sweep", help="Folder of the points.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check all points, and estimate time and memory.")
-    ] = False,
+    dry_run: Annotated[bool, check_only("all points, and estimate time and memory.")] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out sweep.html.")] = False,
     reports: Annotated[
         bool, typer.Option("--reports", help="Also write a report.html for every point.")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from raddle import report, services
-from raddle.cli.options import AsJson, Seed
+from raddle.cli.options import AsJson, Seed, key_values
 from raddle.cli.talk import examples, guarded, print_json, print_table, say
 from raddle.text import many, size, span_us
 
@@ -122,12 +122,7 @@ def plot(
     ],
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE,...",
-            help="A key of the experiment and its values, one panel each.",
-            show_default=False,
-        ),
+        key_values("--set", help="A key of the experiment and its values, one panel each."),
     ] = None,
     seed: Seed = 1,
     format: Format = SourceFormat.AUTO,
