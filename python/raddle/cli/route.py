@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from raddle import report, services
-from raddle.cli.options import (
-    AsJson,
-    NoReport,
-    Quiet,
-    check_only,
-    results_folder,
-    key_values,
-)
+from raddle.cli.options import AsJson, NoReport, Quiet, check_only, key_values, results_folder
 from raddle.cli.progress import shown_progress
 from raddle.cli.show_route import say_results, show_check, show_summary
 from raddle.cli.talk import answer_no, guarded, print_json, say

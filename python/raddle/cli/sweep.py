@@ -14,8 +14,8 @@ from raddle.cli.options import (
     Quiet,
     Replace,
     check_only,
-    results_folder,
     key_values,
+    results_folder,
 )
 from raddle.cli.progress import shown_progress
 from raddle.cli.show import say_sweep, show_sweep, show_sweep_plan

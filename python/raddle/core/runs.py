@@ -23,7 +23,7 @@ def plan(text: str, path: Path) -> Plan:
 
 
 def measure(planned: Plan, seconds: float) -> tuple[Estimate, ...]:
-    """Simulate a part of the plan's runs for so many seconds of processor time: what each will cost.
+    """What each run will cost: a part of them is simulated for so many seconds of processor time.
 
     Setting up a large fabric takes its own time.
     """

@@ -55,9 +55,7 @@ class TrafficStats(Answer):
     classes: tuple[ClassStats, ...]
 
 
-def write(
-    path: Path, out: Path, *, format: str, out_format: str, seed: int, isolated: bool
-) -> int:
+def write(path: Path, out: Path, *, format: str, out_format: str, seed: int, isolated: bool) -> int:
     """Write the flows of `path` to `out` (by rename); return how many there are.
 
     With `isolated` only the tested flows. Columns of Parquet and CSV: start_ps, src, dst,

@@ -170,5 +170,6 @@ def _times(found: Trace, times: dict[str, Any] | None) -> str:
 def _dense(pairs: Pairs, count: int) -> NDArray[np.float64]:
     """Bytes by (from, to); pairs without any stay blank."""
     matrix = np.full((count, count), np.nan)
-    matrix[np.asarray(pairs.source, int), np.asarray(pairs.target, int)] = np.maximum(pairs.bytes, 1)
+    source, target = (np.asarray(ends, np.int64) for ends in (pairs.source, pairs.target))
+    matrix[source, target] = np.maximum(pairs.bytes, 1)
     return matrix

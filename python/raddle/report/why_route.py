@@ -62,7 +62,10 @@ def _lead(routed: Mapping[str, RoutedEngine]) -> str:
 
 
 def _tables(
-    folder: Path, summary: RouteSummary, routed: Mapping[str, RoutedEngine], failed: Mapping[str, str]
+    folder: Path,
+    summary: RouteSummary,
+    routed: Mapping[str, RoutedEngine],
+    failed: Mapping[str, str],
 ) -> str:
     """Where entries run out, or how far the fullest tables are from it."""
     limit = summary.multicast.colours

@@ -238,7 +238,9 @@ class _Prepared:
         `traces` names the folder of a scheme's and schedule's trace, where one is wanted.
         """
         runs = {
-            (*pair, seed): self._run(*pair, seed) for pair in self.product() for seed in range(seeds)
+            (*pair, seed): self._run(*pair, seed)
+            for pair in self.product()
+            for seed in range(seeds)
         }
         for folder in traces.values():
             folder.mkdir(parents=True, exist_ok=True)

@@ -166,9 +166,9 @@ def _state(plan: Plan, out: Path, run: PlannedRun) -> RunState:
     return fresh
 
 
-def _simulate(states: Sequence[RunState], threads: int, watch: Watch | None) -> tuple[
-    RaddleError | None, bool
-]:
+def _simulate(
+    states: Sequence[RunState], threads: int, watch: Watch | None
+) -> tuple[RaddleError | None, bool]:
     """Run what is missing: why a run failed, and whether Ctrl-C came."""
     # Long runs first: the last core to finish then has the least left over.
     order = sorted(states, key=lambda s: -(s.run.estimate.seconds or 0.0))
