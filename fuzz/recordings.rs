@@ -1,6 +1,8 @@
 //! What the readers of recordings and GOAL schedules promise about any input, used by the fuzz targets and by the tests of
 //! `crates/core/trace`: no panic, errors that name a place, and what is accepted can be told again.
 
+#![allow(dead_code, reason = "each user takes some of the functions")]
+
 use raddle_trace::{RankRecording, assemble, goal};
 
 /// What a rank recorded.

@@ -48,20 +48,20 @@ class Small:
         self.results = results
         series = results.flow_throughput
         flows = results.flows
-        short = flows.filter(pc.equal(flows["class"], "short"))
+        short = flows.filter(pc.field("class") == "short")
         self._rates: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = {}
         self.short_us: dict[str, np.ndarray] = {}
         for scheme in SCHEMES:
-            own = series.filter(pc.equal(series["scheme"], scheme))
+            own = series.filter(pc.field("scheme") == scheme)
             # The first seed stands for the series; the rest only moves DCQCN and PINT a little.
             own = own.filter(pc.equal(own["seed"], pc.min(own["seed"])))
             for flow in (0, 1):
-                rows = own.filter(pc.equal(own["src"], flow))
+                rows = own.filter(pc.field("src") == flow)
                 self._rates[scheme, flow] = (
                     rows["time_ps"].to_numpy() / 1e9,
                     rows["delivered_bytes"].to_numpy() * 8.0,
                 )
-            taken = short.filter(pc.equal(short["scheme"], scheme))
+            taken = short.filter(pc.field("scheme") == scheme)
             self.short_us[scheme] = taken["fct_ps"].to_numpy() / 1e6
 
     def goodput(self, scheme: str, flow: int, start_ms: float, end_ms: float) -> float:
@@ -292,7 +292,7 @@ def large_findings(scores: Scores) -> list[Finding]:
 def traffic_statistics(results: Results) -> str:
     """The paper's Table 2: 19,181 flows, of which long ones are 1.4 % and 58.76 % of the bytes."""
     flows = results.flows
-    one = flows.filter(pc.equal(flows["scheme"], "hpcc"))
+    one = flows.filter(pc.field("scheme") == "hpcc")
     one = one.filter(pc.equal(one["seed"], pc.min(one["seed"])))
     size = one["size_bytes"].to_numpy()
     long = size > 1e6

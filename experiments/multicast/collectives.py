@@ -100,7 +100,7 @@ def rounds_us(results: Results) -> np.ndarray:
     column.
     """
     flows = results.flows
-    own = flows.filter(pc.equal(flows["dst"], 1 << 31))
+    own = flows.filter(pc.field("dst") == 1 << 31)
     starts = np.sort(own["start_ps"].to_numpy()) / 1e6
     return np.diff(starts)[WARM_UP:]
 

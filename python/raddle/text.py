@@ -25,7 +25,6 @@ __all__ = [
 ]
 
 
-
 def fixed(value: float | None, digits: int = 2) -> str:
     """A plain number with `digits` decimals, or a dash where there is none."""
     return "–" if value is None or value != value else f"{value:,.{digits}f}"

@@ -295,7 +295,7 @@ class SyntheticCore(ModuleType):
         self.simulated: list[str] = []
         self.on_run: Callable[[str, Counters], None] | None = None
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+    def __getattr__(self, name: str) -> Any:
         """What has no stand-in is the real one: classes of replays and routes, formats, units."""
         if name.startswith("_"):
             raise AttributeError(name)

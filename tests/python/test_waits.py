@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from raddle import _core
-from raddle.core.trace import describe
 from raddle.cli.app import app
+from raddle.core.trace import describe
 from raddle.errors import TraceError
 from raddle.services.replay import Settings, replay
 from raddle.statistics.waits import PARTS, split_time

@@ -87,6 +87,7 @@ def capacity(
         if groups is not None or (grid is not None and count is not None):
             msg = "with --m give one of --count and --grid, or neither; --groups needs --fabric"
             raise typer.BadParameter(msg)
+        assert m is not None  # neither file nor map: the check above leaves --m
         request = services.groups.CapacityRequest(
             m=m,
             colours=32 if colours is None else colours,

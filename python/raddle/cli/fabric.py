@@ -76,12 +76,18 @@ class MapSource(StrEnum):
 @guarded
 def build(
     file: Annotated[
-        Path, typer.Argument(help="A file with a fabric table, such as an experiment.", show_default=False)
+        Path,
+        typer.Argument(
+            help="A file with a fabric table, such as an experiment.", show_default=False
+        ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to write the map.", show_default="stdout")
+        Path | None,
+        typer.Option("--out", "-o", help="Where to write the map.", show_default="stdout"),
     ] = None,
-    format: Annotated[MapFormat, typer.Option("--format", "-f", help="Format of the map.")] = MapFormat.TOML,
+    format: Annotated[
+        MapFormat, typer.Option("--format", "-f", help="Format of the map.")
+    ] = MapFormat.TOML,
     as_json: AsJson = False,
 ) -> None:
     """Write the whole map, node by node, that a few numbers describe."""
@@ -93,7 +99,9 @@ def build(
 @guarded
 def check(
     file: MapFile,
-    format: Annotated[MapSource, typer.Option("--format", "-f", help="Format of the map.")] = MapSource.AUTO,
+    format: Annotated[
+        MapSource, typer.Option("--format", "-f", help="Format of the map.")
+    ] = MapSource.AUTO,
     as_json: AsJson = False,
 ) -> None:
     """Say whether a map is sound; exit 1 and the place if it is not."""
@@ -123,14 +131,16 @@ def show(
         Path | None,
         typer.Option("--out", "-o", help="Also draw it: .svg, .png or .pdf.", show_default=False),
     ] = None,
-    format: Annotated[MapSource, typer.Option("--format", "-f", help="Format of the map.")] = MapSource.AUTO,
+    format: Annotated[
+        MapSource, typer.Option("--format", "-f", help="Format of the map.")
+    ] = MapSource.AUTO,
     as_json: AsJson = False,
 ) -> None:
     """Describe a map level by level, and draw it."""
     if out is not None:
         report.plots.check_ending(out)
     source = services.fabric.Source.of(file)
-    found: "Fabric"
+    found: Fabric
     if out is None:
         found = source.check(format.value)
     else:
@@ -162,7 +172,9 @@ def import_(
         Path | None,
         typer.Option("--out", "-o", help="Where to write the map (TOML).", show_default=False),
     ] = None,
-    format: Annotated[ImportFormat, typer.Option("--format", "-f", help="Format of the map.")] = ImportFormat.AUTO,
+    format: Annotated[
+        ImportFormat, typer.Option("--format", "-f", help="Format of the map.")
+    ] = ImportFormat.AUTO,
     rate: Annotated[
         str | None,
         quantity("rate", help="Rate of links for which the file gives none.", show_default="8Gbps"),
@@ -207,7 +219,9 @@ def import_(
 @guarded
 def export(
     file: MapFile,
-    format: Annotated[ExportFormat, typer.Option("--format", "-f", help="Format of the map.")] = ExportFormat.IBSIM,
+    format: Annotated[
+        ExportFormat, typer.Option("--format", "-f", help="Format of the map.")
+    ] = ExportFormat.IBSIM,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to write it.", show_default="stdout")
     ] = None,
@@ -293,7 +307,7 @@ def _describe_notes(notes: "ImportNotes") -> None:
         "ignored_lines": "lines that say nothing about the map",
     }
     for name, what in words.items():
-        entry: "Found" = getattr(notes, name)
+        entry: Found = getattr(notes, name)
         if entry.count:
             _found(f"{entry.count:,} {what}", entry.count, entry.first)
 

@@ -39,7 +39,9 @@ def report(
 @guarded
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="A results folder.", show_default=False)],
-    b: Annotated[Path, typer.Argument(metavar="B", help="A second results folder.", show_default=False)],
+    b: Annotated[
+        Path, typer.Argument(metavar="B", help="A second results folder.", show_default=False)
+    ],
     tolerance: Annotated[
         float | None,
         real(help="Largest allowed difference in %; exit 1 if one is larger.", show_default="none"),

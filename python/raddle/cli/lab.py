@@ -94,13 +94,17 @@ class SwitchAction(StrEnum):
 def up(
     hosts: Annotated[int, typer.Option("--hosts", "-n", help="Number of hosts: h1, h2, ...")] = 4,
     hosts_per_tor: Annotated[
-        int, typer.Option("--hosts-per-tor", help="Hosts below each TOR; a SPINE joins several TORs.")
+        int,
+        typer.Option("--hosts-per-tor", help="Hosts below each TOR; a SPINE joins several TORs."),
     ] = 4,
     sockets: Annotated[
         int, typer.Option("--sockets", help="CPU sockets that each host claims to have.")
     ] = 1,
     rails: Annotated[
-        int, typer.Option("--rails", help="Networks of each host (e0, e1, ...), each with its own switches.")
+        int,
+        typer.Option(
+            "--rails", help="Networks of each host (e0, e1, ...), each with its own switches."
+        ),
     ] = 1,
     rates: Annotated[
         str | None,
@@ -112,7 +116,10 @@ def up(
         ),
     ] = None,
     offload: Annotated[
-        Offload, typer.Option("--offload", help="The switches: off, the kernel's bridge; else raddle-switch.")
+        Offload,
+        typer.Option(
+            "--offload", help="The switches: off, the kernel's bridge; else raddle-switch."
+        ),
     ] = Offload.OFF,
     name: Name = "lab",
     replace: Annotated[
@@ -199,7 +206,11 @@ def mpirun(
     hosts: Annotated[
         str | None,
         typer.Option(
-            "--hosts", "-n", metavar="N|H,...", help="Number of hosts, or their names.", show_default="all"
+            "--hosts",
+            "-n",
+            metavar="N|H,...",
+            help="Number of hosts, or their names.",
+            show_default="all",
         ),
     ] = None,
     ppn: Annotated[
@@ -209,8 +220,8 @@ def mpirun(
         Offload | None,
         typer.Option(
             "--offload",
-            help="off: plain MPI over the kernel's bridge. Else Raddle's library is preloaded under "
-            "the program; switches that run something else change in place.",
+            help="off: plain MPI over the kernel's bridge. Else Raddle's library is preloaded "
+            "under the program; switches that run something else change in place.",
             show_default="what the lab runs",
         ),
     ] = None,
@@ -222,7 +233,9 @@ def mpirun(
             show_default="RADDLE_MODE, or as the hosts are",
         ),
     ] = None,
-    mpi: Annotated[MpiLibrary, typer.Option("--mpi", help="Which MPI library's mpirun.")] = MpiLibrary.OPENMPI,
+    mpi: Annotated[
+        MpiLibrary, typer.Option("--mpi", help="Which MPI library's mpirun.")
+    ] = MpiLibrary.OPENMPI,
     mpi_args: Annotated[
         str,
         typer.Option(
@@ -343,7 +356,9 @@ def list_labs(as_json: AsJson = False) -> None:
 @guarded
 def switch(
     switch: Annotated[str, typer.Argument(help="A switch, as in status.", show_default=False)],
-    action: Annotated[SwitchAction, typer.Argument(help="stop asks the switch to end, kill ends it at once.")],
+    action: Annotated[
+        SwitchAction, typer.Argument(help="stop asks the switch to end, kill ends it at once.")
+    ],
     name: Name = "lab",
     as_json: AsJson = False,
 ) -> None:

@@ -143,10 +143,7 @@ def _show(found: "Numbering") -> None:
         print()
         print_table(
             ("layer", "groups", "first colour", "colours"),
-            [
-                tuple(f"{getattr(row, key):,}" for key in LAYER_COLUMNS)
-                for row in found.layers
-            ],
+            [tuple(f"{getattr(row, key):,}" for key in LAYER_COLUMNS) for row in found.layers],
             left=0,
         )
     print()

@@ -113,6 +113,14 @@ GridLengths = Annotated[
 Processes = Annotated[int, whole("--processes", "-p", help="Processes of a terminal (grid).")]
 Colours = Annotated[
     int | None,
-    whole("--colours", "-c", most=65_535, help="Multicast entries of a table.", show_default="32, or the file's"),
+    whole(
+        "--colours",
+        "-c",
+        most=65_535,
+        help="Multicast entries of a table.",
+        show_default="32, or the file's",
+    ),
 ]
-FaultTolerant = Annotated[bool, typer.Option("--fault-tolerant", help="Two link-disjoint trees for each group.")]
+FaultTolerant = Annotated[
+    bool, typer.Option("--fault-tolerant", help="Two link-disjoint trees for each group.")
+]

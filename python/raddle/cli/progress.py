@@ -1,7 +1,6 @@
 """The progress of jobs: a line for each that is under way, and one for all of them, on stderr."""
 
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +8,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from raddle.cli.talk import progress_wanted
-from raddle.text import count, duration_s
+from raddle.text import count, duration_s, many
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from raddle.services.runner import Job, Watch
 
 __all__ = ["shown_progress"]
@@ -64,7 +65,7 @@ class _Lines:
             self._all = self._bars.add_task("", total=1.0, talk="")
         self._bars.update(
             self._all,
-            description=f"[bold]{sum(job.done for job in jobs)}/{len(jobs):,} runs",
+            description=f"[bold]{sum(job.done for job in jobs)} of {many(len(jobs), 'run')}",
             completed=share,
             talk="  ".join(filter(None, words)),
         )

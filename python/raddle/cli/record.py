@@ -23,12 +23,18 @@ __all__ = ["record", "say_recorded"]
 def record(
     command: Annotated[
         list[str],
-        typer.Argument(help="mpirun with its arguments, or a script that starts it.", show_default=False),
+        typer.Argument(
+            help="mpirun with its arguments, or a script that starts it.", show_default=False
+        ),
     ],
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="NAME.trace.parquet", help="The trace to write.", show_default=False
+            "--out",
+            "-o",
+            metavar="NAME.trace.parquet",
+            help="The trace to write.",
+            show_default=False,
         ),
     ],
     quiet: Quiet = False,
@@ -44,9 +50,7 @@ def record(
         raise typer.Exit(recorded.status)
 
 
-def say_recorded(
-    trace: "Trace | None", out: Path, *, quiet: bool, as_json: bool = False
-) -> None:
+def say_recorded(trace: "Trace | None", out: Path, *, quiet: bool, as_json: bool = False) -> None:
     """Tell what was recorded; None: a command that failed left no trace."""
     if as_json:
         print_json({"trace": None if trace is None else {"file": str(out), **trace.as_json()}})

@@ -41,7 +41,10 @@ def replay(
         typer.Option("--fabric", help="The map.", show_default="the trace's own"),
     ] = None,
     placement: Annotated[
-        str, typer.Option(help="Hosts of the ranks: recorded, blocks:N (N ranks on each host) or in-turn.")
+        str,
+        typer.Option(
+            help="Hosts of the ranks: recorded, blocks:N (N ranks on each host) or in-turn."
+        ),
     ] = "recorded",
     schedule: Annotated[
         list[str] | None,
@@ -62,7 +65,9 @@ def replay(
         list[str] | None,
         typer.Option("--scheme", help="Congestion control; may be repeated.", show_default="none"),
     ] = None,
-    seeds: Annotated[int, whole(most=100_000, help="Runs of each schedule, with varied gaps and starts.")] = 5,
+    seeds: Annotated[
+        int, whole(most=100_000, help="Runs of each schedule, with varied gaps and starts.")
+    ] = 5,
     sockets: Annotated[int, whole(help="CPU sockets of a host; its ranks fill them in order.")] = 2,
     processors: Annotated[
         int | None,
@@ -73,15 +78,24 @@ def replay(
     ] = None,
     costs: Annotated[
         Path | None,
-        typer.Option("--costs", help="Costs of hosts that differ from the defaults (TOML).", show_default="none"),
+        typer.Option(
+            "--costs",
+            help="Costs of hosts that differ from the defaults (TOML).",
+            show_default="none",
+        ),
     ] = None,
     gap_share: Annotated[
         float, real(most=1, help="Each seed varies compute gaps by up to this share.")
     ] = 0.02,
-    start_skew: Annotated[str, quantity("time", help="Each seed delays the start of ranks by up to this.")] = "1us",
+    start_skew: Annotated[
+        str, quantity("time", help="Each seed delays the start of ranks by up to this.")
+    ] = "1us",
     traces: Annotated[
         bool,
-        typer.Option("--traces", help="Also write the replayed calls of each schedule: SCHEDULE.trace.parquet."),
+        typer.Option(
+            "--traces",
+            help="Also write the replayed calls of each schedule: SCHEDULE.trace.parquet.",
+        ),
     ] = False,
     dry_run: Annotated[bool, check_only("it, and say what would run.")] = False,
     no_report: NoReport = False,

@@ -32,7 +32,9 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="The trace to write.", sh
 OwnFabric = Annotated[
     Path | None,
     typer.Option(
-        "--fabric", help="A map to keep in the trace, on which it is replayed by default.", show_default=False
+        "--fabric",
+        help="A map to keep in the trace, on which it is replayed by default.",
+        show_default=False,
     ),
 ]
 
@@ -61,7 +63,9 @@ def show(
     plot: Annotated[
         Path | None,
         typer.Option(
-            "--plot", help="Draw who sends how much to whom, and sizes (.svg, .png, .pdf).", show_default=False
+            "--plot",
+            help="Draw who sends how much to whom, and sizes (.svg, .png, .pdf).",
+            show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
@@ -92,7 +96,9 @@ def show(
 )
 @guarded
 def times(
-    traces: Annotated[list[Path], typer.Argument(help="Traces, a column each.", show_default=False)],
+    traces: Annotated[
+        list[Path], typer.Argument(help="Traces, a column each.", show_default=False)
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Show where time goes, as the mean over ranks: computing, sending, waiting.
@@ -170,7 +176,9 @@ def generate(
     ranks: Annotated[int, whole(most=1_000_000, help="Number of ranks.")] = 96,
     per_host: Annotated[int, whole(help="Ranks on each host, in order.")] = 24,
     sizes: Annotated[Sizes, typer.Option(help="How long most messages are.")] = Sizes.SMALL,
-    exchanges: Annotated[int, whole(most=1_000_000, help="Number of exchanges (of transport: sweeps).")] = 10,
+    exchanges: Annotated[
+        int, whole(most=1_000_000, help="Number of exchanges (of transport: sweeps).")
+    ] = 10,
     gap: Annotated[str, quantity("time", help="Time of computing before each superstep.")] = "10us",
     seed: Seed = 1,
     fabric: OwnFabric = None,
@@ -227,13 +235,10 @@ def _show(found: "Trace") -> None:
     )
     print()
     rows = [
-        (f"{size(row.from_bytes)} on", f"{row.messages:,}", size(row.bytes))
-        for row in found.sizes
+        (f"{size(row.from_bytes)} on", f"{row.messages:,}", size(row.bytes)) for row in found.sizes
     ]
     print_table(("messages of", "number", "together"), rows)
     if found.collectives:
         print()
-        rows = [
-            (row.kind, count(row.calls), size(row.bytes)) for row in found.collectives
-        ]
+        rows = [(row.kind, count(row.calls), size(row.bytes)) for row in found.collectives]
         print_table(("collective", "calls", "together"), rows)

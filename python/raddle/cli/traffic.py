@@ -56,7 +56,9 @@ ENDINGS = {".csv": FlowFormat.CSV, ".parquet": FlowFormat.PARQUET, ".txt": FlowF
 @guarded
 def write(
     file: FlowSource,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The flow file to write.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The flow file to write.", show_default=False)
+    ],
     to: Annotated[
         FlowFormat | None, typer.Option("--to", help="Its format.", show_default="by its ending")
     ] = None,

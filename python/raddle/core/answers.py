@@ -5,7 +5,6 @@ that of `--json` and of `summary.json`. `Annotated[..., Field(alias=...)]` names
 cannot, and `LEFT_OUT` keeps None out of the JSON.
 """
 
-import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -57,6 +56,11 @@ class Answer:
         return told
 
 
-@functools.cache
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
 def _adapter(kind: type[Answer]) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+    found = _ADAPTERS.get(kind)
+    if found is None:
+        found = _ADAPTERS[kind] = TypeAdapter(kind)
+    return found

@@ -135,7 +135,5 @@ def generate(
 ) -> Trace:
     """Make a trace of a known kind of program; `raddle.services.trace.generate` says of what."""
     return Trace.from_json(
-        _core.trace_generate(
-            application, sizes, ranks, per_host, exchanges, gap, seed, fabric, out
-        )
+        _core.trace_generate(application, sizes, ranks, per_host, exchanges, gap, seed, fabric, out)
     )

@@ -134,9 +134,7 @@ def draw_fabric(fabric: DrawnFabric) -> Figure:
             position[node] = ((place + 0.5) / len(members), float(level))
     figure = Figure(figsize=(10, 1.6 + 1.5 * len(np.unique(levels))), layout="constrained")
     axis = figure.subplots()
-    segments = [
-        (position[a], position[b]) for a, b in zip(links.node_a, links.node_b, strict=True)
-    ]
+    segments = [(position[a], position[b]) for a, b in zip(links.node_a, links.node_b, strict=True)]
     axis.add_collection(LineCollection(segments, colors="#7f7f7f", linewidths=0.4, alpha=0.5))
     for level in np.unique(levels):
         members = [nodes.node[i] for i in np.flatnonzero(levels == level).tolist()]

@@ -65,9 +65,8 @@ def _facts(summary: RouteSummary) -> list[str]:
     fabric, groups, multicast = summary.fabric, summary.groups, summary.multicast
     facts = [
         map_words(fabric.hosts, fabric.switches, fabric.links),
-        f"{many(groups.count, 'group')} of {groups.smallest:,} to "
-        f"{many(groups.largest, 'member')}",
-        f"{many(multicast.colours, 'colour')}, {multicast.table} tables",
+        f"{many(groups.count, 'group')} of {groups.smallest:,} to {many(groups.largest, 'member')}",
+        f"{many(multicast.colours, 'colour')}, tables: {multicast.table}",
     ]
     if multicast.fault_tolerant:
         facts.append("two trees per group")

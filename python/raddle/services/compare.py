@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from raddle.results.differences import Difference, folder_differences
 from raddle.results.faults import refuse_changed
 from raddle.results.folder import Results, load
-from raddle.results.differences import Difference, folder_differences
 from raddle.statistics.figures import label_of_figure, of_finished, per_seed
 from raddle.statistics.rule import PerSeed, difference
 from raddle.statistics.samples import mean_interval

@@ -38,6 +38,7 @@ __all__ = [
     "plan_text",
 ]
 
+
 @dataclass(slots=True)
 class RunState:
     """A run of a plan, and what came of it."""

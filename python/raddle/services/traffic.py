@@ -31,8 +31,6 @@ def panels(
                     point.write_text(text, encoding="utf-8")
                     sources.append((words if len(files) == 1 else f"{file.stem}, {words}", point))
             for title, source in sources:
-                write(
-                    source, flows, format=format, out_format="parquet", seed=seed, isolated=False
-                )
+                write(source, flows, format=format, out_format="parquet", seed=seed, isolated=False)
                 found.append((title, pq.read_table(flows)))
     return found

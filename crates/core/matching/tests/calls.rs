@@ -496,7 +496,7 @@ fn what_waits_can_be_taken_back_once() {
         Driver::default(),
     );
     let Posted::Waiting(ticket) = driver
-        .after(&mut zero, |matcher| matcher.receive(&ANY, 1, 1))
+        .call(&mut zero, |matcher| matcher.receive(&ANY, 1, 1))
         .unwrap()
     else {
         panic!("there is no message");

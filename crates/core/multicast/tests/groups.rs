@@ -111,7 +111,7 @@ fn bad_toml_is_refused_with_line_field_and_cure() {
         ),
         (
             in_group("members = [1, \"h1\"]"),
-            "groups.toml:4:15: `members` of group `a`: `h1` is there",
+            "groups.toml:4:15: `members` of group `a`: `h1` is listed twice",
         ),
         (
             in_group("members = [8]"),
@@ -200,7 +200,7 @@ fn bad_csv_is_refused_with_line_field_and_cure() {
         ),
         (
             "group,member\na,1\nb,1\na,h1\n",
-            "groups.csv:4:1: `members` of group `a`: `h1` is there",
+            "groups.csv:4:1: `members` of group `a`: `h1` is listed twice",
         ),
         ("group,member\n,1\n", "groups.csv:2:1: a group is called ``"),
         (

@@ -89,7 +89,7 @@ fn what_requires_a_receive_comes_after_a_wait() {
 fn errors_have_line_and_column() {
     for (text, place, what) in [
         ("", "line 1, column 1", "`num_ranks`"),
-        ("num_ranks 0\n", "line 1, column 11", "at least 1"),
+        ("num_ranks 0\n", "line 1, column 11", "1 to 2^32 - 2"),
         (
             "num_ranks 2\nrank 0 {\n}\n",
             "line 1, column 11",

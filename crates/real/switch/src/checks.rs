@@ -354,7 +354,7 @@ interface = "p2"
                 "tier = 1",
                 "tier = 1\nstatus = \"/etc/hosts\"",
                 Wrong,
-                &["tor1.toml:6:", "/etc/hosts", "no socket"],
+                &["tor1.toml:6:", "/etc/hosts", "not a socket"],
             ),
             (
                 "tier = 1",

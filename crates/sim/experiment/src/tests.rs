@@ -168,12 +168,12 @@ fn a_wrong_experiment_is_refused_with_place_and_cure() {
         (
             "a scheme twice",
             with(schemes, "schemes = [\"hpcc\", \"hpcc\"]"),
-            &["exp/two.toml:10:20", "stands twice"],
+            &["exp/two.toml:10:20", "is listed twice"],
         ),
         (
             "a seed twice",
             with(seeds, "seeds = [1, 2, 1]"),
-            &["exp/two.toml:11:16", "1 stands twice"],
+            &["exp/two.toml:11:16", "1 is listed twice"],
         ),
         (
             "negative seed",

@@ -115,7 +115,11 @@ fn bad_route_files_are_refused_with_place_and_cure() {
             "\"mr4lsm\"",
             &["small.toml:15:12", "did you mean `mr4lms`"],
         ),
-        ("\"mr4lms\"", "\"broadcast\"", &["broadcast stands twice"]),
+        (
+            "\"mr4lms\"",
+            "\"broadcast\"",
+            &["broadcast is listed twice"],
+        ),
         (
             "[\"mr4lms\", \"broadcast\", \"c-mr4lms-fixed\", \"c-mr4lms-dynamic\"]",
             "[]",

@@ -53,7 +53,7 @@ def parse_rate(text: str) -> int:
         msg = f"{error}\n  hint: write the rate of a link like 100Mbps or 2.5Gbps"
         raise LabError(msg) from None
     if not SLOWEST_BPS <= rate <= FASTEST_BPS:
-        msg = f"`{text}` is not a rate that a lab's links can have: write one from 100kbps to 1000Gbps"
+        msg = f"`{text}` is no rate of a lab's links: write one from 100kbps to 1000Gbps"
         raise LabError(msg)
     return rate
 

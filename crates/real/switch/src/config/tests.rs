@@ -52,7 +52,7 @@ fn errors_say_where_what_and_how_to_cure_it() {
         (
             "\"10.0.0.253\"",
             "\"10.0.0\"",
-            &["tor1.toml:4:", "no IPv4 address", "10.0.0.253"],
+            &["tor1.toml:4:", "not an IPv4 address", "10.0.0.253"],
         ),
         (
             "\"10.0.0.253\"",
@@ -77,12 +77,12 @@ fn errors_say_where_what_and_how_to_cure_it() {
         (
             "tier = 1",
             "tier = 1\nstatus = \"..\"",
-            &["tor1.toml:6:", "`status`", "no path"],
+            &["tor1.toml:6:", "`status`", "not the path"],
         ),
         (
             "tier = 1",
             "tier = 1\nstatus = \"\\u0000switch\"",
-            &["tor1.toml:6:", "`status`", "no path"],
+            &["tor1.toml:6:", "`status`", "not the path"],
         ),
         (
             "tier = 1",
@@ -128,7 +128,7 @@ fn errors_say_where_what_and_how_to_cure_it() {
             "[faults]\nloss = 1.5\n[[ports]]\ninterface = \"p1\"",
             &["tor1.toml:9:8", "`loss`", "0 to 1"],
         ),
-        ("\"up\"", "\"p1\"", &["tor1.toml:12:", "stands twice"]),
+        ("\"up\"", "\"p1\"", &["tor1.toml:12:", "is listed twice"]),
         (
             "\"up\"",
             "\"a-name-that-is-too-long\"",

@@ -175,7 +175,12 @@ fn a_round_that_cannot_end_is_an_error() {
         ..config(&lab, &hosts, NodeId(3))
     };
     let error = lab.drive(&config, &mut rounds(&hosts, 1, 8)).unwrap_err();
-    assert!(error.to_string().contains("no result"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("waited one second for its result"),
+        "{error}"
+    );
 }
 
 fn machine(compute: Span) -> Machine {

@@ -218,7 +218,7 @@ fn cases_that_make_no_sense_are_refused() {
     assert!(
         none.unwrap_err()
             .to_string()
-            .contains("rails is 0, where 1 to 8")
+            .contains("rails is 0: it must be 1 to 8")
     );
     let nine = case(&["10Gbps"; 9], 8, ping_pong()).run(&machine(&[]));
     assert!(nine.unwrap_err().to_string().contains("rails is 9"));
