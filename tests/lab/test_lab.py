@@ -306,12 +306,12 @@ def test_a_bridge_cannot_be_killed(eight: str) -> None:
         (("up", "--hosts", "1000"), "a lab has 1 to 250"),
         (("up", "--rates", "100"), "--rates `100` has no unit"),
         (("up", "--rates", "100Mbps,1Gbps"), "2 rates for 1 rail\n"),
-        (("up", "--name", "../x"), "no name for a lab"),
+        (("up", "--name", "../x"), "is not a name for a lab"),
         (("up", "--offload", "magic"), "magic"),
         (("exec", "--name", "nowhere", "h1", "true"), "no lab `nowhere`"),
         (("mpirun", "--name", "nowhere", "true"), "no lab `nowhere`"),
         (("mpirun",), "Missing argument"),
-        (("down", "--name", "a/b"), "no name for a lab"),
+        (("down", "--name", "a/b"), "is not a name for a lab"),
         (("frobnicate",), "No such command"),
     ],
 )
@@ -329,7 +329,7 @@ def test_bad_words_are_exit_2_with_the_way_out(words: tuple[str, ...], message: 
         (("--hosts", "h1,h1"), "twice"),
         (("--hosts", "h1,x"), "no host `x`"),
         (("--hosts", "3", "--ppn", "1,2"), "2 numbers for 3 hosts"),
-        (("--ppn", "0"), "how many ranks"),
+        (("--ppn", "0"), "number of ranks"),
         (("--mpi-args", "'open"), "--mpi-args"),
     ],
 )

@@ -264,7 +264,7 @@ def test_a_user_who_holds_the_name_of_a_lock_does_not_keep_a_switch_from_startin
             switch.start()
         finally:
             holder.kill()
-    warned = [line for line in switch.log() if "no switch" in line["message"]]
+    warned = [line for line in switch.log() if "not a switch" in line["message"]]
     assert sorted(line["port"] for line in warned) == ["p1", "p2"]
     assert any(f"process {holder.pid} (" in str(line) for line in warned)
 

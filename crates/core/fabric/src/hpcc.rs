@@ -74,7 +74,7 @@ impl Reader<'_> {
             return Err(self.malformed(
                 line,
                 format!(
-                    "expected `nodes switches links`, found {} words",
+                    "the first line has the three counts `nodes switches links`, and here {} of them",
                     counts.len()
                 ),
             ));
@@ -176,7 +176,7 @@ impl Reader<'_> {
             return Err(self.malformed(
                 line,
                 format!(
-                    "a link is `a b rate delay error-rate` (like `0 2 100Gbps 1000ns 0`), found {} words",
+                    "a link has the five values `a b rate delay error-rate` (like `0 2 100Gbps 1000ns 0`), and here {} of them",
                     words.len()
                 ),
             ));

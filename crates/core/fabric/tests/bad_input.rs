@@ -337,7 +337,7 @@ fn broken_topology_files_are_refused_at_their_line() {
     topology_says(&replace("1000ns", "-1000ns"), "3: ", "negative");
     topology_says(&replace("1000ns", "nan"), "3: ", "not a number");
     topology_says(&replace("ns 0\n", "ns 0.5\n"), "3: ", "write 0");
-    topology_says(&replace("ns 0\n", "ns\n"), "3: ", "found 4 words");
+    topology_says(&replace("ns 0\n", "ns\n"), "3: ", "here 4 of them");
     topology_says(&replace("0 2 100", "2 2 100"), "3: ", "to itself");
     topology_says(&replace("0 2 100", "0 9 100"), "3: ", "no node `9`");
     topology_says(
