@@ -94,6 +94,7 @@ def test_a_wrong_setting_is_refused_with_its_cure(
 ) -> None:
     done = raddle("sweep", experiment, "--set", setting, folder=experiment.parent, status=2)
     assert words in done.stderr
+    assert done.stderr.startswith("error: --set simulation.")
     assert len(done.stderr.splitlines()) < 24
     assert not (experiment.parent / "out").exists()
 

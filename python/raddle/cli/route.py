@@ -39,7 +39,7 @@ def route(
 ) -> None:
     """Route multicast groups: trees, switch tables and measures of each engine into a folder."""
     points = services.route.points_of(file, settings or (), check_loops=check_loops)
-    checks = [services.route.check(text, path) for _, path, text in points]
+    checks = [services.route.check_point(*point) for point in points]
     if not quiet:
         for warning in dict.fromkeys(w for checked in checks for w in checked.warnings):
             say(f"warning: {warning}")

@@ -1,14 +1,15 @@
 """Values on top of a file: ``--set KEY=VALUE,...`` as texts that include the file.
 
-A text that includes the file and replaces a few keys is judged as any other is, so that errors
-name the point and the place.
+A text that includes the file and replaces a few keys is judged as any other is. No file holds it:
+errors name the setting in place of its lines.
 """
 
 import itertools
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ from raddle.files import read_text
 from raddle.services.run import plan_file
 from raddle.text import many
 
-__all__ = ["Setting", "overlays", "parse_setting"]
+__all__ = ["Setting", "naming_the_setting", "overlays", "parse_setting"]
 
 MOST_POINTS = 1000
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_LINE_AND_COLUMN = re.compile(r"^(:\d+)+")
+_QUOTED_LINE = re.compile(r" +(\d+ )?\| ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,27 @@ def overlays(
         chosen = dict(zip(keys, values, strict=True))
         found.append((chosen, _overlay(included, str(base.get("name", file.stem)), chosen)))
     return found
+
+
+@contextmanager
+def naming_the_setting(path: Path, chosen: Mapping[str, str]) -> Iterator[None]:
+    """Say ``--set KEY=VALUE`` where an error has a place in a text of `overlays`, judged as `path`.
+
+    Raises
+    ------
+    ExperimentError
+        The error, without line and column of a text that the user never sees.
+    """
+    try:
+        yield
+    except ExperimentError as error:
+        told = str(error)
+        if not chosen or not told.startswith(f"{path}:"):
+            raise
+        setting = " ".join(f"--set {key}={value}" for key, value in chosen.items())
+        lines = _LINE_AND_COLUMN.sub("", told.removeprefix(str(path))).splitlines()
+        kept = [line for line in lines if not _QUOTED_LINE.match(line)]
+        raise ExperimentError(setting + "\n".join(kept)) from error
 
 
 def _split(text: str) -> list[str]:

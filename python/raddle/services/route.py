@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from raddle import core
-from raddle.core.route import RouteSummary, check
+from raddle.core.route import RouteCheck, RouteSummary, check
 from raddle.files import read_text, source_name, write_json
 from raddle.results.claim import claim_folder
-from raddle.services.overlay import overlays, parse_setting
+from raddle.services.overlay import naming_the_setting, overlays, parse_setting
 from raddle.services.runner import Job, Look, Watch, run_jobs
 from raddle.version import __version__
 
-__all__ = ["check", "execute", "points_of"]
+__all__ = ["check_point", "execute", "points_of"]
 
 CREDIT_CHECK = "multicast.credit_check"
 
@@ -37,6 +37,12 @@ def points_of(
         name = ",".join(f"{key}={value}" for key, value in named.items()) or check[0]
         points.append((named, file.parent / name.replace("/", "_"), text))
     return points
+
+
+def check_point(chosen: Mapping[str, str], path: Path, text: str) -> RouteCheck:
+    """Check one of `points_of`; an error in what is set on top names the setting."""
+    with naming_the_setting(path, chosen):
+        return check(text, path)
 
 
 def execute(

@@ -17,7 +17,7 @@ from raddle.errors import ExperimentError
 from raddle.files import write_json
 from raddle.plan import Plan
 from raddle.results.claim import kind_of
-from raddle.services.overlay import Setting, overlays
+from raddle.services.overlay import Setting, naming_the_setting, overlays
 from raddle.services.run import Outcome, execute_all, plan_text
 from raddle.services.runner import Watch
 from raddle.statistics.figures import FIGURES, HIGHER_IS_BETTER, of_finished, per_seed
@@ -53,9 +53,11 @@ def plan_points(file: Path, settings: Sequence[Setting]) -> list[Point]:
     points = []
     for chosen, text in overlays(file, settings):
         name = ",".join(f"{key}={value}" for key, value in chosen.items())
-        # Errors name this "file": the point, beside the experiment that it includes.
         folder = _folder_name(name)
-        plan = plan_text(text, file.parent / f"--set {folder}")
+        # Beside the experiment that it includes.
+        path = file.parent / f"--set {folder}"
+        with naming_the_setting(path, chosen):
+            plan = plan_text(text, path)
         points.append(Point(chosen, folder, plan))
     return points
 

@@ -1,14 +1,14 @@
 """Flows of experiments and of flow files: written, described, read for a picture."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from raddle.core.traffic import describe, write
-from raddle.services.overlay import overlays, parse_setting
+from raddle.services.overlay import naming_the_setting, overlays, parse_setting
 
 __all__ = ["describe", "panels", "write"]
 
@@ -22,15 +22,24 @@ def panels(
     with tempfile.TemporaryDirectory(prefix="raddle-") as folder:
         flows = Path(folder) / "flows.parquet"
         for file in files:
-            sources = [(file.stem, file)]
+            sources: list[tuple[str, Path, Mapping[str, str]]] = [(file.stem, file, {})]
             if chosen:
                 sources = []
                 for values, text in overlays(file, chosen, beside=False):
                     words = ", ".join(f"{k.rpartition('.')[2]} {v}" for k, v in values.items())
                     point = Path(folder) / f"--set {words}.toml".replace("/", "_")
                     point.write_text(text, encoding="utf-8")
-                    sources.append((words if len(files) == 1 else f"{file.stem}, {words}", point))
-            for title, source in sources:
-                write(source, flows, format=format, out_format="parquet", seed=seed, isolated=False)
+                    title = words if len(files) == 1 else f"{file.stem}, {words}"
+                    sources.append((title, point, values))
+            for title, source, values in sources:
+                with naming_the_setting(source, values):
+                    write(
+                        source,
+                        flows,
+                        format=format,
+                        out_format="parquet",
+                        seed=seed,
+                        isolated=False,
+                    )
                 found.append((title, pq.read_table(flows)))
     return found

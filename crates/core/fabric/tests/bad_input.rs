@@ -314,7 +314,7 @@ fn links_that_cannot_be_are_refused_at_their_line() {
 fn broken_topology_files_are_refused_at_their_line() {
     let replace = |a, b| TOPOLOGY.replacen(a, b, 1);
     topology_says("", "1: ", "is empty");
-    topology_says("3 1\n", "1: ", "expected `nodes switches links`");
+    topology_says("3 1\n", "1: ", "here 2 of them");
     topology_says("3 -1 2\n", "1: ", "is not a whole number");
     topology_says("3 nan 2\n", "1: ", "is not a whole number");
     topology_says("3 4 2\n", "1: ", "more than 3 nodes");
