@@ -229,10 +229,10 @@ def _show(found: "Trace") -> None:
             f"supersteps {steps.count:,}; a rank sends {steps.messages_per_rank_mean:.1f} "
             f"messages in one, at most {steps.messages_per_rank_max:,}"
         )
-    print(
-        f"time      {duration_s(found.duration_s)} ({span_us(1e6 * found.duration_s)}), "
-        f"{100 * found.mpi_share:.1f} % of it in MPI"
+    took = (
+        span_us(1e6 * found.duration_s) if found.duration_s < 60 else duration_s(found.duration_s)
     )
+    print(f"time      {took}, {100 * found.mpi_share:.1f} % of it in MPI")
     print()
     rows = [
         (f"{size(row.from_bytes)} on", f"{row.messages:,}", size(row.bytes)) for row in found.sizes

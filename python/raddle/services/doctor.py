@@ -54,7 +54,16 @@ def examine() -> list[Check]:
     ]
     checks += [
         _package(name, "", needed=True)
-        for name in ("numpy", "pyarrow", "rich", "typer", "jinja2", "plotly", "matplotlib")
+        for name in (
+            "numpy",
+            "pyarrow",
+            "pydantic",
+            "rich",
+            "typer",
+            "jinja2",
+            "plotly",
+            "matplotlib",
+        )
     ]
     checks += [
         _package("pandas", "pip install 'raddle[pandas]' for results.flows.to_pandas()"),
