@@ -70,7 +70,7 @@
 //! - [`reduce`]: one operation on two operands, element by element, as MPI libraries compute it.
 //! - [`order`]: which tree of additions an MPI library makes, so that ours gives the same bits.
 //! - [`program`]: that tree cut into what each node of the aggregation tree can do.
-//! - [`roles`]: who leads and who sends to whom, as published.
+//! - [`published`]: the protocol of the paper; [`roles`]: who leads and who sends to whom in it.
 //! - [`switch`], [`member`]: the two ends of a group.
 //! - [`endpoint`]: a member with its recovery, for programs.
 //! - [`setup`], [`tree`]: how a group comes to be.
@@ -85,6 +85,7 @@ pub mod member;
 pub mod order;
 mod payload;
 pub mod program;
+pub mod published;
 pub mod recovery;
 pub mod reduce;
 pub mod retry;

@@ -25,6 +25,8 @@ mod mpich;
 mod open_mpi;
 mod shape;
 
+pub(crate) use shape::doubling;
+
 use raddle_wire::{DataType, Operation, native::Collective};
 
 pub use expression::{Expression, ExpressionError, Node};

@@ -93,8 +93,27 @@ impl Roles {
         Some(next * self.ranks)
     }
 
-    /// The number of a leader, from 0.
-    fn number(&self, rank: u32) -> Option<u32> {
+    /// Sockets per node (N).
+    #[must_use]
+    pub const fn sockets(&self) -> u32 {
+        self.sockets
+    }
+
+    /// Leaders in all.
+    #[must_use]
+    pub const fn leaders(&self) -> u32 {
+        self.sockets * self.nodes
+    }
+
+    /// The node of a leader, from 0. `None` if the rank leads nothing.
+    #[must_use]
+    pub fn node(&self, leader: u32) -> Option<u32> {
+        self.number(leader).map(|number| number / self.sockets)
+    }
+
+    /// The number of a leader, from 0: its place among all leaders by rank. `None` if the rank leads nothing.
+    #[must_use]
+    pub fn number(&self, rank: u32) -> Option<u32> {
         let number = rank / self.ranks;
         (rank.is_multiple_of(self.ranks) && number < self.sockets * self.nodes).then_some(number)
     }

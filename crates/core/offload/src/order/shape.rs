@@ -6,7 +6,7 @@ use super::expression::{Builder, Expression};
 /// two, the first `2 * (size - power)` ranks are paired before (Thakur et al., `THAKUR05`).
 ///
 /// Recursive halving of the vector (Rabenseifner) makes the same tree for every element, up to left and right.
-pub(super) fn doubling(size: u32) -> Option<Expression> {
+pub(crate) fn doubling(size: u32) -> Option<Expression> {
     let power = 1 << size.checked_ilog2()?;
     let extra = size - power;
     let mut tree = Builder::default();
