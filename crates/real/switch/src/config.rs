@@ -39,6 +39,9 @@ struct SwitchFile {
     backend: Option<Backend>,
     forward: Option<Forwarding>,
     attach: Option<Attach>,
+    /// Which protocols of in-network Allreduce it computes. Default: native.
+    #[schemars(length(min = 1, max = 2))]
+    protocols: Option<Vec<Protocol>>,
     secret_file: String,
     /// How long to look for frames before sleeping. Default: 200 us.
     #[schemars(transform = at_most("1s"))]
@@ -129,6 +132,16 @@ pub enum Forwarding {
     Kernel,
 }
 
+/// Whose packets a switch computes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Ours.
+    Native,
+    /// That of Li et al. (2022), over RoCEv2.
+    Published,
+}
+
 /// Where in the kernel the packet program sits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -213,6 +226,10 @@ pub struct Config {
     pub forward: Forwarding,
     /// Where the packet program sits.
     pub attach: Attach,
+    /// Whether it computes by the published protocol too.
+    pub published: bool,
+    /// Whether it computes by our protocol.
+    pub native: bool,
     /// The file with the site's secret.
     pub secret_file: String,
     /// How long to look for frames before sleeping.
@@ -320,6 +337,10 @@ fn check(
         let message = format!("the path of a socket has at most {SOCKET_PATH} bytes");
         return Err(wrong("status", message));
     }
+    let speaks = |protocol| match &file.protocols {
+        Some(protocols) => protocols.contains(&protocol),
+        None => protocol == Protocol::Native,
+    };
     let place = |key: &str| root.locate(&[key]).clone();
     let places = Places {
         address: place("address"),
@@ -335,6 +356,8 @@ fn check(
         backend: file.backend.unwrap_or_default(),
         forward: file.forward.unwrap_or_default(),
         attach: file.attach.unwrap_or_default(),
+        published: speaks(Protocol::Published),
+        native: speaks(Protocol::Native),
         secret_file: files.beside(own_name, &file.secret_file),
         spin: file.spin.unwrap_or(Span::from_us(200)),
         ageing: file.ageing.unwrap_or(Span::from_ms(300_000)),
@@ -376,6 +399,18 @@ fn check_backend(file: &SwitchFile, root: &Node) -> Result<(), InputError> {
     if file.forward == Some(Forwarding::Kernel) && (!has_program || file.faults.is_some()) {
         let message = "the kernel forwards with backend = \"xdp\", and knows no [faults]";
         return Err(wrong("forward", message).with_hint("remove `forward`, or write \"core\""));
+    }
+    let published = file
+        .protocols
+        .as_ref()
+        .is_some_and(|protocols| protocols.contains(&Protocol::Published));
+    if published && file.tier > 2 {
+        let message = "the published protocol has TORs (tier 1) and SPINEs (tier 2) only";
+        return Err(wrong("protocols", message).with_hint("remove \"published\""));
+    }
+    if published && file.forward == Some(Forwarding::Kernel) {
+        let message = "what the kernel forwards, the switch of the published protocol does not see";
+        return Err(wrong("protocols", message).with_hint("remove `forward`, or \"published\""));
     }
     if file.attach.is_some() && !has_program {
         let message = "only a packet program is attached: backend = \"xdp\"";

@@ -12,7 +12,10 @@ use std::{
     thread,
 };
 
-use raddle_offload::switch::{DropReason, Switch, SwitchConfig, SwitchEvent};
+use raddle_offload::{
+    published,
+    switch::{DropReason, Switch, SwitchConfig, SwitchEvent},
+};
 use raddle_units::{Span, Time};
 use tokio::sync::oneshot;
 
@@ -28,7 +31,7 @@ use crate::{
     reload::Live,
     socket::{Frames, PacketSocket, Sending},
     spin::{Idle, Spin},
-    status::{Counters, Drops, JobStatus, Status},
+    status::{Counters, Drops, JobStatus, PublishedStatus, Status},
 };
 use raddle_host::{
     clock::{Clock, duration, epoch},
@@ -96,13 +99,15 @@ impl Daemon {
     ) -> io::Result<Self> {
         let socket = PacketSocket::open()?;
         let bridge = Bridge::new(config.ageing);
-        let node = Node::new(
+        let mut node = Node::new(
             config.address,
             config.mac,
             config.ports.len(),
             bridge,
             Switch::new(switch.clone()),
         );
+        node.native = config.native;
+        node.published = published_switch(&config);
         let faults = config.faults.map(FaultPoints::new).map(Box::new);
         let clock = Clock::start();
         let spin = Spin::new(config.spin);
@@ -156,6 +161,11 @@ impl Daemon {
             }
             if self.node.switch.poll_timeout().is_some_and(|at| at <= now) {
                 self.node.switch.handle_timeout(now);
+            }
+            if let Some(published) = &mut self.node.published
+                && published.poll_timeout().is_some_and(|at| at <= now)
+            {
+                published.handle_timeout(now);
             }
             // Before anybody is told that a group is there, so that the fast path sees its first rounds.
             while let Some(event) = self.node.switch.poll_event() {
@@ -376,6 +386,10 @@ impl Daemon {
             let groups = self.node.switch.group_count();
             tracing::info!(groups, "draining: no new groups");
             self.node.switch.drain();
+            // Nobody can be told to leave: leaders notice that no result comes.
+            if let Some(published) = &mut self.node.published {
+                published.drain();
+            }
             self.draining = Some(now + self.config.drain);
         }
         let Some(limit) = self.draining else {
@@ -481,6 +495,7 @@ impl Daemon {
             self.handle_event(Time::ZERO, &SwitchEvent::GroupFreed { job, group });
         }
         self.node.switch = Switch::new(self.switch.clone());
+        self.node.published = published_switch(&self.config);
         self.node.bridge.clear();
         self.node.neighbours.clear();
         self.clock = Clock::start();
@@ -493,7 +508,10 @@ impl Daemon {
 
     /// Sleeps until a frame comes, somebody asks, or something is due.
     fn sleep(&mut self, now: Time) -> io::Result<()> {
-        let mut due = self.node.switch.poll_timeout().unwrap_or(Time::NEVER);
+        let published = self.node.published.as_ref();
+        let published = published.and_then(published::Switch::poll_timeout);
+        let both = [self.node.switch.poll_timeout(), published];
+        let mut due = both.into_iter().flatten().min().unwrap_or(Time::NEVER);
         if !self.asked.is_empty() {
             due = due.min(self.next_tell);
         }
@@ -551,6 +569,12 @@ impl Daemon {
                 count: *count,
             }));
         }
+        if let Some(published) = &node.published {
+            drops.extend(published::Drop::ALL.iter().map(|reason| Drops {
+                reason: format!("published_{}", reason.name()),
+                count: published.counters().dropped(*reason),
+            }));
+        }
         let (state, backend) = (
             if self.draining.is_some() {
                 "draining"
@@ -573,6 +597,7 @@ impl Daemon {
             neighbours: node.neighbours.known().len() as u64,
             ports: ports.into_iter().map(|(_, status)| status).collect(),
             jobs,
+            published: node.published.as_ref().map(PublishedStatus::from),
             counters: Counters {
                 messages: counters.messages,
                 messages_sent: counters.sent,
@@ -586,4 +611,14 @@ impl Daemon {
             drops,
         }
     }
+}
+
+/// The switch of the published protocol, if the file asks for one.
+fn published_switch(config: &Config) -> Option<published::Switch> {
+    let tier = match config.tier {
+        1 => published::Tier::Tor,
+        _ => published::Tier::Spine,
+    };
+    let switch = || published::Switch::new(published::SwitchConfig::new(config.address, tier));
+    config.published.then(switch)
 }

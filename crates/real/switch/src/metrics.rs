@@ -115,6 +115,61 @@ impl Collector for Metrics {
                 .map(|job| (job.job.to_string(), value(job)));
             family(&mut encoder, name, help, grows, "job", values)?;
         }
+        // A switch that does not speak the published protocol has zeros.
+        let published = status.published.unwrap_or_default();
+        let values = [
+            (
+                "groups",
+                published.groups,
+                false,
+                "Groups of the published protocol",
+            ),
+            (
+                "set_up",
+                published.set_up,
+                true,
+                "Groups of the published protocol that were set up",
+            ),
+            (
+                "refused",
+                published.refused,
+                true,
+                "Groups of the published protocol that were refused",
+            ),
+            (
+                "forgotten",
+                published.forgotten,
+                true,
+                "Groups of the published protocol of which nothing came",
+            ),
+            (
+                "controls",
+                published.controls,
+                true,
+                "Queries, notifies and kills of the published protocol",
+            ),
+            (
+                "held",
+                published.held,
+                true,
+                "Packets of the published protocol that were held",
+            ),
+            (
+                "rounds",
+                published.rounds,
+                true,
+                "Rounds of the published protocol whose result went back",
+            ),
+        ];
+        for (name, value, grows, help) in values {
+            single(
+                &mut encoder,
+                &format!("published_{name}"),
+                help,
+                grows,
+                value,
+            )?;
+        }
         let drops = status
             .drops
             .iter()
@@ -201,20 +256,31 @@ impl Collector for Metrics {
             ),
         ];
         for (name, help, grows, value) in whole {
-            let kind = if grows {
-                MetricType::Counter
-            } else {
-                MetricType::Gauge
-            };
-            let name = format!("raddle_switch_{name}");
-            let metric = encoder.encode_descriptor(&name, help, None, kind)?;
-            if grows {
-                ConstCounter::new(value).encode(metric)?;
-            } else {
-                ConstGauge::new(value).encode(metric)?;
-            }
+            single(&mut encoder, name, help, grows, value)?;
         }
         Ok(())
+    }
+}
+
+/// A metric with one value.
+fn single(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    grows: bool,
+    value: u64,
+) -> Result<(), Error> {
+    let kind = if grows {
+        MetricType::Counter
+    } else {
+        MetricType::Gauge
+    };
+    let name = format!("raddle_switch_{name}");
+    let metric = encoder.encode_descriptor(&name, help, None, kind)?;
+    if grows {
+        ConstCounter::new(value).encode(metric)
+    } else {
+        ConstGauge::new(value).encode(metric)
     }
 }
 

@@ -9,10 +9,13 @@ use std::{
     net::{Ipv4Addr, SocketAddrV4},
 };
 
-use raddle_offload::switch::{Pass, Switch};
+use raddle_offload::{
+    published::{self, FRAME_ROOM, Transmit, Verdict},
+    switch::{Pass, Switch},
+};
 use raddle_units::Time;
 use raddle_wire::{
-    Datagram, MacAddress, Path, Vlan, ethertype,
+    Datagram, Ethernet, MacAddress, PORT_ROCE, Path, Udp, Vlan, ethertype,
     native::{Kind, MAGIC, MAX_BODY, PORT, VERSION},
 };
 
@@ -82,6 +85,13 @@ impl Outbox {
         Some(Source::Made { start, length })
     }
 
+    /// Keeps a frame as it is.
+    fn add(&mut self, frame: &[u8]) -> Source {
+        let (start, length) = (self.made.len(), frame.len());
+        self.made.extend_from_slice(frame);
+        Source::Made { start, length }
+    }
+
     /// Forgets the frames, which have been sent.
     pub fn clear(&mut self) {
         self.made.clear();
@@ -107,11 +117,13 @@ pub enum Drop {
     NotForUs,
     /// A message of the core does not fit into a frame.
     Unsendable,
+    /// A packet of the published protocol that its switch does not take; `published_…` says why.
+    Published,
 }
 
 impl Drop {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Malformed,
         Self::OwnSender,
         Self::BadSender,
@@ -119,6 +131,7 @@ impl Drop {
         Self::LinkLocal,
         Self::NotForUs,
         Self::Unsendable,
+        Self::Published,
     ];
 
     /// The name in metrics and status.
@@ -132,6 +145,7 @@ impl Drop {
             Self::LinkLocal => "link_local",
             Self::NotForUs => "not_for_us",
             Self::Unsendable => "unsendable",
+            Self::Published => "published",
         }
     }
 }
@@ -171,8 +185,12 @@ pub struct Node {
     pub bridge: Bridge,
     /// Hardware addresses of those to whom the core sends.
     pub neighbours: Neighbours,
-    /// What computes.
+    /// What computes by our protocol.
     pub switch: Switch,
+    /// Whether messages of our protocol reach it.
+    pub native: bool,
+    /// What computes by the published protocol, if this switch speaks it.
+    pub published: Option<published::Switch>,
     /// What goes out.
     pub outbox: Outbox,
     /// What happened.
@@ -198,6 +216,8 @@ impl Node {
             bridge,
             neighbours: Neighbours::default(),
             switch,
+            native: true,
+            published: None,
             outbox: Outbox::default(),
             counters: NodeCounters::default(),
             scratch: Vec::new(),
@@ -256,10 +276,25 @@ impl Node {
             return self.handle_arp(now, &arp, &outer);
         }
         if outer.ethertype == ethertype::IPV4
+            && self.native
             && !offload.is_train()
             && let Some(message) = crossing_query(frame)
         {
             return self.handle_crossing(now, ingress, forward, (offload, slot), message);
+        }
+        if self.published.is_some()
+            && outer.ethertype == ethertype::IPV4
+            && !offload.is_train()
+            && let Some(udp_at) = roce(frame)
+        {
+            return self.handle_published(
+                now,
+                ingress,
+                Some(forward),
+                (offload, slot),
+                frame,
+                udp_at,
+            );
         }
         self.send(forward, ingress, offload, Source::Received(slot));
     }
@@ -290,7 +325,8 @@ impl Node {
         if let Some(arp) = Arp::read(frame, outer) {
             return self.handle_arp(now, &arp, outer);
         }
-        if let Ok(Some(datagram)) = Datagram::find(frame)
+        if self.native
+            && let Ok(Some(datagram)) = Datagram::find(frame)
             && datagram.ipv4.destination() == self.address
             && datagram.udp.destination_port() == PORT
         {
@@ -300,6 +336,12 @@ impl Node {
             self.counters.messages += 1;
             let from = SocketAddrV4::new(source, datagram.udp.source_port());
             return self.switch.handle_packet(now, from, datagram.payload());
+        }
+        if self.published.is_some()
+            && let Some(udp_at) = roce(frame)
+        {
+            let no = (Offload::default(), 0);
+            return self.handle_published(now, Port(u16::MAX), None, no, frame, udp_at);
         }
         let start = self.outbox.made.len();
         if answer_ping(frame, outer, self.address, &mut self.outbox.made) {
@@ -385,21 +427,28 @@ impl Node {
             };
             return self.send_to_station(now, to, station, length);
         }
+        if let Some(station) = self.reach(now, address, to.port(), length) {
+            self.send_to_station(now, to, station, length);
+        }
+    }
+
+    /// The station of an address. Where that is not known, it is asked for, and the first `length` bytes of `self.message`
+    /// wait for the answer: a message to `port`, or a frame if that is RoCEv2's.
+    fn reach(&mut self, now: Time, address: Ipv4Addr, port: u16, length: usize) -> Option<Station> {
         let reach = self.neighbours.reach(now, address);
-        match reach {
-            Reach::Known(station) | Reach::KnownAsk(station) => {
-                self.send_to_station(now, to, station, length);
-            }
+        let known = match reach {
+            Reach::Known(station) | Reach::KnownAsk(station) => Some(station),
             Reach::Ask | Reach::Wait => {
-                let mut kept = to.port().to_be_bytes().to_vec();
+                let mut kept = port.to_be_bytes().to_vec();
                 kept.extend_from_slice(&self.message[..length]);
                 self.neighbours.wait(address, kept);
+                None
             }
-        }
+        };
         let ask = match reach {
             Reach::KnownAsk(station) => Some(station),
             Reach::Ask => None,
-            Reach::Known(_) | Reach::Wait => return,
+            Reach::Known(_) | Reach::Wait => return known,
         };
         let start = self.outbox.made.len();
         Arp::ask(address, ask, self.address, self.mac, &mut self.outbox.made);
@@ -408,6 +457,94 @@ impl Node {
             vlan: 0,
         };
         self.send_made(now, start, ask.unwrap_or(everybody));
+        known
+    }
+
+    /// A RoCEv2 packet whose UDP header begins at byte `udp_at`; `forward` is where the bridge would send it, nothing if it is
+    /// for this switch.
+    fn handle_published(
+        &mut self,
+        now: Time,
+        ingress: Port,
+        forward: Option<Forward>,
+        (offload, slot): (Offload, usize),
+        frame: &[u8],
+        udp_at: usize,
+    ) {
+        let Some(switch) = &mut self.published else {
+            return;
+        };
+        let Some(copy) = self.message.get_mut(..frame.len()) else {
+            // Longer than any packet of the protocol.
+            match forward {
+                Some(forward) => self.send(forward, ingress, offload, Source::Received(slot)),
+                None => self.drop(Drop::NotForUs),
+            }
+            return;
+        };
+        copy.copy_from_slice(frame);
+        if offload.needs_checksum() {
+            // The sender's card would have filled it in. 0 is none, as RoCEv2 senders leave it.
+            copy[udp_at + 6..udp_at + 8].fill(0);
+        }
+        match (switch.handle_frame(now, copy), forward) {
+            (Verdict::Forward, Some(forward)) => {
+                self.send(forward, ingress, offload, Source::Received(slot));
+            }
+            // There is one way to each SPINE: switches form no ring.
+            (Verdict::Rewritten(_), Some(forward)) => {
+                self.counters.rewritten += 1;
+                let source = self.outbox.add(&self.message[..frame.len()]);
+                self.send(forward, ingress, Offload::default(), source);
+            }
+            (Verdict::Taken, _) => self.counters.messages += 1,
+            (Verdict::Dropped(_), _) => self.drop(Drop::Published),
+            (Verdict::Forward | Verdict::Rewritten(_), None) => self.drop(Drop::NotForUs),
+        }
+        self.poll_published(now);
+    }
+
+    /// Sends what the switch of the published protocol has to send, before the next frame overwrites what it holds.
+    fn poll_published(&mut self, now: Time) {
+        while let Some(switch) = &mut self.published
+            && let Some((transmit, length)) = switch.poll_transmit(&mut self.message[..FRAME_ROOM])
+        {
+            self.counters.sent += 1;
+            match transmit {
+                Transmit::Released => {
+                    let frame = &self.message[..length];
+                    if let Some(outer) = Outer::read(frame) {
+                        let to = Station {
+                            mac: outer.destination,
+                            vlan: outer.sender.vlan,
+                        };
+                        let source = self.outbox.add(frame);
+                        self.send_by_table(now, source, to);
+                    }
+                }
+                Transmit::To(address) => {
+                    if let Some(station) = self.reach(now, address, PORT_ROCE, length) {
+                        self.send_frame(now, station, length);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends the frame of `length` bytes in `self.message`, which has no hardware addresses yet, to a station.
+    fn send_frame(&mut self, now: Time, station: Station, length: usize) {
+        let (macs, tag) = (2 * 6, if station.vlan == 0 { 0 } else { Vlan::SIZE });
+        let start = self.outbox.made.len();
+        let frame = &self.message[..length];
+        let out = &mut self.outbox.made;
+        out.extend_from_slice(&station.mac.0);
+        out.extend_from_slice(&self.mac.0);
+        if tag > 0 {
+            out.extend_from_slice(&ethertype::VLAN.to_be_bytes());
+            out.extend_from_slice(&station.vlan.to_be_bytes());
+        }
+        out.extend_from_slice(&frame[macs..]);
+        self.send_made(now, start, station);
     }
 
     /// Sends what waited for a neighbour: the receiver's port and the message.
@@ -421,8 +558,13 @@ impl Node {
         for kept in waiting {
             if let Some((port, message)) = kept.split_first_chunk::<2>() {
                 self.message[..message.len()].copy_from_slice(message);
-                let to = SocketAddrV4::new(address, u16::from_be_bytes(*port));
-                self.send_to_station(now, to, station, message.len());
+                match u16::from_be_bytes(*port) {
+                    PORT_ROCE => self.send_frame(now, station, message.len()),
+                    port => {
+                        let to = SocketAddrV4::new(address, port);
+                        self.send_to_station(now, to, station, message.len());
+                    }
+                }
             }
         }
     }
@@ -506,6 +648,20 @@ fn crossing_query(frame: &[u8]) -> Option<Datagram<'_>> {
         }
         _ => None,
     }
+}
+
+/// The byte where the UDP header begins, if a frame has a RoCEv2 packet.
+#[inline]
+fn roce(frame: &[u8]) -> Option<usize> {
+    // The port first: most frames are something else. Ethernet, perhaps a tag, IPv4 without options.
+    let plain = Ethernet::SIZE + 20 + 2;
+    let port = PORT_ROCE.to_be_bytes();
+    let at = |at: usize| frame.get(at..at + 2) == Some(&port[..]);
+    if !at(plain) && !at(plain + Vlan::SIZE) && frame.get(Ethernet::SIZE) == Some(&0x45) {
+        return None;
+    }
+    let datagram = Datagram::find(frame).ok()??;
+    (datagram.udp.destination_port() == PORT_ROCE).then(|| datagram.payload_at() - Udp::SIZE)
 }
 
 #[cfg(test)]

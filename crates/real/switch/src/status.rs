@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use raddle_offload::switch;
+use raddle_offload::{published, switch};
 use serde::{Deserialize, Serialize};
 
 use crate::fast::FastPort;
@@ -36,6 +36,9 @@ pub struct Status {
     pub ports: Vec<PortStatus>,
     /// Jobs with state here, by number.
     pub jobs: Vec<JobStatus>,
+    /// The published protocol; nothing if the switch does not speak it.
+    #[serde(default)]
+    pub published: Option<PublishedStatus>,
     /// Counters of the whole switch.
     pub counters: Counters,
     /// Frames and messages dropped, by reason.
@@ -88,6 +91,40 @@ pub struct JobStatus {
     pub stale: u64,
     /// Messages refused, or refusals passed on.
     pub refusals: u64,
+}
+
+/// What a switch did by the published protocol.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedStatus {
+    /// Groups that it knows.
+    pub groups: u64,
+    /// Groups that were set up.
+    pub set_up: u64,
+    /// Groups that were refused.
+    pub refused: u64,
+    /// Groups forgotten because nothing came.
+    pub forgotten: u64,
+    /// Queries, notifies and kills that passed.
+    pub controls: u64,
+    /// Packets of leaders that were held.
+    pub held: u64,
+    /// Rounds whose result went back.
+    pub rounds: u64,
+}
+
+impl From<&published::Switch> for PublishedStatus {
+    fn from(switch: &published::Switch) -> Self {
+        let counters = switch.counters();
+        Self {
+            groups: switch.group_count() as u64,
+            set_up: counters.groups,
+            refused: counters.refused,
+            forgotten: counters.forgotten,
+            controls: counters.controls,
+            held: counters.held,
+            rounds: counters.rounds,
+        }
+    }
 }
 
 /// Counters of the whole switch.
@@ -225,6 +262,17 @@ impl fmt::Display for Status {
                 "refused",
             ];
             out.write_str(&table(titles, jobs))?;
+        }
+        if let Some(published) = &self.published {
+            writeln!(
+                out,
+                "\npublished protocol: {} groups; {} packets held, {} rounds, {} refused, {} forgotten",
+                published.groups,
+                published.held,
+                published.rounds,
+                published.refused,
+                published.forgotten
+            )?;
         }
         let drops: Vec<_> = self
             .drops

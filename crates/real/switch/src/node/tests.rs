@@ -1,4 +1,6 @@
 use proptest::prelude::*;
+use raddle_offload::published::{self, Leader, LeaderConfig, Outcome, Stage, Transport};
+use raddle_offload::roles::Roles;
 use raddle_offload::switch::{Abilities, Quotas, SiteSecret, SwitchConfig, job_key};
 use raddle_units::Span;
 use raddle_wire::{
@@ -357,4 +359,119 @@ proptest! {
             }
         }
     }
+}
+
+/// The ports of the hosts; host h is node h - 1.
+const HOSTS: [u8; 3] = [1, 2, 3];
+
+fn published_node() -> Node {
+    let mut node = node();
+    let tor = published::SwitchConfig::new(SWITCH, published::Tier::Tor);
+    node.published = Some(published::Switch::new(tor));
+    // Everybody has been heard once.
+    for host in HOSTS {
+        let frame = udp(
+            &Path::between(mac(host), MacAddress::BROADCAST, ip(host), ip(255), 9),
+            9,
+            b"hello",
+        );
+        give(&mut node, u16::from(host) - 1, &frame);
+    }
+    node
+}
+
+fn leaders() -> Vec<Leader> {
+    let roles = Roles::new(1, 3, 1).unwrap();
+    let make = |rank| LeaderConfig {
+        roles,
+        rank,
+        group: 7,
+        transport: Transport::Ud,
+        nodes: HOSTS.map(ip).into(),
+        give_up: Span::from_ms(20),
+        overdue: Span::from_ms(2),
+    };
+    (0..3)
+        .map(|rank| Leader::new(NOW, make(rank)).unwrap())
+        .collect()
+}
+
+/// Everything that leaders want to send goes through the switch and to the leader behind the port by which it leaves.
+fn exchange(node: &mut Node, leaders: &mut [Leader]) -> Vec<Vec<u8>> {
+    let mut buffer = [0; 512];
+    let mut delivered = Vec::new();
+    for from in 0..leaders.len() {
+        while let Some((to, length)) = leaders[from].poll_transmit(&mut buffer) {
+            let (host, to) = (HOSTS[from], to.octets()[3]);
+            let mut frame = buffer[..length].to_vec();
+            frame[..6].copy_from_slice(&mac(to).0);
+            frame[6..12].copy_from_slice(&mac(host).0);
+            for (port, frame) in give(node, u16::from(host) - 1, &frame) {
+                leaders[usize::from(port)].handle_frame(NOW, &frame);
+                delivered.push(frame);
+            }
+        }
+    }
+    delivered
+}
+
+fn set_up(node: &mut Node, leaders: &mut [Leader]) {
+    exchange(node, leaders);
+    assert_eq!(leaders[0].stage(), Stage::Collected(None));
+    leaders[0].notify(None, 0);
+    exchange(node, leaders);
+    for leader in leaders {
+        let Stage::Set(terms) = leader.stage() else {
+            panic!("{:?}", leader.stage());
+        };
+        leader.open(terms);
+    }
+}
+
+#[test]
+fn a_switch_serves_both_protocols_at_once() {
+    let mut node = published_node();
+    let mut leaders = leaders();
+    set_up(&mut node, &mut leaders);
+    // A group of ours stands beside.
+    give(
+        &mut node,
+        0,
+        &to_switch(1, &program(Ipv4Addr::UNSPECIFIED, 1)),
+    );
+    assert_eq!(node.switch.group_count(), 1);
+    for round in 1..=300_u64 {
+        for (leader, value) in leaders.iter_mut().zip([1, 10, 100]) {
+            let operands = (round * value).to_be_bytes();
+            let started = leader.start(NOW, Operation::Sum, DataType::Uint64, &operands);
+            assert_eq!(started, Some(round as u32));
+        }
+        exchange(&mut node, &mut leaders);
+        let sum = (111 * round).to_be_bytes();
+        for leader in &leaders {
+            assert_eq!(leader.outcome(NOW), Outcome::Done(&sum));
+        }
+    }
+    let counters = *node.published.as_ref().unwrap().counters();
+    assert_eq!((counters.rounds, counters.held), (300, 900));
+    leaders[0].kill();
+    exchange(&mut node, &mut leaders);
+    assert_eq!(node.published.as_ref().unwrap().group_count(), 0);
+    assert_eq!(node.switch.group_count(), 1);
+}
+
+#[test]
+fn a_switch_that_does_not_speak_it_forwards_the_published_protocol_as_it_is() {
+    let mut node = published_node();
+    node.published = None;
+    let mut leaders = leaders();
+    let delivered = exchange(&mut node, &mut leaders);
+    assert_eq!(delivered.len(), 2);
+    leaders[0].notify(None, 0);
+    exchange(&mut node, &mut leaders);
+    let Stage::Set(terms) = leaders[1].stage() else {
+        panic!("{:?}", leaders[1].stage());
+    };
+    // No switch has set the flag: plain MPI.
+    assert!(!terms.usable());
 }
