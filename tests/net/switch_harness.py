@@ -85,7 +85,7 @@ class Switch:
         self.namespace = namespace or net.add_namespace(name)
         self.status_socket = net.folder / f"{name}.sock"
         self.ports: list[tuple[str, bool]] = []
-        self.settings: dict[str, str | int] = {
+        self.settings: dict[str, str | int | list[str]] = {
             "schema": 1,
             "name": name,
             "address": address,

@@ -375,7 +375,7 @@ s = socket.create_server(("127.0.0.1", {port}))
 print("ready", flush=True)
 sys.stdin.read()
 """
-    wrong: list[tuple[dict[str, str | int], str, str]] = [
+    wrong: list[tuple[dict[str, str | int | list[str]], str, str]] = [
         ({"log_level": "loud"}, "", "unknown `log_level` `loud`"),
         ({"log_level": "debug", "secret_file": "none"}, "", "there is no secret"),
         ({"log_level": "debug", "metrics": f"127.0.0.1:{port}"}, "", "Address already in use"),

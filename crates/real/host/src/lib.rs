@@ -8,6 +8,7 @@
 //! - [`interfaces`], [`netdevice`], [`ethtool`]: what there is, and what it can do.
 //! - [`datagrams`], [`options`], [`readiness`]: UDP sockets, many datagrams per system call, and waiting for them.
 //! - [`drive`]: the loop that drives a sans-IO endpoint over a UDP socket.
+//! - [`roce`]: RoCEv2 packets over raw sockets.
 //! - [`rails`]: messages over several rails between hosts.
 //! - [`secret`]: the site's secret in its file.
 
@@ -20,4 +21,5 @@ pub mod netdevice;
 pub mod options;
 pub mod rails;
 pub mod readiness;
+pub mod roce;
 pub mod secret;

@@ -403,6 +403,12 @@ impl Leader {
         }
     }
 
+    /// Whether it is a master: others ask it, and it says which SPINE the group has.
+    #[must_use]
+    pub const fn is_master(&self) -> bool {
+        self.collection.is_some()
+    }
+
     /// A master answers all that asked it: `spine` is rank 0's, `refused` whether a master's set-up failed.
     pub fn notify(&mut self, spine: Option<Ipv4Addr>, refused: u8) {
         let (Stage::Collected(_), Some(collection)) = (self.stage, &mut self.collection) else {
