@@ -115,61 +115,6 @@ impl Collector for Metrics {
                 .map(|job| (job.job.to_string(), value(job)));
             family(&mut encoder, name, help, grows, "job", values)?;
         }
-        // A switch that does not speak the published protocol has zeros.
-        let published = status.published.unwrap_or_default();
-        let values = [
-            (
-                "groups",
-                published.groups,
-                false,
-                "Groups of the published protocol",
-            ),
-            (
-                "set_up",
-                published.set_up,
-                true,
-                "Groups of the published protocol that were set up",
-            ),
-            (
-                "refused",
-                published.refused,
-                true,
-                "Groups of the published protocol that were refused",
-            ),
-            (
-                "forgotten",
-                published.forgotten,
-                true,
-                "Groups of the published protocol of which nothing came",
-            ),
-            (
-                "controls",
-                published.controls,
-                true,
-                "Queries, notifies and kills of the published protocol",
-            ),
-            (
-                "held",
-                published.held,
-                true,
-                "Packets of the published protocol that were held",
-            ),
-            (
-                "rounds",
-                published.rounds,
-                true,
-                "Rounds of the published protocol whose result went back",
-            ),
-        ];
-        for (name, value, grows, help) in values {
-            single(
-                &mut encoder,
-                &format!("published_{name}"),
-                help,
-                grows,
-                value,
-            )?;
-        }
         let drops = status
             .drops
             .iter()
@@ -190,7 +135,9 @@ impl Collector for Metrics {
         )?;
         ConstGauge::new(1_u64).encode(metric.encode_family(&info)?)?;
         let counters = &status.counters;
-        let whole: [(&str, &str, bool, u64); 13] = [
+        // A switch that does not speak the published protocol has zeros.
+        let published = status.published.unwrap_or_default();
+        let whole: [(&str, &str, bool, u64); 20] = [
             ("tier", "Tier of this switch", false, status.tier.into()),
             (
                 "draining",
@@ -253,6 +200,48 @@ impl Collector for Metrics {
                 "Frames lost in the kernel",
                 true,
                 counters.overflow,
+            ),
+            (
+                "published_groups",
+                "Groups of the published protocol",
+                false,
+                published.groups,
+            ),
+            (
+                "published_set_up",
+                "Groups of the published protocol that were set up",
+                true,
+                published.set_up,
+            ),
+            (
+                "published_refused",
+                "Groups of the published protocol that were refused",
+                true,
+                published.refused,
+            ),
+            (
+                "published_forgotten",
+                "Groups of the published protocol of which nothing came",
+                true,
+                published.forgotten,
+            ),
+            (
+                "published_controls",
+                "Queries, notifies and kills of the published protocol",
+                true,
+                published.controls,
+            ),
+            (
+                "published_held",
+                "Packets of the published protocol that were held",
+                true,
+                published.held,
+            ),
+            (
+                "published_rounds",
+                "Rounds of the published protocol whose result went back",
+                true,
+                published.rounds,
             ),
         ];
         for (name, help, grows, value) in whole {
