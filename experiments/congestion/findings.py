@@ -336,6 +336,9 @@ def findings_table(columns: Mapping[str, Sequence[Finding]]) -> str:
             head = f"**{row.key}** {row.paper}: {row.measure}" if index == 0 else ""
             cells = " | ".join(f"{row.values[scheme]:.{row.digits}f}" for scheme in schemes)
             lines.append(f"| {head} | {name} | {cells} | {'yes' if row.agrees else '**no**'} |")
+    held = [f"{name}: {sum(row.agrees for row in found)}" for name, found in columns.items()]
+    total = len(next(iter(columns.values())))
+    lines += ["", f"Findings that hold, of {total}: {'; '.join(held)}."]
     return "\n".join(lines)
 
 
@@ -363,12 +366,12 @@ def main() -> None:
         return raddle.load(arguments.out / name)
 
     small = {
-        size.replace("mib", " MiB"): small_findings(
-            Small(load("congestion-small" + ("" if size == "32mib" else f"-{size}")))
+        size.replace("mib", " MiB") + mode.replace("-", ", "): small_findings(
+            Small(load("congestion-small" + ("" if size == "32mib" else f"-{size}") + mode))
         )
+        for mode in ("", "-compat")
         for size in BUFFERS
     }
-    small["32 MiB, compat"] = small_findings(Small(load("congestion-small-compat")))
     print("## Small experiment\n")
     print(findings_table(small))
     print("\n## Dumbbell\n")
