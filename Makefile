@@ -61,6 +61,7 @@ generate: build ## Make the generated files again (a test compares them)
 	printf '%s\n' "$$schema" > docs/reference/route.schema.json
 	cargo run --release --locked --quiet -p raddle-wire --example wire_tables -- docs/reference/wire.md
 	$(BIN)/python scripts/reference.py
+	$(BIN)/python scripts/results.py
 	RADDLE_WITHOUT=mpi cargo test --profile $${TEST_PROFILE:-dev} --locked --quiet -p raddle-mpi --test border -- --ignored
 
 bench: ## Measure packet-hops per second of the engine alone, one core: 320 and 8,192 hosts

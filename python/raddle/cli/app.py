@@ -12,6 +12,7 @@ from raddle.cli.mgid import mgid
 from raddle.cli.place import place
 from raddle.cli.record import record
 from raddle.cli.replay import replay
+from raddle.cli.reproduce import reproduce
 from raddle.cli.route import route
 from raddle.cli.run import run
 from raddle.cli.start import doctor, init, schema
@@ -94,6 +95,15 @@ app.command(
         "raddle replay em.trace.parquet --json | jq .schemes.none.schedules.both.gain_pct",
     ),
 )(replay)
+app.command(
+    name="reproduce",
+    epilog=examples(
+        "raddle reproduce --quick                    all five papers, in about an hour",
+        "raddle reproduce multicast --out out/multicast",
+        "raddle reproduce offload scheduling --quick --json | jq .papers.offload.verdicts",
+        "Ctrl-C keeps what is done; the same command goes on.",
+    ),
+)(reproduce)
 app.command(
     name="config",
     epilog=examples(

@@ -12,9 +12,12 @@ from raddle.errors import ResultsError
 
 __all__ = ["Kind", "claim_folder", "kind_of"]
 
-Kind = Literal["run", "sweep", "route", "replay"]
+Kind = Literal["run", "sweep", "route", "replay", "reproduce"]
 BEGUN = frozenset({".runs", "experiment.toml"})
 """What a run leaves before any of its simulations is done."""
+
+REPRODUCES = ".runs/reproduce"
+"""Stands in a folder that `raddle reproduce` has begun, long before its summary."""
 
 
 def kind_of(out: Path) -> Kind | Literal["other"] | None:
@@ -30,6 +33,8 @@ def kind_of(out: Path) -> Kind | Literal["other"] | None:
         found = "route"
     elif "trace" in summary:
         found = "replay"
+    elif summary.get("kind") == "reproduce" or (out / REPRODUCES).is_file():
+        found = "reproduce"
     elif (
         "flows.parquet" in names
         or "runs" in manifest
@@ -89,4 +94,6 @@ def claim_folder(out: Path, kind: Kind) -> Iterator[None]:
                 out.rmdir()
             error.filename = str(out)
             raise
+        if kind == "reproduce":
+            (out / REPRODUCES).touch()
         yield
