@@ -12,6 +12,7 @@ from raddle.errors import ResultsError
 from raddle.results.reproduction import Outcome, Row, Table, cell, count_rows, finding, lost
 from raddle.services.reproduce.context import Context
 from raddle.services.reproduce.markdown import keep, kept, page_of
+from raddle.services.reproduce.measured import last_measured, measure, read_measurements
 from raddle.services.reproduce.search import Search, run_search
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,6 +183,33 @@ def test_the_command_leaves_rows_a_summary_and_pages(repository: Path) -> None:
     assert '<th scope="row"><script>' not in (out / "offload.html").read_text()
     # Points that are there are not evaluated again: `evaluate` would fail on its own file.
     assert call(repository, "offload", "--out", "out", "--quick").returncode == 0
+
+
+def test_a_measurement_is_fixed_before_it_is_taken_and_kept_with_its_machine(
+    repository: Path,
+) -> None:
+    file = repository / "experiments" / "measurements.toml"
+    file.write_text(
+        """
+        [ranks]
+        paper = "offload"
+        command = ["-c", "open('found.json', 'w').write('[1]')"]
+        result = "found.json"
+        samples = 20
+        rule = "the median's 95 % interval is narrower than 10 %"
+        minutes = 0.1
+        """
+    )
+    (found,) = read_measurements(repository)
+    home = repository / "experiments" / "offload"
+    measure(found, repository, home)
+    kept_now = last_measured(home)["ranks"]
+    assert kept_now["result"] == [1]
+    assert kept_now["samples"] == 20
+    assert "cores" in kept_now["machine"]
+    file.write_text("[ranks]\npaper = 'offload'\n")
+    with pytest.raises(ResultsError, match=r"\[ranks\] needs `command`"):
+        read_measurements(repository)
 
 
 def test_outside_a_clone_the_command_says_where_to_run_it(tmp_path: Path) -> None:

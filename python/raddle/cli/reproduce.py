@@ -52,6 +52,12 @@ def reproduce(
         bool,
         typer.Option("--no-search", help="Leave out the search over inputs that papers have lost."),
     ] = False,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure", help="First measure real programs in labs: root, and a quiet machine."
+        ),
+    ] = False,
     keep: Annotated[
         bool,
         typer.Option("--keep", help="Also write the figures that docs/results is made of."),
@@ -72,6 +78,7 @@ def reproduce(
             quick=quick,
             keep=keep,
             search=not no_search,
+            measure=measure,
             jobs=jobs,
             say=None if quiet else say,
             step=step,

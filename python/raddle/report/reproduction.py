@@ -26,8 +26,8 @@ def render_paper(title: str, name: str, outcome: Outcome, *, quick: bool) -> str
     verdicts, findings = found["verdicts"], found["findings"]
     charts = [chart for chart in [_deviations(rows)] if chart.views]
     headline = (
-        f"{verdicts['holds']} of {many(len(rows), 'row')} hold, {verdicts['misses']} miss, "
-        f"{verdicts['not_shown']} are not shown, {verdicts['lost']} are lost in the paper's text"
+        f"{many(len(rows), 'row')}: holds {verdicts['holds']}, misses {verdicts['misses']}, "
+        f"not shown {verdicts['not_shown']}, lost in the paper's text {verdicts['lost']}"
     )
     lines = []
     if found["predicted_cells"]:
@@ -40,7 +40,9 @@ def render_paper(title: str, name: str, outcome: Outcome, *, quick: bool) -> str
             f"The null model is within it for {found['null_within']} of {found['null_cells']}"
         )
     if sum(findings.values()):
-        lines.append(f"{findings['holds']} of {many(sum(findings.values()), 'sentence')} hold")
+        lines.append(
+            f"Of {many(sum(findings.values()), 'sentence')} of the paper {findings['holds']} hold"
+        )
     search = outcome.facts.get("search")
     if search:
         lines.append(

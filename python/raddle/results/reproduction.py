@@ -343,7 +343,9 @@ def read_table(path: Path) -> Table:
     head, *rows = lines
     for number, row in enumerate(rows, 2):
         if len(row) != len(head):
-            msg = f"{path}, line {number}: the row has {many(len(row), 'value')}, the head {len(head)}"
+            msg = (
+                f"{path}, line {number}: {many(len(row), 'value')}, where the head has {len(head)}"
+            )
             raise ResultsError(msg)
     return Table(head, rows)
 

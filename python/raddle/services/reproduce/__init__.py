@@ -1,8 +1,9 @@
 """`raddle reproduce`: the papers' figures beside ours.
 
 `run` reproduces papers and leaves a folder, `papers` says which there are and where their programs
-lie, `context` is what such a program is given, `search` goes over inputs that a paper's text has
-lost, `markdown` writes the page of a paper. A paper's program needs no more than the names here.
+lie, `context` is what such a program is given, `measured` has what labs gave, `search` goes over
+inputs that a paper's text has lost, `markdown` writes the page of a paper. A paper's program needs
+no more than the names here.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = attach(
         __name__,
-        modules=("context", "markdown", "papers", "run", "search"),
+        modules=("context", "markdown", "measured", "papers", "run", "search"),
         names={
             "Context": "raddle.services.reproduce.context",
             "Search": "raddle.services.reproduce.search",

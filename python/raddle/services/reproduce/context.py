@@ -1,8 +1,9 @@
 """What the program that reproduces a paper is given."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 __all__ = ["Context", "Say", "Step"]
 
@@ -32,3 +33,5 @@ class Context:
     """Runs at the same time."""
     say: Say = _silent
     step: Step = _unwatched
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    """By name: what `measured.measure` kept of this paper's measurements in labs."""

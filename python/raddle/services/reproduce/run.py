@@ -14,6 +14,8 @@ from raddle.results.reproduction import Outcome, count_rows, of_paper, write_par
 from raddle.services.reproduce.context import Context, Say, Step
 from raddle.services.reproduce.markdown import keep as keep_outcome
 from raddle.services.reproduce.markdown import page_of
+from raddle.services.reproduce.measured import last_measured, read_measurements
+from raddle.services.reproduce.measured import measure as take
 from raddle.services.reproduce.papers import PAPERS, Paper, find_repository
 from raddle.services.reproduce.search import run_search
 from raddle.version import __version__
@@ -39,6 +41,7 @@ def reproduce(
     quick: bool = False,
     keep: bool = False,
     search: bool = True,
+    measure: bool = False,
     jobs: int | None = None,
     say: Say | None = None,
     step: Step | None = None,
@@ -58,6 +61,8 @@ def reproduce(
         Also write what docs/results is made of, into the repository.
     search
         Also search over the inputs that the papers' texts have lost.
+    measure
+        First take the papers' measurements in labs, which need root and a quiet machine.
     start
         Where to look for the repository; the present folder by default.
 
@@ -78,9 +83,13 @@ def reproduce(
         found = {}
         for paper in chosen:
             context.say(f"{paper.name}: {paper.title}")
-            found[paper.name] = _one(
-                paper, repository, replace(context, out=out / paper.name), search=search
-            )
+            home = paper.home(repository)
+            for measurement in read_measurements(repository) if measure else ():
+                if measurement.paper == paper.name:
+                    context.say(f"measuring {measurement.name}, {measurement.minutes:.0f} min")
+                    take(measurement, repository, home)
+            own = replace(context, out=out / paper.name, measured=last_measured(home))
+            found[paper.name] = _one(paper, repository, own, search=search)
         rows = [row for name, outcome in found.items() for row in of_paper(name, outcome.rows)]
         write_parquet(out / "results.parquet", rows)
         summary = {
