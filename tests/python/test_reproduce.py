@@ -206,7 +206,7 @@ def test_a_measurement_is_fixed_before_it_is_taken_and_kept_with_its_machine(
     kept_now = last_measured(home)["ranks"]
     assert kept_now["result"] == [1]
     assert kept_now["samples"] == 20
-    assert "cores" in kept_now["machine"]
+    assert "core" in kept_now["machine"]
     file.write_text("[ranks]\npaper = 'offload'\n")
     with pytest.raises(ResultsError, match=r"\[ranks\] needs `command`"):
         read_measurements(repository)

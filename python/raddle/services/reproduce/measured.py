@@ -20,6 +20,7 @@ from typing import Any
 
 from raddle.errors import ResultsError, RunFailed
 from raddle.files import read_text, write_json
+from raddle.text import many
 
 __all__ = ["Measurement", "last_measured", "measure", "read_measurements"]
 
@@ -113,7 +114,7 @@ def measure(measurement: Measurement, repository: Path, home: Path) -> None:
             "samples": measurement.samples,
             "rule": measurement.rule,
             "day": datetime.now(UTC).date().isoformat(),
-            "machine": f"{_processor()}, {os.cpu_count()} cores",
+            "machine": f"{_processor()}, {many(os.cpu_count() or 1, 'core')}",
             "result": json.loads(read_text(result)),
         },
     )
