@@ -8,7 +8,7 @@ import pytest
 from raddle.report.page import charts_of
 from raddle.services.overlay import parse_setting
 from raddle.services.sweep import plan_points
-from raddle.statistics.verdict import sweep_headline
+from raddle.statistics.sweep_verdict import sweep_headline
 from real import QUICK, interrupt, parquet_of, raddle, raddle_json
 
 

@@ -16,7 +16,7 @@ from raddle.report import write_report
 from raddle.results import load
 from raddle.services.sweep import sweep_json
 from raddle.statistics.rule import TIE_PERCENT, common_flows, difference, leaders
-from raddle.statistics.verdict import sweep_headline
+from raddle.statistics.sweep_verdict import sweep_headline
 
 ROLES = ("T_long", "T_short", "T_allreduce")
 
@@ -34,7 +34,7 @@ def test_the_lead_of_one_seed_is_a_tie_within_three_percent(tmp_path: Path) -> N
     near = judged(tmp_path / "near", {("hpcc", 1): times(2.0), ("pint", 1): times(2.06)})
     assert near.leaders == ("hpcc", "pint")
     assert near.best is None
-    assert near.headline == "HPCC and PINT tie: p99 slowdown of 2.00 and 2.06."
+    assert near.headline == "HPCC and PINT tie: p99 slowdown of 2.00 and 2.06, a tie within 3 %."
     far = judged(tmp_path / "far", {("hpcc", 1): times(2.0), ("pint", 1): times(2.07)})
     assert far.best == "hpcc"
     assert far.headline.startswith("HPCC serves this traffic best: p99 slowdown of 2.00, 3 % less")
@@ -52,7 +52,7 @@ def test_the_lead_of_several_seeds_is_a_tie_if_its_interval_includes_zero(tmp_pa
     )  # fmt: skip
     assert chance.leaders == ("hpcc", "pint")
     assert "share the lead" in chance.headline
-    assert "a tie over 2 seeds; PFC only is last with 9.05" in chance.headline
+    assert "a tie within 5 % over 2 seeds; PFC only is last with 9.05" in chance.headline
     assert any("includes zero" in line for line in chance.details)
     sure = judged(
         tmp_path / "sure",
@@ -193,6 +193,53 @@ def test_ties_are_ties_at_all_weights_and_for_each_part(tmp_path: Path) -> None:
     assert found.compared[:40] in page.replace("\u00a0", " ")
 
 
+def test_readings_of_the_score_that_disagree_are_named(tmp_path: Path) -> None:
+    # Of each kind, HPCC has one flow of 5 times its time alone and nine of 1; DCTCP has all of 2.
+    # The flow that is hit takes ten times as long alone as the others: per flow HPCC's ratio is
+    # 1.4; of mean times it is (50 + 9) / (10 + 9), of mean rates (0.1 + 9) / (0.02 + 9).
+    hit: list[int | None] = [*times(50.0, 3), *times(1.0, 27)]
+    alone: list[int | None] = [*times(10.0, 3), *times(1.0, 27)]
+    dctcp: list[int | None] = [*times(20.0, 3), *times(2.0, 27)]
+    found = scored(
+        tmp_path, {"dctcp": dctcp, "hpcc": hit}, alone={("dctcp", 1): alone, ("hpcc", 1): alone}
+    )
+    assert found.best == "hpcc"
+    assert (
+        "The eight readings of the score disagree: HPCC leads by 4 readings; DCTCP leads by 4 "
+        "readings."
+    ) in found.headline
+    assert "Of 24 ways to read and weigh S 12 name the same lead." in found.details
+    first = found.readings[0]
+    assert (first["reading"], first["variance"], first["weights"]) == ("per-flow", "pvar", "1")
+    assert first["means"] == pytest.approx({"dctcp": 2.0, "hpcc": 1.4})
+    other = next(
+        one for one in found.readings
+        if (one["reading"], one["variance"]) == ("ratio-of-means", "none")
+    )  # fmt: skip
+    equal = (9.1 / 9.02 + 2 * 59 / 19) / 3
+    assert other["means"] == pytest.approx({"dctcp": 2.0, "hpcc": equal})
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Who leads by each reading of S" in page
+
+
+def test_a_sweep_says_at_which_points_readings_disagree(tmp_path: Path) -> None:
+    def point(name: str, *by_means: str) -> dict[str, object]:
+        readings = [
+            {"reading": "per-flow", "variance": "pvar", "weights": "1", "leaders": ["hpcc"]},
+            {"reading": "ratio-of-means", "variance": "pvar", "weights": "1",
+             "leaders": list(by_means)},
+        ]  # fmt: skip
+        return {
+            "set": {"simulation.buffer": name}, "schemes": {"hpcc": {}, "dctcp": {}},
+            "verdict": {"comparison": {"figure": "s"}, "readings": readings},
+            "leaders": {"s": ["hpcc"]},
+        }  # fmt: skip
+
+    assert sweep_headline({"points": [point("4MiB", "hpcc"), point("8MiB", "dctcp")]}) == (
+        "HPCC leads at all 2 points. Readings of the score disagree at 8MiB."
+    )
+
+
 def test_the_terminal_says_below_the_table_what_its_columns_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -239,7 +286,8 @@ def test_a_sweep_names_leaders_by_the_same_rule(tmp_path: Path) -> None:
     found = [p["leaders"]["slowdown_p99"] for p in table_["points"]]
     assert found == [["hpcc"], ["hpcc", "none"], []]
     assert sweep_headline(table_) == (
-        "HPCC leads at a; both schemes tie at b; no scheme is named best at c (unfinished flows)."
+        "HPCC leads at a; both schemes tie at b, a tie within 0.5 %; no scheme is named best at c "
+        "(unfinished flows)."
     )
 
 

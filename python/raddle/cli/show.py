@@ -189,7 +189,7 @@ def show_sweep(table: Mapping[str, Any]) -> None:
     if scored:
         symbol, meaning = statistics.figures.SCORE_WORDS[-1]
         print(f"\n{symbol}  {meaning} (docs/reference/results.md)")
-    print(f"\n{statistics.verdict.sweep_headline(table)}")
+    print(f"\n{statistics.sweep_verdict.sweep_headline(table)}")
     compared = {p["verdict"]["compared"] for p in table["points"]} - {"", None}
     if len(compared) == 1:
         print(compared.pop())

@@ -63,12 +63,9 @@ def _show_end(found: "Comparison") -> None:
             f"{many(ties, 'tie')} among those that differ; "
             f"{statistics.rule.tie_words(max(1, len(found.seeds)))}"
         )
-    leads = [
-        join_words(statistics.verdict.label_of(s) for s in one) or "none is named"
-        for one in found.leaders
-    ]
-    if leads[0] != leads[1]:
-        print(f"leads in A: {leads[0]}; in B: {leads[1]}")
+    a, b = found.verdicts
+    if a.leaders != b.leaders:
+        print(f"leads in A: {a.leaders_words}; in B: {b.leaders_words}")
 
 
 def _cells(row: "Row", tolerance: float | None) -> tuple[str, ...]:
@@ -112,6 +109,6 @@ def comparison_json(found: "Comparison", tolerance: float | None) -> dict[str, A
         "tolerance_percent": tolerance,
         "agree": not over,
         "same": found.same,
-        "leaders": {"a": list(found.leaders[0]), "b": list(found.leaders[1])},
+        "leaders": {"a": list(found.verdicts[0].leaders), "b": list(found.verdicts[1].leaders)},
         "figures": [row.as_json() for row in found.rows],
     }

@@ -24,6 +24,7 @@ from raddle.results.columns import integers, select
 from raddle.results.faults import faults_of
 from raddle.results.folder import Results
 from raddle.statistics.pauses import PauseEdge, PauseNode, pause_edges, pause_tree
+from raddle.statistics.readings import READING_WORDS, tie_within
 from raddle.statistics.score import OWN, Weights, class_order
 from raddle.statistics.summary import summary_of
 from raddle.statistics.verdict import Verdict, label_of, verdict_of
@@ -45,6 +46,12 @@ Json = Mapping[str, Any]
 NO_MANIFEST: Json = {"runs": [], "versions": {}, "machine": {}, "written": "", "command": []}
 ROUNDING = 1e-9
 """An interval so small beside its figure is the rounding of equal values."""
+VARIANCE_WORDS = {
+    "pvar": "population variance of the three parts",
+    "var": "sample variance of the three parts",
+    "std": "standard deviation of the three parts",
+    "none": "left out",
+}
 UNITS = {"long": "Gb/s", "short": "µs", "allreduce": "µs"}
 
 
@@ -111,6 +118,7 @@ def _content(results: Results) -> dict[str, Any]:
         "no_score": None if verdict.scored else _why_no_score(results),
         "score_rows": _score_rows(schemes, verdict),
         "score_meta": _score_meta(schemes),
+        "reading_rows": _reading_rows(verdict),
         "glance": _glance(schemes),
         "unfinished": any(row["finished"] < row["flows"] for row in schemes.values()),
         "group_rows": _group_rows(schemes),
@@ -203,6 +211,19 @@ def _score_rows(schemes: Json, verdict: Verdict) -> list[dict[str, Any]]:
     return rows
 
 
+def _reading_rows(verdict: Verdict) -> list[dict[str, Any]]:
+    """Who leads by each reading of the score, a cell for each weighting."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for one in verdict.readings:
+        names = join_words(label_of(s) for s in one["leaders"]) or "none is named"
+        tie = f": {tie_within(one['apart_percent'])}" if len(one["leaders"]) > 1 else ""
+        rows.setdefault((one["reading"], one["variance"]), []).append(f"{names}{tie}")
+    return [
+        {"ratios": READING_WORDS[reading], "w": VARIANCE_WORDS[variance], "cells": cells}
+        for (reading, variance), cells in rows.items()
+    ]
+
+
 def _marked(leaders: Sequence[str], all_: Json) -> Sequence[str]:
     """Who is marked as leading: nobody where all tie."""
     return leaders if len(leaders) < len(all_) else ()
@@ -213,17 +234,12 @@ def _score_meta(schemes: Json) -> dict[str, Any] | None:
     if not scores:
         return None
     parts = [p for s in scores for p in s["parts"].values()]
-    modes = {
-        "pvar": "population variance of the three parts",
-        "var": "sample variance of the three parts",
-        "std": "standard deviation of the three parts",
-        "none": "left out",
-    }
     return {
         "reading": "a ratio per flow, then the mean"
         if scores[0]["reading"] == "per-flow"
         else "a ratio of means",
-        "mode": f"{modes[scores[0]['variance_mode']]} (rebuilt: the paper's formula is lost)",
+        "mode": f"{VARIANCE_WORDS[scores[0]['variance_mode']]} "
+        "(rebuilt: the paper's formula is lost)",
         "pairs": {r: sum(s["parts"][r]["pairs"] for s in scores) for r in UNITS},
         "unfinished": sum(p["unfinished"] for p in parts),
         "unpaired": sum(p["unpaired"] for p in parts),

@@ -14,6 +14,7 @@ from raddle.report.chart import SPARE, Chart, View, colour_of, figure
 from raddle.report.html import render_page
 from raddle.report.why_replay import why_of_replay
 from raddle.results.trace import SUFFIX
+from raddle.statistics.readings import apart, tie_within
 from raddle.statistics.replay_notes import MEANING
 from raddle.statistics.rule import PerSeed, difference, leaders, tie_words
 from raddle.statistics.verdict import label_of
@@ -79,18 +80,20 @@ def headline(summary: Json) -> str:
         return f"Under {label_of(scheme)} the program takes {span_us(1e6 * mean)}."
     best = leaders({json.dumps(key): values for key, values in times.items()})
     named = [tuple(json.loads(key)) for key in best]
+    means = {json.dumps(key): float(np.mean(list(own.values()))) for key, own in times.items()}
+    tie = tie_within(apart(means, best))
     plain = [key for key in named if key[1] == PROGRAM_ORDER]
     if len(named) == len(times):
-        return "No schedule and no scheme makes a difference that is more than a tie."
+        return f"No schedule and no scheme makes a difference: {tie}."
     if len(named) > 1 and plain:
         return (
             f"Program order under {join_words(label_of(scheme) for scheme, _ in plain)} is as fast "
-            "as any schedule: scheduling gains nothing that is more than a tie."
+            "as any schedule: scheduling gains nothing, {tie}."
         )
     words = _named(named)
     scheme, schedule = named[0]
     row = summary["schemes"][scheme]["schedules"][schedule]
-    fast = f"{words} {'is' if len(named) == 1 else 'tie as'} the fastest"
+    fast = f"{words} is the fastest" if len(named) == 1 else f"{words} are the fastest, {tie}"
     if schedule == PROGRAM_ORDER:
         return f"Program order under {label_of(scheme)} is the fastest: {_time(row)}."
     return (

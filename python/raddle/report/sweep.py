@@ -13,7 +13,8 @@ from raddle.report.html import render_page
 from raddle.report.why_sweep import why_of_sweep
 from raddle.results.columns import Floats
 from raddle.statistics.score import class_order
-from raddle.statistics.verdict import label_of, sweep_headline
+from raddle.statistics.sweep_verdict import sweep_headline
+from raddle.statistics.verdict import label_of
 from raddle.text import fixed, join_words, many, significant, size, span_us
 
 __all__ = ["render_sweep"]

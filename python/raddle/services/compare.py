@@ -13,7 +13,7 @@ from raddle.statistics.figures import label_of_figure, of_finished, per_seed
 from raddle.statistics.rule import PerSeed, difference
 from raddle.statistics.samples import mean_interval
 from raddle.statistics.summary import summary_of
-from raddle.statistics.verdict import verdict_of
+from raddle.statistics.verdict import Verdict, verdict_of
 
 __all__ = ["Comparison", "Row", "Unfinished", "compare_folders"]
 
@@ -115,7 +115,7 @@ class Comparison:
     schemes: tuple[str, ...]
     unfinished: tuple[Unfinished, ...]
     rows: tuple[Row, ...]
-    leaders: tuple[tuple[str, ...], tuple[str, ...]]
+    verdicts: tuple[Verdict, Verdict]
 
     @cached_property
     def differing(self) -> tuple[Row, ...]:
@@ -174,7 +174,7 @@ def compare_folders(a: Path, b: Path) -> Comparison:
         schemes=tuple(s for s in left if s in right),
         unfinished=tuple(unfinished),
         rows=tuple(rows),
-        leaders=(verdict_of(summaries[0]).leaders, verdict_of(summaries[1]).leaders),
+        verdicts=(verdict_of(summaries[0]), verdict_of(summaries[1])),
     )
 
 

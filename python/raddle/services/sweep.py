@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 SWEEP_SCHEMA = 1
+VERDICT = ("headline", "compared", "readings", "comparison")
+"""What a point keeps of its verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def sweep_json(points: Sequence[Point], outcomes: Sequence[Outcome]) -> dict[str
                 "folder": point.name,
                 "complete": outcome.complete,
                 "best": verdict.get("best"),
-                "verdict": {k: verdict.get(k) for k in ("headline", "compared", "comparison")},
+                "verdict": {key: verdict.get(key) for key in VERDICT},
                 "leaders": _leaders(schemes, verdict),
                 "schemes": {name: _figures(row) for name, row in schemes.items()},
             }

@@ -159,11 +159,13 @@ class Rules:
 class Part:
     """One of S_L, S_S, S_A with what it was made from.
 
-    `alone` and `loaded` are means: Gb/s for long flows, µs otherwise.
+    `ratio` is that of the chosen reading, one of `ratios`. `alone` and `loaded` are means: Gb/s for
+    long flows, µs otherwise.
     """
 
     role: Role
     ratio: float
+    ratios: Mapping[Reading, float]
     alone: float
     loaded: float
     pairs: int
@@ -181,6 +183,11 @@ class Score:
     variance_term: float
     totals: Mapping[str, float]
     monotone: Mapping[str, float]
+
+    def total(self, weights: Weights, *, reading: Reading, mode: VarianceMode) -> float:
+        """S by any reading, whichever was chosen."""
+        long, short, allreduce = (self.parts[role].ratios[reading] for role in Role)
+        return combine((long, short, allreduce), weights, mode)
 
     @property
     def lower_bound(self) -> bool:
@@ -412,10 +419,14 @@ def _part(
         ratio_of_means = mean_loaded / mean_alone
         mean_loaded, mean_alone = mean_loaded / PS_PER_US, mean_alone / PS_PER_US
     # Equal sizes in a pair: the ratio of bandwidths is the ratio of times the other way round.
-    per_flow = float((fct / fct_alone).mean())
+    ratios: dict[Reading, float] = {
+        "per-flow": float((fct / fct_alone).mean()),
+        "ratio-of-means": ratio_of_means,
+    }
     return Part(
         role=role,
-        ratio=per_flow if reading == "per-flow" else ratio_of_means,
+        ratio=ratios[reading],
+        ratios=ratios,
         alone=mean_alone,
         loaded=mean_loaded,
         pairs=int(valid.sum()),

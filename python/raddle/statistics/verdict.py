@@ -10,12 +10,13 @@ from typing import Any
 from raddle.results.folder import Results
 from raddle.statistics import score as scoring
 from raddle.statistics.comparable import Comparison, Scores, compare_schemes
+from raddle.statistics.readings import Read, all_readings, apart, disagreement, tie_within
 from raddle.statistics.rule import TIE_PERCENT, PerSeed, difference, leaders, tie_words
 from raddle.statistics.samples import mean_interval
 from raddle.statistics.score import Role, role_of
-from raddle.text import every, fixed, join_words, many, plural, significant, spelled, verb
+from raddle.text import every, fixed, join_words, many, plural, significant, spelled
 
-__all__ = ["Verdict", "judge", "label_of", "sweep_headline", "verdict_of"]
+__all__ = ["Verdict", "judge", "label_of", "verdict_of"]
 
 Json = Mapping[str, Any]
 
@@ -61,6 +62,8 @@ class Verdict:
         Whether the score S decided, not the p99 of the slowdown.
     leaders_at
         Who leads at each weighting of the score.
+    readings
+        Who leads by each reading of the score, as `summary.json` has it; empty without a score.
     comparison
         The figures behind it, as `summary.json` has them.
     """
@@ -71,12 +74,23 @@ class Verdict:
     details: tuple[str, ...] = ()
     scored: bool = False
     leaders_at: Mapping[str, tuple[str, ...]] | None = None
+    readings: Sequence[Json] = ()
     comparison: Json | None = None
 
     @property
     def best(self) -> str | None:
         """The scheme that leads alone."""
         return self.leaders[0] if len(self.leaders) == 1 else None
+
+    @property
+    def leaders_words(self) -> str:
+        """Who leads, in a few words."""
+        names = join_words(label_of(s) for s in self.leaders)
+        values = (self.comparison or {}).get("values") or {}
+        means = {name: own["mean"] for name, own in values.items()}
+        if len(self.leaders) < 2 or not set(self.leaders) <= set(means):
+            return names or "none is named"
+        return f"{names} ({tie_within(apart(means, self.leaders))})"
 
     def as_json(self) -> dict[str, Any]:
         """`verdict` of `summary.json`."""
@@ -88,6 +102,7 @@ class Verdict:
             "details": list(self.details),
             "scored": self.scored,
             "leaders_at": {k: list(v) for k, v in (self.leaders_at or {}).items()},
+            "readings": list(self.readings),
             "comparison": self.comparison,
         }
 
@@ -109,52 +124,10 @@ def verdict_of(summary: Json) -> Verdict:
         details=tuple(found["details"]),
         scored=found["scored"],
         leaders_at={k: tuple(v) for k, v in found["leaders_at"].items()},
+        # Results from before the readings stood side by side do not have them.
+        readings=found.get("readings", ()),
         comparison=found["comparison"],
     )
-
-
-def sweep_headline(table: Json) -> str:
-    """Which scheme leads at which points of a `sweep.json`."""
-    points = [p for p in table["points"] if p["schemes"]]
-    if not points:
-        return "No point has finished yet, so there is nothing to judge."
-    names = list(dict.fromkeys(s for p in points for s in p["schemes"]))
-    if len(names) == 1:
-        return f"All points have one scheme, {label_of(names[0])}: there is nothing to compare."
-    phrases = []
-    for words, where in _by_leaders(points).items():
-        if len(where) == len(points):
-            places = "the only point" if len(points) == 1 else f"all {many(len(points), 'point')}"
-        elif len(where) > 4:
-            places = f"{len(where):,} of {many(len(points), 'point')}"
-        else:
-            places = join_words(where)
-        phrases.append(words.format(places))
-    left = len(table["points"]) - len(points)
-    tail = f" {many(left, 'point')} {verb(left, 'has', 'have')} not finished yet." if left else ""
-    joined = "; ".join(phrases)
-    return f"{joined[0].upper()}{joined[1:]}.{tail}"
-
-
-def _by_leaders(points: Sequence[Json]) -> dict[str, list[str]]:
-    """What to say of points, with a place for their names; and their names."""
-    said: dict[str, list[str]] = {}
-    for point in points:
-        comparison = point["verdict"]["comparison"] or {}
-        first = point["leaders"].get(comparison.get("figure"), [])
-        listed = join_words(label_of(s) for s in first)
-        if not first:
-            lost = any((comparison.get("unfinished") or {}).values())
-            why = " (unfinished flows)" if lost or comparison.get("not_started") else ""
-            words = f"no scheme is named best at {{}}{why}"
-        elif len(first) == 1:
-            words = f"{listed} leads at {{}}"
-        elif len(first) == len(point["schemes"]):
-            words = f"{every(len(first), 'scheme')} tie at {{}}"
-        else:
-            words = f"{listed} share the lead at {{}}"
-        said.setdefault(words, []).append(", ".join(point["set"].values()))
-    return said
 
 
 def judge(
@@ -201,6 +174,7 @@ class _Judge:
         c = self.compared
         best = self._leaders(c.values)
         scored = c.figure == "s"
+        readings = all_readings(c.scores, self.rules, self._leaders) if scored else []
         details: list[str] = []
         if len(c.schemes) == 1:
             best, headline = (), self._alone(c.schemes[0])
@@ -209,8 +183,11 @@ class _Judge:
             details += self._figures()
         else:
             headline = f"{self._unfinished()}{self._lead(best)}"
+            otherwise = disagreement(readings, self.rules.primary, best, label_of)
+            headline += f" {otherwise}" if otherwise else ""
             details += self._certainty(best[0])
             details += self._by_weights(best) if scored else []
+            details += self._by_readings(readings, best) if scored else []
         details += self._lower_bounds()
         details += [] if scored else self._impact_lines()
         details.append(_EXPLAINED[c.figure])
@@ -221,6 +198,7 @@ class _Judge:
             details=(*details, *self._notes()),
             scored=scored,
             leaders_at=self._leaders_at() if scored else None,
+            readings=[one.as_json() for one in readings],
             comparison=self._json(),
         )
 
@@ -343,8 +321,9 @@ class _Judge:
             rest = rest[1:]
         else:
             doing = "share the lead" if rest else "tie"
-            words = f"{over}{names} {doing}: {what} {equals} {figures}{self._where()}"
-            words += f", a tie over {many(len(c.seeds), 'seed')}" if len(c.seeds) > 1 else ""
+            tie = tie_within(apart({s: self._mean(s) for s in best}, best))
+            words = f"{over}{names} {doing}: {what} {equals} {figures}{self._where()}, {tie}"
+            words += f" over {many(len(c.seeds), 'seed')}" if len(c.seeds) > 1 else ""
         if rest:
             last = [s for s in rest if difference(c.values[s], c.values[ranked[-1]]).tie]
             if len(last) == 1:
@@ -426,6 +405,16 @@ class _Judge:
             names = join_words(label_of(s) for s in best)
             sentences.insert(0, f"{names} {doing} {join_words(same)}.")
         return [*sentences, self._monotone(best), self._in_absolute_terms()]
+
+    def _by_readings(self, readings: Sequence[Read], best: Sequence[str]) -> list[str]:
+        """By how many readings of the score the lead is the same, over all weights."""
+        if not readings:
+            return []
+        same = sum(set(one.leaders) == set(best) for one in readings)
+        lead = "lead" if len(best) == 1 else "shared lead"
+        ways = f"{many(len(readings), 'way')} to read and weigh S"
+        which = f"All {ways}" if same == len(readings) else f"Of {ways} {same:,}"
+        return [f"{which} name the same {lead}."]
 
     def _monotone(self, best: Sequence[str]) -> str:
         scores, primary = self.compared.scores, self.rules.primary
