@@ -1,4 +1,4 @@
-//! What hosts carry over rails, for `experiments/rails/findings.py`: `Machine` and `Case` of `raddle_engine::rails` in,
+//! What hosts carry over rails, for `experiments/rails/machine.py`: `Machine` and `Case` of `raddle_engine::rails` in,
 //! `Figures` out, as `shared` says.
 
 mod shared;

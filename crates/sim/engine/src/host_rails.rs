@@ -29,6 +29,20 @@ pub struct Bus {
     pub cut: Span,
 }
 
+/// What a card sends and receives shares inside it ([MNC, section 1]: its processor's bus, and DMA engines that disturb each
+/// other), so that it does less than twice as much both ways as one way. Segments take turns, in order; acknowledgements do not
+/// count. Without either value a card does both at full rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Card {
+    /// Bit/s of payload that a card sends and receives together; none: no limit.
+    #[schemars(transform = between("1bps", "1000Tbps"))]
+    pub both_ways: Option<BitRate>,
+    /// What a card loses each time that it sends after it received, or receives after it sent.
+    #[schemars(transform = at_most("86400s"))]
+    pub turn: Span,
+}
+
 /// Rails of a run. Connections are made when a pair of hosts has its first message, and their greeting takes its time.
 #[derive(Clone, Debug)]
 pub struct Rails {
@@ -37,6 +51,8 @@ pub struct Rails {
     pub protocol: Config,
     /// Each host's bus.
     pub bus: Bus,
+    /// Each of its cards.
+    pub card: Card,
     /// Segments per rail that a host's cards and bus hold; what is more waits in the core. 0: any number, so that congestion
     /// control alone bounds it.
     pub room: u32,
@@ -53,6 +69,7 @@ impl Rails {
         Self {
             protocol,
             bus: Bus::default(),
+            card: Card::default(),
             room: 0,
             around: Bytes(0),
             buffers: BUFFERS,
@@ -82,6 +99,9 @@ impl Rails {
         let zero = Some(BitRate(0));
         if self.bus.read == zero || self.bus.write == zero {
             return Some("the bus has a rate of 0: leave it out where there is no limit");
+        }
+        if self.card.both_ways == zero {
+            return Some("a card has a rate of 0 both ways: leave it out where there is no limit");
         }
         if self.around.0 > MOST_AROUND {
             return Some("the headers around a packet have more than 64 KiB");

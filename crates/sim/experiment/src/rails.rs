@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::DAY;
-use raddle_engine::rails::{Bus, Cut, PolicyName, Protocol, Rails};
+use raddle_engine::rails::{Bus, Card, Cut, PolicyName, Protocol, Rails};
 
 /// Hosts with several rails. Each rail is a copy of the fabric, and all messages travel over all of them. A run's scheme is the
 /// congestion control of each rail: swift where none is named; hpcc and pint need telemetry that rails do not carry.
@@ -61,6 +61,9 @@ pub struct RailsTable {
     /// What lies between a host's memory and all its cards. Default: nothing that limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus: Option<Bus>,
+    /// What each card's two ways share. Default: nothing that limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<Card>,
 }
 
 /// Payload of a full packet where the experiment names none: what a datagram of the real driver's carries, its header included.
@@ -88,6 +91,7 @@ impl RailsTable {
         let cut = *self.cut.get_or_insert(Cut::Weighted);
         Rails {
             bus: *self.bus.get_or_insert_with(Bus::default),
+            card: *self.card.get_or_insert_with(Card::default),
             room: *self.room.get_or_insert(0),
             around: *self.around.get_or_insert(Bytes(0)),
             ..Rails::new(protocol.config(policy, cut, self.rates.len()))

@@ -63,6 +63,10 @@ fn what_rails_cannot_do_is_refused_with_its_place() {
             &["exp/rails.toml:11:16", "from 1bps"],
         ),
         (
+            with("lateness = \"2us\"", "card = { both_ways = \"0bps\" }"),
+            &["exp/rails.toml:11:", "from 1bps"],
+        ),
+        (
             with(seeds, "schemes = [\"hpcc\"]"),
             &["exp/rails.toml:9:", "hpcc needs telemetry of every hop"],
         ),

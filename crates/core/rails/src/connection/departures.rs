@@ -7,7 +7,7 @@ use crate::{
     config::Config,
     policy::{Choice, Policy, Segmentation},
     rail::{Rail, RailStatus},
-    rail_set::{RailSet, one_in_turn, rails_of},
+    rail_set::{RailSet, rails_of},
     sent::{Content, Piece},
     split::{self, MAX_RAILS, Path},
     state::PeerKnowledge,
@@ -189,8 +189,16 @@ impl Connection {
     fn assign(&mut self) -> Option<()> {
         let (source_port, length) = self.outbox.next_message(&mut self.events)?;
         let Config {
-            stale, ask, policy, ..
+            stale,
+            ask,
+            policy,
+            short,
+            ..
         } = self.config;
+        if length <= short.0 {
+            let chosen = policy.unchosen(self.working(), self.rails.len(), source_port);
+            return self.bind_next(chosen);
+        }
         let (busy, asks) = match policy {
             Policy::Static => (0, false),
             _ => match self.state.consult(self.now, stale, ask) {
@@ -207,10 +215,12 @@ impl Connection {
             working: self.working(),
             busy: busy | self.busy(),
         };
-        let mut chosen = policy.choose(choice, source_port, &mut self.turn);
-        if length <= self.config.short.0 {
-            chosen = one_in_turn(chosen, &mut self.turn);
-        }
+        let chosen = policy.choose(choice, source_port, &mut self.turn);
+        self.bind_next(chosen)
+    }
+
+    /// Binds the next message to these rails, of which there may be none.
+    fn bind_next(&mut self, chosen: RailSet) -> Option<()> {
         if chosen == 0 {
             return None;
         }

@@ -180,10 +180,13 @@ fn rails_that_others_keep_busy_get_less() {
     for length in [1000, 60_000] {
         let [busy, free] = beside_others(length, Segmentation::WaterFill);
         assert!(busy == 0 && free >= length, "{busy} {free}");
-        // The question for the other node's state is an empty packet.
-        let [busy, free] = beside_others(length, Segmentation::Equal);
-        assert!(busy < 100 && free >= length, "{busy} {free}");
     }
+    // The question for the other node's state is an empty packet.
+    let [busy, free] = beside_others(60_000, Segmentation::Equal);
+    assert!(busy < 100 && free >= 60_000, "{busy} {free}");
+    // A short message does not choose.
+    let [busy, free] = beside_others(1000, Segmentation::Equal);
+    assert!(busy >= 1000 && free == 0, "{busy} {free}");
     // Both end together: the one begins 64 KiB later.
     let [busy, free] = beside_others(LENGTH / 2, Segmentation::WaterFill);
     let behind = free.abs_diff(busy + (64 << 10));

@@ -1,17 +1,17 @@
-//! A host's bus: packets wait for it in order, each way, on their way between memory and cards.
+//! A host's bus and its cards: packets wait for them in order on their way between memory and wire.
 
 use std::collections::VecDeque;
 
 use raddle_units::{Bytes, Span, Time};
 
-use crate::host_rails::Bus;
+use crate::host_rails::{Bus, Card};
 
-/// Which way bytes cross the bus.
+/// Which way bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
-    /// From memory to a card.
+    /// From memory to a card, and onto the wire.
     Read = 0,
-    /// From a card to memory.
+    /// From the wire into a card, and to memory.
     Write = 1,
 }
 
@@ -55,5 +55,50 @@ impl HostBus {
     /// The packet that is across next: they come out as they went in.
     pub(super) fn across(&mut self, way: Way) -> Option<u32> {
         self.waiting[way as usize].pop_front()
+    }
+}
+
+/// What one card's two ways share.
+#[derive(Debug, Default)]
+pub(super) struct CardBus {
+    /// When all that waits is across.
+    free_at: Time,
+    /// Which way the last payload went.
+    last: Option<Way>,
+    waiting: VecDeque<(Way, u32)>,
+}
+
+impl CardBus {
+    /// Puts a packet with so much payload in line; when it is across. `None`: it is at once, since cards have no limit.
+    pub(super) fn cross(
+        &mut self,
+        card: &Card,
+        now: Time,
+        way: Way,
+        payload: u32,
+        handle: u32,
+    ) -> Option<Time> {
+        if *card == Card::default() {
+            return None;
+        }
+        let mut time = Span::ZERO;
+        // What carries no payload waits its turn, so that no card reorders, and takes none.
+        if payload > 0 {
+            let bytes = Bytes(payload.into());
+            time = card
+                .both_ways
+                .map_or(Span::ZERO, |rate| rate.transmission_time(bytes));
+            if self.last.replace(way).is_some_and(|last| last != way) {
+                time += card.turn;
+            }
+        }
+        self.free_at = now.max(self.free_at) + time;
+        self.waiting.push_back((way, handle));
+        Some(self.free_at)
+    }
+
+    /// The packet that is across next, and which way it goes.
+    pub(super) fn across(&mut self) -> Option<(Way, u32)> {
+        self.waiting.pop_front()
     }
 }

@@ -114,6 +114,8 @@ enum Kind {
     Crossed,
     /// A timer of a connection over rails. Half of it.
     RailTimer,
+    /// A packet has crossed what a card's two ways share. Port.
+    CrossedCard,
 }
 
 impl Kind {
@@ -133,8 +135,8 @@ impl Kind {
         Self::Retry,
         Self::Crossed,
         Self::RailTimer,
-        Self::RailTimer,
-        Self::RailTimer,
+        Self::CrossedCard,
+        Self::CrossedCard,
     ];
 
     #[inline]
@@ -151,7 +153,7 @@ const fn rank(kind: Kind) -> u64 {
         Kind::Start | Kind::StartSoon | Kind::StartNow => 1,
         Kind::Timer => 2,
         Kind::Pfc => 3,
-        Kind::Arrive | Kind::Compute | Kind::Crossed => 4,
+        Kind::Arrive | Kind::Compute | Kind::Crossed | Kind::CrossedCard => 4,
         Kind::Free => 5,
         Kind::Wake => 6,
         Kind::Timeout | Kind::Retry | Kind::RailTimer => 7,
@@ -370,6 +372,7 @@ impl Engine<'_> {
             Kind::Retry => self.member_timer(low),
             Kind::Crossed => self.crossed(NodeId(low), high),
             Kind::RailTimer => self.rail_timer(low),
+            Kind::CrossedCard => self.crossed_card(PortId(low)),
         }
         true
     }

@@ -1,7 +1,7 @@
-//! Packets of messages over rails: across their host's bus into a card, and from a card across the bus to the connection.
+//! Packets of messages over rails: across their host's bus, through a card, and back at the other host.
 //!
-//! Packets are the core's own, kept in a table beside the packets of the arena. What has a number crosses the bus of its host
-//! in order, so that no rail reorders.
+//! Packets are the core's own, kept in a table beside the packets of the arena. What has a number crosses bus and card of its
+//! host in order, so that no rail reorders.
 
 use raddle_dataplane::QUEUE_DATA;
 use raddle_rails::{Reception, Transmit};
@@ -16,6 +16,9 @@ use super::{
     rails::HalfConnection,
 };
 use crate::packet::{Packet, PacketKind, Segment};
+
+/// Place of cards in the order of what happens at a port within an instant: after both ways of its host's bus.
+const CARD: u32 = 2;
 
 /// What packets carry, by place: [`Packet::flow`].
 #[derive(Debug, Default)]
@@ -112,10 +115,47 @@ impl Engine<'_> {
         }
     }
 
+    /// The port of a host by which a packet leaves or came.
+    fn rail_port(&self, host: NodeId, handle: u32) -> PortId {
+        let rail = self.rails.contents.get(self.packets.get(handle).flow).rail;
+        PortId(self.fabric.first_port(host).0 + u32::from(rail))
+    }
+
     fn put_into_card(&mut self, handle: u32) {
+        let port = self.rail_port(self.packets.get(handle).src, handle);
+        if !self.crosses_card_later(port, Way::Read, handle) {
+            self.put_before_wire(port, handle);
+        }
+    }
+
+    /// Lets a packet cross what a card's two ways share; false where it is across at once.
+    fn crosses_card_later(&mut self, port: PortId, way: Way, handle: u32) -> bool {
+        let Some(rails) = self.config.rails.as_deref() else {
+            return false;
+        };
         let packet = self.packets.get(handle);
-        let (host, rail) = (packet.src, self.rails.contents.get(packet.flow).rail);
-        let port = PortId(self.fabric.first_port(host).0 + u32::from(rail));
+        if !self.rails.contents.get(packet.flow).body.is_numbered() {
+            return false;
+        }
+        let card = &mut self.rails.cards[port.index()];
+        let Some(at) = card.cross(&rails.card, self.now, way, packet.payload, handle) else {
+            return false;
+        };
+        let key = self.keys.next(Kind::CrossedCard, port, CARD);
+        self.push(at, key, Kind::CrossedCard.pack(0, port.0));
+        true
+    }
+
+    /// The next packet is through a card.
+    pub(super) fn crossed_card(&mut self, port: PortId) {
+        match self.rails.cards[port.index()].across() {
+            Some((Way::Read, handle)) => self.put_before_wire(port, handle),
+            Some((Way::Write, handle)) => self.put_on_bus(handle),
+            None => {}
+        }
+    }
+
+    fn put_before_wire(&mut self, port: PortId, handle: u32) {
         if !self.ends[port.index()].up {
             self.history[port.index()].lost += 1;
             self.leave_host(&[handle]);
@@ -145,6 +185,13 @@ impl Engine<'_> {
 
     /// A packet over rails is wholly received by a card.
     pub(super) fn receive_on_rail(&mut self, handle: u32) {
+        let port = self.rail_port(self.packets.get(handle).dst, handle);
+        if !self.crosses_card_later(port, Way::Write, handle) {
+            self.put_on_bus(handle);
+        }
+    }
+
+    fn put_on_bus(&mut self, handle: u32) {
         let host = self.packets.get(handle).dst;
         if !self.crosses_later(host, Way::Write, handle) {
             self.take_in(handle);

@@ -8,7 +8,11 @@ use raddle_units::{NodeId, PortId, Span, Time};
 use raddle_workload::{MAX_SIZE_BYTES, Message};
 use rustc_hash::FxHashMap;
 
-use super::{Engine, Kind, bus::HostBus, rail_packets::Table};
+use super::{
+    Engine, Kind,
+    bus::{CardBus, HostBus},
+    rail_packets::Table,
+};
 use crate::{
     host_rails::Rails,
     record::FlowRecord,
@@ -53,6 +57,8 @@ pub(super) struct Host {
 pub(super) struct RailHosts {
     /// By node.
     pub(super) hosts: Vec<Host>,
+    /// By port.
+    pub(super) cards: Vec<CardBus>,
     pub(super) halves: Vec<HalfConnection>,
     /// By (host, peer).
     pairs: FxHashMap<(NodeId, NodeId), u32>,
@@ -71,8 +77,10 @@ impl RailHosts {
             return Err(SetupError::Rails { problem });
         }
         let hosts = (0..fabric.node_count()).map(|_| Host::default()).collect();
+        let cards = (0..fabric.port_count()).map(|_| CardBus::default());
         Ok(Self {
             hosts,
+            cards: cards.collect(),
             ..Self::default()
         })
     }

@@ -166,8 +166,9 @@ impl Case {
         let network = Network::new(fabric, Semantics::CORRECTED, mtu)?;
         let mut config = machine.config(&network, mtu)?;
         config.rails = Some(Arc::new(machine.rails(self)));
-        // Nothing is chosen where there is one rail, or each process has its own.
-        let chooses = self.rails.len() > 1 && self.policy != PolicyName::Static;
+        // Nothing is chosen where there is one rail, each process has its own, or a message is short.
+        let short = self.cut == Cut::Equal && self.bytes <= machine.protocol.short.0;
+        let chooses = self.rails.len() > 1 && self.policy != PolicyName::Static && !short;
         let choose = if chooses { machine.choose } else { Span::ZERO };
         match self.load {
             Load::Streams(load) => self.stream(&load, &network, &mut config, choose),

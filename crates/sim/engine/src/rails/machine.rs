@@ -7,7 +7,7 @@ use raddle_units::{Bytes, Span};
 use raddle_wire::native::JobKey;
 use serde::Deserialize;
 
-use super::{Bus, Case, Cut, PolicyName, Rails, RailsError};
+use super::{Bus, Card, Case, Cut, PolicyName, Rails, RailsError};
 use crate::{Network, RunConfig};
 
 /// The longest that anything takes beside bytes.
@@ -22,6 +22,9 @@ pub struct Machine {
     /// Each host's bus.
     #[serde(default)]
     pub bus: Bus,
+    /// Each of its cards.
+    #[serde(default)]
+    pub card: Card,
     /// A process's time to choose rails for a message and to hand it over, where there is a choice.
     #[serde(default)]
     pub choose: Span,
@@ -127,6 +130,7 @@ impl Machine {
         let costs = [
             ("choose in ps", self.choose),
             ("cut in ps", self.bus.cut),
+            ("turn in ps", self.card.turn),
             ("nic_gap in ps", self.nic_gap),
             ("nic_gap_per_byte in ps", self.nic_gap_per_byte),
         ];
@@ -157,6 +161,7 @@ impl Machine {
     pub(super) fn rails(&self, case: &Case) -> Rails {
         Rails {
             bus: self.bus,
+            card: self.card,
             room: self.room,
             around: self.around,
             ..Rails::new(

@@ -20,7 +20,7 @@ mod load;
 mod machine;
 mod planes;
 
-pub use crate::host_rails::{Bus, Rails};
+pub use crate::host_rails::{Bus, Card, Rails};
 pub use experiment::{Case, Cut, Figures, Load, PolicyName, RailsError, StreamLoad};
 pub use load::{PingPong, Streams};
 pub use machine::{Machine, Protocol};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use raddle_engine::rails::{Case, Figures, Machine, RailsError, multi_plane};
+use raddle_engine::rails::{Case, Figures, Machine, PolicyName, RailsError, multi_plane};
 use raddle_fabric::{Fabric, LeafSpine};
 use raddle_units::{BitRate, NodeId, PortId, Span};
 use serde_json::{Value, json};
@@ -135,6 +135,44 @@ fn a_shared_bus_takes_turns() {
     close(both, 2.0 / (1.0 / 4e9 + 1.0 / 6e9), 1e-2);
     close(goodput(&bus(true), &["10Gbps"], streams(1, 0)), 4e9, 1e-3);
     close(goodput(&bus(false), &["10Gbps"], streams(1, 1)), 8e9, 1e-2);
+}
+
+/// A card with 12 Gbit/s for both ways together: one way has the wire's rate, both have 6 each.
+#[test]
+fn a_card_shares_its_rate_between_both_ways() {
+    let mut limited = cards(json!({}));
+    limited.card.both_ways = Some(BitRate::from_gbps(12));
+    for rails in 1..=4 {
+        let rails = &vec!["10Gbps"; rails];
+        let count = rails.len() as f64;
+        close(
+            goodput(&limited, rails, streams(1, 0)),
+            count * payload(10e9),
+            1e-3,
+        );
+        close(goodput(&limited, rails, streams(1, 1)), count * 12e9, 2e-2);
+    }
+}
+
+/// A card that loses 4 us when it turns sends and receives 4096 B each in 8 us: less than the wire's rate one way. There, and
+/// only there, it pays to send on one rail and to receive on the other.
+#[test]
+fn a_card_that_turns_slowly_is_better_used_one_way() {
+    let mut turning = cards(json!({}));
+    turning.card.turn = Span::from_us(4);
+    let both = SEGMENT * 8.0 / 4e-6;
+    close(goodput(&turning, &["10Gbps"], streams(1, 1)), both, 2e-2);
+    let one_way_each = |machine: &Machine| {
+        let mut case = case(&["10Gbps"; 2], 1 << 20, streams(1, 1));
+        case.policy = PolicyName::Unidirectional;
+        let figures = case.run(machine).unwrap();
+        figures.goodput_bps.iter().sum::<f64>()
+    };
+    close(one_way_each(&turning), 2.0 * payload(10e9), 1e-3);
+    let dynamic = goodput(&turning, &["10Gbps"; 2], streams(1, 1));
+    close(dynamic, 2.0 * both, 2e-2);
+    let free = cards(json!({}));
+    assert!(goodput(&free, &["10Gbps"; 2], streams(1, 1)) > 1.9 * one_way_each(&free));
 }
 
 /// Congestion control sees a bus as a part of the way.

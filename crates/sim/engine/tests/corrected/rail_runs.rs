@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use raddle_engine::{
     LinkFault, RunConfig, RunSummary, SetupError,
-    rails::{Bus, Rails},
+    rails::{Bus, Card, Rails},
 };
 use raddle_rails::{Config, Policy, Segmentation};
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, Span, Time};
@@ -26,6 +26,7 @@ pub(crate) fn rails(adjust: impl Fn(&mut Rails)) -> Rails {
     let mut rails = Rails {
         protocol,
         bus: Bus::default(),
+        card: Card::default(),
         room: 0,
         around: Bytes(0),
         buffers: 4,
@@ -89,6 +90,8 @@ fn all_messages_come_under_every_policy() {
                     rails.protocol.segmentation = segmentation;
                     rails.bus.read = (room > 0).then_some(BitRate::from_gbps(120));
                     rails.bus.shared = room > 0;
+                    rails.card.both_ways = (room > 0).then_some(BitRate::from_gbps(150));
+                    rails.card.turn = Span::from_ns(u64::from(room) * 20);
                 });
                 let config = config(&lab, rails);
                 let (summary, log) = drive(&lab, &config, &messages);
@@ -154,7 +157,13 @@ fn a_lost_rail_costs_no_message() {
                 let (link, down) = (LinkId(link), Time(100_000_000));
                 let config = RunConfig {
                     faults: vec![LinkFault { link, down, up }],
-                    ..config(&lab, rails(|rails| rails.room = room))
+                    ..config(
+                        &lab,
+                        rails(|rails| {
+                            rails.room = room;
+                            rails.card.turn = Span::from_ns(u64::from(room) * 20);
+                        }),
+                    )
                 };
                 let (summary, _) = drive(&lab, &config, &messages);
                 assert_eq!(summary.flows_finished, 2, "{link:?} {up:?} {room}");
