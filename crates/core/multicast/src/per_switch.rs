@@ -15,14 +15,21 @@
 //! - A new group, and one that has grown into a neighbour, takes the first MLID that fits; nothing else moves.
 //! - Only when none fits, groups merge: with those where it costs the fewest foreign deliveries.
 //!
-//! The tree of a group depends on its MGID, its members and the links that are up, on nothing else. When a link fails,
-//! only the groups on it take the next tree (of the same TN, then of the next TN, then of the next TN group); when
-//! it is repaired, those return.
+//! With [`PerSwitch::with_pairs`] the groups whose MGIDs say so ([`Mgid::copy`]) are halves of fault-tolerant pairs. The
+//! first copy of a pair keeps to the first m div 2 tree groups and the second one to the others, whatever fails, so that
+//! the two trees share no link between switches (equation (4), and its rule kept for the trees that stand in). First
+//! copies have even MLIDs and second ones odd ones, so that no merge joins the two halves.
 //!
-//! - here: [`PerSwitch`] and what callers change; `tree`: the tree of a group; `units`: its MLID, and merging.
+//! The tree of a group depends on its MGID, its members and the links that are up, on nothing else. When a link fails,
+//! only the groups on it take the next tree (of the same TN, then of the next TN, then of the next TN group of their
+//! half); when it is repaired, those return.
+//!
+//! - here: [`PerSwitch`] and what callers change; `tree`: the tree of a group; `units`: its MLID, and merging;
+//!   `halves`: what each copy of a pair may use.
 //! - `measures`: [`PerSwitchMeasures`]; `error`: [`PerSwitchError`].
 
 mod error;
+mod halves;
 mod measures;
 mod tree;
 mod units;
@@ -40,7 +47,10 @@ pub use self::{
     error::{MAX_MLIDS, PerSwitchError},
     measures::PerSwitchMeasures,
 };
-use super::{Colour, Mgid};
+use super::{
+    Colour, Mgid,
+    mgid::{MgidError, SpanningTrees},
+};
 use raddle_unicast::LinkState;
 
 /// What may happen to a group that grows into another group of its MLID.
@@ -89,6 +99,10 @@ pub struct PerSwitch {
     links: LinkState,
     mlids: u32,
     growth: Growth,
+    /// Equation (3), for ordinary groups.
+    trees: SpanningTrees,
+    /// Equation (4), for pairs; `None`: all groups are ordinary ones.
+    pairs: Option<SpanningTrees>,
     /// Words of `used` per node.
     words: usize,
     /// One bit per node and MLID: taken.
@@ -119,7 +133,10 @@ impl PerSwitch {
         }
         check_links(&fabric, &links)?;
         let words = (mlids as usize).div_ceil(64);
+        let shape = map.shape();
         Ok(Self {
+            trees: SpanningTrees::new(mlids, shape.m, shape.p, false)?,
+            pairs: None,
             used: vec![0; words * fabric.node_count()],
             fabric,
             map,
@@ -133,6 +150,23 @@ impl PerSwitch {
             next_unit: 0,
             before: BTreeMap::new(),
         })
+    }
+
+    /// The same engine with fault-tolerant pairs: groups whose MGIDs mark them as halves of one ([`Mgid::copy`]) get
+    /// trees that share no link between switches. To be called while there are no groups.
+    ///
+    /// # Errors
+    /// One L1 switch in each CN (m = 1) or one MLID: there is no second tree.
+    pub fn with_pairs(mut self) -> Result<Self, PerSwitchError> {
+        let shape = self.map.shape();
+        if self.mlids < 2 {
+            return Err(PerSwitchError::OneMlid);
+        }
+        if shape.m < 2 {
+            return Err(PerSwitchError::Trees(MgidError::NoPairs));
+        }
+        self.pairs = Some(SpanningTrees::new(self.mlids, shape.m, shape.p, true)?);
+        Ok(self)
     }
 
     /// The fabric.
@@ -363,7 +397,7 @@ impl PerSwitch {
                 continue;
             };
             let tree = self.tree_of(mgid, &group.members);
-            if self.fits(&tree, colour) {
+            if self.may_use(mgid, colour) && self.fits(&tree, colour) {
                 let members = group.members.clone();
                 self.insert_unit(colour, vec![mgid], members, tree);
             } else {

@@ -7,16 +7,19 @@
 //! - [`allocate_layered`]: groups in layers (grids, hierarchies, random groups); a range of colours for each layer.
 //! - [`allocate_general`]: any communicators; finds the layers itself, and trees with few merges.
 //! - [`find_clash`]: checks any numbering.
+//! - `pairs`: the two MGIDs of a fault-tolerant pair where an entry is a whole MLID.
 //! - [`Places`] and [`share_trees`]: which groups share a tree in the end, without building one.
 
 mod general;
 mod layered;
 mod numbers;
+mod pairs;
 mod sharing;
 
 pub use general::{Overlap, allocate_general};
 pub use layered::{allocate_layered, share_colours};
 pub use numbers::{SpanningTrees, TreePlace};
+pub use pairs::Copy;
 pub use sharing::{Places, Sharing, share_trees};
 
 use raddle_units::{NodeId, many};

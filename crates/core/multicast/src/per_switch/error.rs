@@ -2,6 +2,8 @@
 
 use raddle_units::NodeId;
 
+use crate::mgid::MgidError;
+
 /// Most MLIDs of a table: InfiniBand has 0xC000 to 0xFFFE.
 pub const MAX_MLIDS: u32 = 16_383;
 
@@ -15,6 +17,14 @@ pub enum PerSwitchError {
         /// What was asked for.
         mlids: u32,
     },
+    /// Pairs need an MLID for each copy.
+    #[error(
+        "a fault-tolerant pair takes two MLIDs, but there is only one: allow more, or use no pairs"
+    )]
+    OneMlid,
+    /// The fabric has no trees, or no second ones for pairs.
+    #[error(transparent)]
+    Trees(#[from] MgidError),
     /// A member is not one of the fabric's nodes.
     #[error("group {mgid}: member {node} is not a node of this fabric")]
     UnknownMember {

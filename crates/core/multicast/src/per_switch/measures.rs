@@ -25,7 +25,12 @@ pub struct PerSwitchMeasures {
     pub foreign_deliveries: u64,
     /// Members that no tree reaches because their links are down.
     pub unreached_members: usize,
-    /// Groups whose tree is not the one of equation (3), because of links that are down.
+    /// Pairs of which both groups are there.
+    pub pairs: usize,
+    /// Those of them whose trees share a link between switches: one cut link may lose both copies there. Only links
+    /// that are down bring it about, or well-known groups whose MLID is of the other half.
+    pub pairs_on_a_common_link: usize,
+    /// Groups whose tree is not the one of equation (3) or (4), because of links that are down.
     pub displaced_groups: usize,
 }
 
@@ -65,6 +70,7 @@ impl PerSwitch {
         for (node, _) in self.owner.keys() {
             entries[node.index()] += 1;
         }
+        (measures.pairs, measures.pairs_on_a_common_link) = self.count_pairs();
         measures.mlids = colours.len();
         measures.most_groups_on_a_switch = own.into_iter().max().unwrap_or(0);
         measures.most_entries_of_a_switch = entries.into_iter().max().unwrap_or(0);

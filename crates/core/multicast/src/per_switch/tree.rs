@@ -1,6 +1,11 @@
-//! The tree of a group: that of equation (3) where its links are up, the next one else, shortest ways in the last resort.
+//! The tree of a group: that of equation (3) or (4) where its links are up, the next one else, shortest ways in the last
+//! resort.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    ops::Range,
+};
 
 use raddle_fabric::{NodeKind, Role};
 use raddle_units::{NodeId, PortId};
@@ -90,13 +95,11 @@ impl<'a> Build<'a> {
         if self.places.len() <= 1 {
             return self.finish(Ports::new(), 1, 0);
         }
-        // Equation (3): the tree, its TN group and the TN in it.
-        let trees = u64::from(self.engine.mlids) * u64::from(shape.m);
-        let tree = mgid.0 % trees;
-        let (turn, home) = (tree / u64::from(shape.m), tree % u64::from(shape.m));
+        let home = self.engine.home(mgid);
+        let tree_groups = self.engine.tree_groups(mgid);
         let mut attempt = 0usize;
-        for step in (0..shape.m).filter(|_| !strange) {
-            let g = ((home + u64::from(step)) % u64::from(shape.m)) as u32;
+        let turns = (home.group..tree_groups.end).chain(tree_groups.start..home.group);
+        for g in turns.filter(|_| !strange) {
             if one_cn {
                 if let Some(ports) = self.in_cn(g) {
                     return self.finish(ports, 2, attempt);
@@ -105,7 +108,7 @@ impl<'a> Build<'a> {
                 continue;
             }
             for within in 0..shape.p {
-                let tn = g * shape.p + ((turn + u64::from(within)) % u64::from(shape.p)) as u32;
+                let tn = g * shape.p + (home.colour % shape.p + within) % shape.p;
                 let roots = if one_block { 1 } else { shape.w };
                 for j in 0..roots {
                     if let Some(ports) = self.in_tn(g, tn, (!one_block).then_some(j)) {
@@ -115,7 +118,7 @@ impl<'a> Build<'a> {
                 }
             }
         }
-        self.by_search()
+        self.by_search(&tree_groups)
     }
 
     /// The tree rooted in L1 switch `g` of the only CN.
@@ -177,42 +180,26 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Where no regular tree is whole: shortest ways from the first member's switch, whatever they are. Members that
-    /// are cut off from it have such a tree among themselves.
-    fn by_search(mut self) -> GroupTree {
+    /// Where no regular tree is whole: few links of other tree groups, and of such ways the shortest from the first
+    /// member's switch, whatever they are. Members that are cut off from it have such a tree among themselves.
+    fn by_search(mut self, tree_groups: &Range<u32>) -> GroupTree {
         let fabric = &self.engine.fabric;
-        let mut towards: BTreeMap<NodeId, PortId> = BTreeMap::new();
-        let mut seen = BTreeSet::new();
-        let mut ports = Ports::new();
-        let mut roots = 0;
         let places = std::mem::take(&mut self.places);
-        // Which search has found each of our switches.
-        let mut island = BTreeMap::new();
+        let mut search = Search {
+            engine: self.engine,
+            tree_groups,
+            wanted: places.iter().map(|&(_, l0)| l0).collect(),
+            found: BTreeMap::new(),
+        };
+        let mut ports = Ports::new();
+        let first = places.first().map(|&(_, l0)| l0);
         for &(_, l0) in &places {
-            if seen.insert(l0) {
-                roots += 1;
-                let mut queue = vec![l0];
-                let mut head = 0;
-                while let Some(&node) = queue.get(head) {
-                    head += 1;
-                    island.insert(node, roots);
-                    for port in fabric.ports_of(node) {
-                        let peer = fabric.port(port.peer).node;
-                        if fabric.kind(peer) == NodeKind::Switch
-                            && self.engine.links.is_up(port.link)
-                            && seen.insert(peer)
-                        {
-                            towards.insert(peer, port.peer);
-                            queue.push(peer);
-                        }
-                    }
-                }
-            }
-            if island.get(&l0) != Some(&1) {
+            search.from(l0);
+            if search.found.get(&l0).map(|found| found.root) != first {
                 self.unreached += self.leaves.get(&l0).map_or(0, Vec::len);
             }
             let mut node = l0;
-            while let Some(&up) = towards.get(&node) {
+            while let Some(up) = search.towards(node) {
                 let list = ports.entry(node).or_default();
                 if list.contains(&up) {
                     break;
@@ -224,5 +211,125 @@ impl<'a> Build<'a> {
             }
         }
         self.finish(ports, 4, 1)
+    }
+}
+
+/// Links of other tree groups on a way, and all its links.
+type Cost = (u32, u32);
+
+#[derive(Clone, Copy)]
+struct Found {
+    cost: Cost,
+    /// The port back; none at the root. Costs fall from switch to switch on the way back, so that it ends.
+    towards: Option<PortId>,
+    root: NodeId,
+}
+
+/// Ways from switches to all that they reach.
+struct Search<'a> {
+    engine: &'a PerSwitch,
+    tree_groups: &'a Range<u32>,
+    /// Switches of members.
+    wanted: BTreeSet<NodeId>,
+    found: BTreeMap<NodeId, Found>,
+}
+
+impl Search<'_> {
+    /// Finds the ways from a switch, unless another one has reached it.
+    fn from(&mut self, root: NodeId) {
+        if self.found.contains_key(&root) {
+            return;
+        }
+        let fabric = &self.engine.fabric;
+        let mut queue = Queue::default();
+        self.reach(root, (0, 0), None, root, &mut queue);
+        while let Some((cost, node)) = queue.pop() {
+            if self.found.get(&node).is_some_and(|found| found.cost < cost) {
+                continue;
+            }
+            if cost.0 > 0 && self.wanted.contains(&node) {
+                self.pay(node, &mut queue);
+                continue;
+            }
+            for port in fabric.ports_of(node) {
+                let peer = fabric.port(port.peer).node;
+                if fabric.kind(peer) == NodeKind::Switch && self.engine.links.is_up(port.link) {
+                    let foreign = u32::from(self.is_foreign(node, peer));
+                    let there = (cost.0 + foreign, cost.1 + 1);
+                    self.reach(peer, there, Some(port.peer), root, &mut queue);
+                }
+            }
+        }
+    }
+
+    fn reach(
+        &mut self,
+        node: NodeId,
+        cost: Cost,
+        towards: Option<PortId>,
+        root: NodeId,
+        queue: &mut Queue,
+    ) {
+        if self.found.get(&node).is_none_or(|found| cost < found.cost) {
+            let found = Found {
+                cost,
+                towards,
+                root,
+            };
+            self.found.insert(node, found);
+            queue.push(cost, node);
+        }
+    }
+
+    /// The way to a member's switch belongs to the tree: to others its links cost nothing any more (Takahashi and
+    /// Matsuyama's heuristic for Steiner trees).
+    fn pay(&mut self, node: NodeId, queue: &mut Queue) {
+        let fabric = &self.engine.fabric;
+        let mut way = Vec::new();
+        let mut at = node;
+        while let Some(found) = self.found.get(&at).filter(|found| found.cost.0 > 0) {
+            way.push(at);
+            let Some(up) = found.towards else { break };
+            at = fabric.port(fabric.port(up).peer).node;
+        }
+        let mut hops = self.found.get(&at).map_or(0, |found| found.cost.1);
+        for &node in way.iter().rev() {
+            hops += 1;
+            if let Some(found) = self.found.get_mut(&node) {
+                found.cost = (0, hops);
+                queue.push(found.cost, node);
+            }
+        }
+    }
+
+    /// Whether trees of other tree groups use the link between two switches.
+    fn is_foreign(&self, a: NodeId, b: NodeId) -> bool {
+        [a, b].into_iter().any(|node| {
+            self.engine
+                .tree_group_of(node)
+                .is_some_and(|group| !self.tree_groups.contains(&group))
+        })
+    }
+
+    fn towards(&self, node: NodeId) -> Option<PortId> {
+        self.found.get(&node)?.towards
+    }
+}
+
+/// Switches by cost, then in the order in which they came.
+#[derive(Default)]
+struct Queue {
+    heap: BinaryHeap<Reverse<(Cost, u64, NodeId)>>,
+    turn: u64,
+}
+
+impl Queue {
+    fn push(&mut self, cost: Cost, node: NodeId) {
+        self.turn += 1;
+        self.heap.push(Reverse((cost, self.turn, node)));
+    }
+
+    fn pop(&mut self) -> Option<(Cost, NodeId)> {
+        self.heap.pop().map(|Reverse((cost, _, node))| (cost, node))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use raddle_units::NodeId;
 
-use super::{Growth, PerSwitch, tree::GroupTree};
+use super::{Growth, PerSwitch, halves::colours_of, tree::GroupTree};
 use crate::{Colour, Mgid};
 
 /// Groups that share a tree; mostly one.
@@ -30,15 +30,17 @@ impl PerSwitch {
         let Some(group) = self.groups.get(&mgid) else {
             return;
         };
-        let keep = at.filter(|_| group.fixed || self.growth == Growth::Keep);
+        let keep = at.filter(|&colour| {
+            group.fixed || (self.growth == Growth::Keep && self.may_use(mgid, colour))
+        });
         if let Some(colour) = keep {
             self.merge_into(colour, mgid);
             return;
         }
         let tree = self.tree_of(mgid, &group.members);
         let colour = at
-            .filter(|&colour| self.fits(&tree, colour))
-            .or_else(|| self.first_that_fits(&tree));
+            .filter(|&colour| self.may_use(mgid, colour) && self.fits(&tree, colour))
+            .or_else(|| self.first_that_fits(mgid, &tree));
         match colour {
             Some(colour) => {
                 let members = group.members.clone();
@@ -58,9 +60,10 @@ impl PerSwitch {
             .all(|node| self.used[node.index() * self.words + word] & bit == 0)
     }
 
-    fn first_that_fits(&self, tree: &GroupTree) -> Option<Colour> {
+    fn first_that_fits(&self, mgid: Mgid, tree: &GroupTree) -> Option<Colour> {
+        let others = !colours_of(self.half(mgid));
         (0..self.words).find_map(|word| {
-            let taken = tree.ports.keys().fold(0, |taken, node| {
+            let taken = tree.ports.keys().fold(others, |taken, node| {
                 taken | self.used[node.index() * self.words + word]
             });
             let colour = (word * 64) as u32 + (!taken).trailing_zeros();
@@ -71,7 +74,10 @@ impl PerSwitch {
     /// The MLID where merging adds the fewest foreign deliveries; `at` where it is one of them.
     fn cheapest(&self, mgid: Mgid, at: Option<Colour>) -> Colour {
         let mut best: Option<(u64, bool, Colour)> = None;
-        for colour in (0..self.mlids).map(|colour| Colour(colour as u16)) {
+        let allowed = (0..self.mlids)
+            .map(|colour| Colour(colour as u16))
+            .filter(|&colour| self.may_use(mgid, colour));
+        for colour in allowed {
             let limit = best.map_or(u64::MAX, |(cost, ..)| cost);
             if let Some(cost) = self.cost(mgid, colour, limit) {
                 let candidate = (cost, at != Some(colour), colour);
@@ -119,13 +125,15 @@ impl PerSwitch {
     }
 
     /// What a group becomes in an MLID: itself with all that its tree meets, and what their common tree meets, until it
-    /// meets nothing (Algorithm 2, as a fixpoint). The tree is that of the lowest MGID.
+    /// meets nothing (Algorithm 2, as a fixpoint). The tree is that of the lowest MGID; if halves of pairs are among
+    /// them, of the lowest of those, so that it stays in their half.
     fn closure(&self, colour: Colour, mgid: Mgid) -> Joined {
         let mut members = self.groups[&mgid].members.clone();
         let mut groups = vec![mgid];
         let mut units = BTreeSet::new();
         loop {
-            let first = groups.iter().min().copied().unwrap_or(mgid);
+            let rank = |group: &Mgid| (self.half(*group).is_none(), *group);
+            let first = groups.iter().copied().min_by_key(rank).unwrap_or(mgid);
             let tree = self.tree_of(first, &members);
             let met: BTreeSet<u32> = tree
                 .ports
