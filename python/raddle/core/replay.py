@@ -22,6 +22,7 @@ class HostCosts(Answer):
     local_copy_per_byte: str
     socket_latency: str
     cross_latency: str
+    contention_per_rank: str
     envelope: str
 
 

@@ -1,4 +1,4 @@
-//! Times of Allreduces on a machine, for `experiments/offload/findings.py`: `Machine` and `Allreduce` of
+//! Times of Allreduces on a machine, for `experiments/offload/model.py`: `Machine` and `Allreduce` of
 //! `raddle_engine::collective` in, `{"mean_us": ..., "max_us": ...}` out, as `shared` says.
 
 mod shared;

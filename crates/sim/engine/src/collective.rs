@@ -1,32 +1,38 @@
 //! How long one collective takes on a machine: ranks with costs on hosts, messages through the simulated network.
 //!
-//! One run, all ranks start at once. The figure of merit is that of the OSU benchmarks: the mean over ranks of the time until
-//! a rank is through.
+//! The figure of merit is that of the OSU benchmarks: the mean over ranks of the time that a rank is in the call. All ranks start
+//! at once, or, as in OSU's loop, when they are through with a barrier.
 
 use std::sync::Arc;
 
 use raddle_fabric::{Fabric, FabricError, LeafSpine};
+use raddle_offload::published::Transport;
 use raddle_transport::cc::SchemeSettings;
-use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
+use raddle_units::{BitRate, Bytes, NodeId, Span};
+use raddle_wire::compat::RcLayout;
 use raddle_workload::{
     MessageGraph, TrafficError, Workload,
     collective::{
-        CollectiveGraph, HostCosts, Hosts, Script, allreduce_offloaded,
-        allreduce_recursive_doubling,
+        Binding, CollectiveGraph, HostCosts, Hosts, LeaderTree, Script, allreduce_offloaded,
+        allreduce_recursive_doubling, barrier,
     },
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Discard, Network, Offload, OffloadGroup, Progress, RunConfig, Semantics, SetupError, simulate,
+    Discard, Network, Offload, OffloadGroup, OffloadProtocol, Progress, RunConfig, Semantics,
+    SetupError, simulate,
 };
 
 /// Hosts, network and costs, apart from their number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// Sockets of a host; ranks are spread evenly over them, in order.
+    /// Sockets of a host.
     pub sockets: u32,
+    /// Which of them a rank is on. Default `even`.
+    #[serde(default)]
+    pub binding: Binding,
     /// Rate of a host's link.
     pub host_rate: BitRate,
     /// Rate of a link between a leaf and a spine.
@@ -44,6 +50,45 @@ pub struct Machine {
     /// Time of a switch's unit for reductions per packet. Default 0.
     #[serde(default)]
     pub compute: Span,
+    /// Packets that a switch's unit works on at the same time. Default 1.
+    #[serde(default = "one")]
+    pub units: u32,
+    /// What leaders and switches speak. Default `native`.
+    #[serde(default)]
+    pub protocol: Spoken,
+    /// How ranks of a host and their leader reach each other. Default `text`.
+    #[serde(default)]
+    pub tree: LeaderTree,
+    /// Each rank starts when it is through with a barrier, and its time counts from there. Default: all start at once.
+    #[serde(default)]
+    pub after_barrier: bool,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// A protocol of leaders and switches, and what its messages travel in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spoken {
+    /// [`OffloadProtocol::Native`].
+    #[default]
+    Native,
+    /// [`OffloadProtocol::Published`] on unreliable datagrams.
+    PublishedUd,
+    /// [`OffloadProtocol::Published`] on reliable connections.
+    PublishedRc,
+}
+
+impl From<Spoken> for OffloadProtocol {
+    fn from(spoken: Spoken) -> Self {
+        match spoken {
+            Spoken::Native => Self::Native,
+            Spoken::PublishedUd => Self::Published(Transport::Ud),
+            Spoken::PublishedRc => Self::Published(Transport::Rc(RcLayout::Code)),
+        }
+    }
 }
 
 /// Who computes.
@@ -79,7 +124,7 @@ pub struct Allreduce {
 pub struct CollectiveTime {
     /// Mean over ranks, in microseconds.
     pub mean_us: f64,
-    /// The last rank's, in microseconds.
+    /// Of the rank that takes longest, in microseconds.
     pub max_us: f64,
 }
 
@@ -130,16 +175,27 @@ impl Allreduce {
             allreduce_recursive_doubling(ranks, self.bytes)
         } else {
             let group = self.group(&network.fabric, leaders);
-            config.offload = Some(Arc::new(Offload::new(vec![group], machine.compute)));
-            allreduce_offloaded(self.hosts, self.ranks_per_host, leaders, self.bytes)
+            config.offload = Some(Arc::new(Offload {
+                protocol: machine.protocol.into(),
+                units: machine.units,
+                ..Offload::new(vec![group], machine.compute)
+            }));
+            let (hosts, ranks) = (self.hosts, self.ranks_per_host);
+            allreduce_offloaded(hosts, ranks, leaders, machine.tree, self.bytes)
         };
         let hosts = Hosts {
             nodes: network.fabric.hosts().to_vec(),
             ranks_per_host: self.ranks_per_host,
             sockets: machine.sockets,
+            binding: machine.binding,
             costs: machine.costs,
         };
-        drive(&network, &config, &hosts, &script)
+        let before = if machine.after_barrier {
+            barrier(ranks)
+        } else {
+            Script::new(ranks)
+        };
+        drive(&network, &config, &hosts, before, script)
     }
 
     /// All leaders, below the only leaf or the first spine.
@@ -198,9 +254,13 @@ fn drive(
     network: &Network,
     config: &RunConfig,
     hosts: &Hosts,
-    script: &Script,
+    before: Script,
+    timed: Script,
 ) -> Result<CollectiveTime, CollectiveError> {
-    let made: CollectiveGraph = hosts.graph(script)?;
+    let actions: Vec<usize> = (0..before.size())
+        .map(|rank| before.rank(rank).len())
+        .collect();
+    let made: CollectiveGraph = hosts.graph(&before.then(timed))?;
     let mut graph: MessageGraph = made.graph.clone();
     if graph.next_start().is_some() {
         simulate(
@@ -211,14 +271,18 @@ fn drive(
             &Progress::default(),
         )?;
     }
-    let mut ends = Vec::with_capacity(script.size() as usize);
-    for (rank, end) in made.ends(&graph).into_iter().enumerate() {
-        ends.push(end.ok_or(CollectiveError::Stuck { rank })?);
+    let starts = made.ends_after(&graph, |rank| actions[rank]);
+    let mut spans = Vec::with_capacity(actions.len());
+    for (rank, (start, end)) in starts.into_iter().zip(made.ends(&graph)).enumerate() {
+        let (Some(start), Some(end)) = (start, end) else {
+            return Err(CollectiveError::Stuck { rank });
+        };
+        spans.push(end.since(start));
     }
-    let us = |time: Time| time.0 as f64 / 1e6;
-    let total: f64 = ends.iter().copied().map(us).sum();
+    let us = |span: Span| span.0 as f64 / 1e6;
+    let total: f64 = spans.iter().copied().map(us).sum();
     Ok(CollectiveTime {
-        mean_us: total / ends.len().max(1) as f64,
-        max_us: ends.into_iter().max().map_or(0.0, us),
+        mean_us: total / spans.len().max(1) as f64,
+        max_us: spans.into_iter().max().map_or(0.0, us),
     })
 }

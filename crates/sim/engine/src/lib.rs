@@ -24,7 +24,7 @@ pub use buffers::{Buffers, IngressBuffer, PortBuffer, Sharing};
 pub use chance::{MarkReplay, TraceError};
 pub use engine::{footprint, needed_headroom, simulate};
 pub use multicast::{Multicast, MulticastGroup, MulticastUpdate};
-pub use offload::{Offload, OffloadGroup};
+pub use offload::{Offload, OffloadGroup, OffloadProtocol};
 pub use record::{Discard, Progress, Recorder};
 pub use semantics::Semantics;
 pub use setup::{LinkFault, Network, PortSeries, RunConfig, RunSummary, SetupError};

@@ -1,5 +1,6 @@
 //! In-network reductions of a run, as data: who takes part, and what switches need to compute.
 
+use raddle_offload::published::Transport;
 use raddle_units::{NodeId, Span};
 
 /// One group: hosts that reduce together in the switches between them.
@@ -7,8 +8,20 @@ use raddle_units::{NodeId, Span};
 pub struct OffloadGroup {
     /// The host of each member, in order of members. A host may have several.
     pub members: Vec<NodeId>,
-    /// The switch at the top of its tree. Every switch on the way from a member to it takes part.
+    /// The switch at the top of its tree. Every switch on the way from a member to it takes part; with the published protocol
+    /// the leaf switches and this one.
     pub root: NodeId,
+}
+
+/// What members and switches speak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OffloadProtocol {
+    /// Ours ([`raddle_offload::member`], [`raddle_offload::switch`]): operands of any length; lost packets are sent again.
+    #[default]
+    Native,
+    /// That of Li et al. (2022; [`raddle_offload::published`]): operands of at most 256 bytes, as many members on each host,
+    /// as many hosts, two or more, below each leaf switch. Nothing is sent again: a lost packet ends the run.
+    Published(Transport),
 }
 
 /// All groups of a run. Groups stand when the run begins: setting them up takes no simulated time.
@@ -17,23 +30,28 @@ pub struct Offload {
     /// The groups. Members are numbered through all groups in order: a message to [`raddle_workload::OffloadId`] `i` is a
     /// round of member `i`.
     pub groups: Vec<OffloadGroup>,
-    /// Time that a switch's unit for reductions takes for each packet; it takes one after the other. Ordinary packets
-    /// pass by it.
+    /// What they all speak.
+    pub protocol: OffloadProtocol,
+    /// Time that a switch's unit for reductions takes for each packet. Ordinary packets pass by it.
     pub compute: Span,
-    /// Time after which a member sends a contribution again.
+    /// Packets that a switch's unit works on at the same time; more wait, one after the other. At least 1.
+    pub units: u32,
+    /// Time after which a member sends a contribution again. Native protocol only.
     pub retry: Span,
-    /// Slots of a group in each switch.
+    /// Slots of a group in each switch. Native protocol only.
     pub slots: u16,
-    /// Most bytes of an operand in a packet.
+    /// Most bytes of an operand in a packet. Native protocol only.
     pub segment_bytes: u16,
 }
 
 impl Offload {
-    /// Groups with 64 slots of 1024 bytes, and repetition after 1 ms.
+    /// Groups of the native protocol with 64 slots of 1024 bytes, and repetition after 1 ms; units take packet by packet.
     pub const fn new(groups: Vec<OffloadGroup>, compute: Span) -> Self {
         Self {
             groups,
+            protocol: OffloadProtocol::Native,
             compute,
+            units: 1,
             retry: Span::from_ms(1),
             slots: 64,
             segment_bytes: 1024,

@@ -2,12 +2,12 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
+    collections::{BTreeMap, BinaryHeap, VecDeque},
 };
 
 use raddle_trace::Interval;
 use raddle_units::{Bytes, NodeId, Span, Time};
-use raddle_workload::{DATA_PRIORITY, Message, PLAIN_CLASS, Workload};
+use raddle_workload::{DATA_PRIORITY, Message, PLAIN_CLASS, Workload, collective::HostCosts};
 
 use super::{
     ReplayCosts, ReplayError, ReplaySettings,
@@ -86,6 +86,8 @@ pub struct Machine<'a> {
     /// Of each rank.
     hosts: &'a [NodeId],
     sockets: Vec<u32>,
+    /// What a message in shared memory costs each rank, besides its bytes.
+    local_overheads: Vec<Span>,
     processors: Processors,
     costs: ReplayCosts,
     ranks: Vec<Rank>,
@@ -120,10 +122,12 @@ impl<'a> Machine<'a> {
             };
             return Err(problem.into());
         }
+        let sockets = sockets_of(hosts, settings.sockets);
         let mut machine = Self {
             program,
             hosts,
-            sockets: sockets(hosts, settings.sockets),
+            local_overheads: local_overheads(hosts, &sockets, &settings.costs.host),
+            sockets,
             processors: Processors::new(ranks, settings.processors),
             costs: settings.costs,
             ranks: Vec::with_capacity(ranks as usize),
@@ -226,7 +230,7 @@ impl<'a> Machine<'a> {
             self.hosts[parcel.receiver as usize],
         );
         if from == to {
-            let free = now + costs.local_overhead + costs.local_copy_per_byte * parcel.bytes;
+            let free = now + self.local(rank, parcel.bytes);
             let seen = free + self.latency(rank, parcel.receiver);
             self.at(seen, parcel.receiver, What::Arrive(Item::Parcel(number)));
             if parcel.bytes <= self.costs.local_eager_limit.0 {
@@ -261,6 +265,11 @@ impl<'a> Machine<'a> {
     fn part_cost(&self, message: u32) -> Span {
         let bytes = self.program.message(message).bytes.0;
         self.costs.part_overhead + self.costs.host.local_copy_per_byte * bytes
+    }
+
+    /// Writing or reading a message in shared memory.
+    fn local(&self, rank: u32, bytes: u64) -> Span {
+        self.local_overheads[rank as usize] + self.costs.host.local_copy_per_byte * bytes
     }
 
     /// From one rank's write until another of its host sees it.
@@ -353,15 +362,16 @@ impl<'a> Machine<'a> {
     /// When a rank has taken in what it begins with now. Parts for others are seen when each is copied.
     fn take_in(&mut self, rank: u32, item: Item, now: Time) -> Time {
         let costs = self.costs.host;
-        let local = |bytes: Bytes| costs.local_overhead + costs.local_copy_per_byte * bytes.0;
         let program = self.program;
         let number = match item {
-            Item::Message(message) => return now + local(program.message(message).bytes),
+            Item::Message(message) => {
+                return now + self.local(rank, program.message(message).bytes.0);
+            }
             Item::Parcel(number) => number,
         };
         let parcel = *program.parcel(number);
         if self.hosts[rank as usize] == self.hosts[parcel.issuer as usize] {
-            return now + local(Bytes(parcel.bytes));
+            return now + self.local(rank, parcel.bytes);
         }
         let mut now = now + costs.receive_overhead + self.copy(&parcel);
         if !parcel.is_joined() {
@@ -371,7 +381,7 @@ impl<'a> Machine<'a> {
             now += self.part_cost(message);
             let target = program.message(message).target;
             if target != rank {
-                now += costs.local_overhead;
+                now += self.local_overheads[rank as usize];
                 let seen = now + self.latency(rank, target);
                 self.at(seen, target, What::Arrive(Item::Message(message)));
             }
@@ -409,13 +419,25 @@ impl<'a> Machine<'a> {
     }
 }
 
+/// By rank, as [`HostCosts::local_overhead_among`] has it.
+fn local_overheads(hosts: &[NodeId], sockets: &[u32], costs: &HostCosts) -> Vec<Span> {
+    let mut ranks = BTreeMap::<(NodeId, u32), u64>::new();
+    let places = || hosts.iter().copied().zip(sockets.iter().copied());
+    for place in places() {
+        *ranks.entry(place).or_default() += 1;
+    }
+    places()
+        .map(|place| costs.local_overhead_among(ranks[&place]))
+        .collect()
+}
+
 /// The socket of each rank: a host's ranks are spread evenly over its sockets, in order.
-fn sockets(hosts: &[NodeId], sockets: u32) -> Vec<u32> {
-    let mut on_host = std::collections::BTreeMap::<NodeId, u64>::new();
+fn sockets_of(hosts: &[NodeId], sockets: u32) -> Vec<u32> {
+    let mut on_host = BTreeMap::<NodeId, u64>::new();
     for &host in hosts {
         *on_host.entry(host).or_default() += 1;
     }
-    let mut seen = std::collections::BTreeMap::<NodeId, u64>::new();
+    let mut seen = BTreeMap::<NodeId, u64>::new();
     hosts
         .iter()
         .map(|host| {

@@ -388,6 +388,14 @@ fn messages_inside_a_host_cost_memory_only() {
     let found = ends(&trace, None, &settings());
     let taken = 2 * once + costs.socket_latency.0;
     assert_eq!(found, [once, taken]);
+    // Both are on one socket: each end costs more by what the other rank adds.
+    let mut crowded = settings();
+    crowded.costs.host.contention_per_rank = Span::from_ns(7);
+    let longer = once + 7_000;
+    assert_eq!(
+        ends(&trace, None, &crowded),
+        [longer, 2 * longer + costs.socket_latency.0]
+    );
     // Above the limit the sender waits for its receiver, between hosts as before.
     let mut straight = settings();
     straight.costs.local_eager_limit = Bytes(4096);

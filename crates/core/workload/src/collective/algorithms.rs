@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Script, even_parts};
 
 /// Below so many ranks Open MPI's fixed decision for Reduce of less than 512 bytes is the linear algorithm, else the binomial
@@ -59,14 +61,36 @@ pub fn barrier_dissemination(ranks: u32) -> Script {
     script
 }
 
+/// Barrier as Open MPI 4.0 decides (`ompi_coll_tuned_barrier_intra_dec_fixed`): powers of two by recursive doubling, others by
+/// dissemination.
+pub fn barrier(ranks: u32) -> Script {
+    if ranks.is_power_of_two() {
+        allreduce_recursive_doubling(ranks, 0)
+    } else {
+        barrier_dissemination(ranks)
+    }
+}
+
+/// How a host's ranks reduce to their leader and hear from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeaderTree {
+    /// Reduce as Open MPI decides; broadcast by the binary tree that the text of Li et al. (2022) names.
+    #[default]
+    Text,
+    /// Both binomial, as in the library that they published.
+    Library,
+}
+
 /// Allreduce through switches that compute: every host's ranks in `leaders_per_host` parts, each reduced to its first rank,
-/// the leader; one round of the network among the leaders; each leader's part gets the result by a binary tree
+/// the leader; one round of the network among the leaders; each leader's part gets the result by a tree
 /// (Li et al. 2022, 3.4 and 3.5: Node mode has a leader per host, Socket mode one per socket). Members are numbered in order of
 /// their ranks.
 pub fn allreduce_offloaded(
     hosts: u32,
     ranks_per_host: u32,
     leaders_per_host: u32,
+    tree: LeaderTree,
     bytes: u64,
 ) -> Script {
     let mut script = Script::new(hosts * ranks_per_host);
@@ -78,9 +102,15 @@ pub fn allreduce_offloaded(
             if part.is_empty() {
                 continue;
             }
-            reduce(&mut script, part.clone(), bytes);
+            match tree {
+                LeaderTree::Text => reduce(&mut script, part.clone(), bytes),
+                LeaderTree::Library => reduce_binomial(&mut script, part.clone(), bytes),
+            }
             script.offload(part.start, member, bytes);
-            broadcast_binary(&mut script, part, bytes);
+            match tree {
+                LeaderTree::Text => broadcast_binary(&mut script, part, bytes),
+                LeaderTree::Library => broadcast_binomial(&mut script, part, bytes),
+            }
             member += 1;
         }
     }
@@ -97,6 +127,11 @@ pub(super) fn reduce(script: &mut Script, part: Range<u32>, bytes: u64) {
         }
         return;
     }
+    reduce_binomial(script, part, bytes);
+}
+
+fn reduce_binomial(script: &mut Script, part: Range<u32>, bytes: u64) {
+    let count = part.end - part.start;
     let mut mask = 1;
     while mask < count {
         for place in (0..count - mask).step_by(2 * mask as usize) {
@@ -104,6 +139,20 @@ pub(super) fn reduce(script: &mut Script, part: Range<u32>, bytes: u64) {
             script.transfer(to + mask, to, bytes);
         }
         mask <<= 1;
+    }
+}
+
+/// Broadcast from the first rank of `part` by a binomial tree: 2^k ranks have it after k steps, those of the largest subtrees
+/// first.
+pub(super) fn broadcast_binomial(script: &mut Script, part: Range<u32>, bytes: u64) {
+    let count = part.end - part.start;
+    let mut mask = count.next_power_of_two() / 2;
+    while mask > 0 {
+        for place in (0..count.saturating_sub(mask)).step_by(2 * mask as usize) {
+            let from = part.start + place;
+            script.transfer(from, from + mask, bytes);
+        }
+        mask /= 2;
     }
 }
 
@@ -194,17 +243,20 @@ mod tests {
             for script in [
                 allreduce_recursive_doubling(ranks, 8),
                 barrier_dissemination(ranks),
+                barrier(ranks),
             ] {
                 assert!(contributions(&script).iter().all(|have| *have == all));
             }
         }
         for (hosts, per_host) in [(1, 1), (4, 8), (9, 8), (16, 32), (3, 7), (2, 3)] {
-            for leaders in 1..4 {
+            for (leaders, tree) in (1..4).flat_map(|leaders| {
+                [LeaderTree::Text, LeaderTree::Library].map(|tree| (leaders, tree))
+            }) {
                 let all: Vec<u32> = (0..hosts * per_host).collect();
-                let script = allreduce_offloaded(hosts, per_host, leaders, 8);
+                let script = allreduce_offloaded(hosts, per_host, leaders, tree, 8);
                 assert!(
                     contributions(&script).iter().all(|have| *have == all),
-                    "{hosts} hosts of {per_host} ranks, {leaders} leaders"
+                    "{hosts} hosts of {per_host} ranks, {leaders} leaders, {tree:?}"
                 );
             }
         }

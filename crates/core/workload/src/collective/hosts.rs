@@ -36,6 +36,9 @@ pub struct HostCosts {
     /// From a rank's write until one of another socket sees it.
     #[schemars(transform = at_most("1s"))]
     pub cross_latency: Span,
+    /// What each further rank of its socket adds to `local_overhead`: ranks share caches and memory.
+    #[schemars(transform = at_most("1s"))]
+    pub contention_per_rank: Span,
     /// Bytes that MPI and its transport add to a message on the wire.
     #[schemars(transform = at_most("64KiB"))]
     pub envelope: Bytes,
@@ -53,13 +56,37 @@ impl Default for HostCosts {
             local_copy_per_byte: Span(100),
             socket_latency: Span::from_ns(130),
             cross_latency: Span::from_ns(290),
+            contention_per_rank: Span::ZERO,
             envelope: Bytes(32),
         }
     }
 }
 
-/// Ranks on hosts: host h has `ranks_per_host` ranks from h * `ranks_per_host` on, and its sockets equal shares of them,
-/// in order.
+impl HostCosts {
+    /// What a message in shared memory costs a rank at its end, besides its bytes, if so many ranks are on its socket.
+    #[must_use]
+    pub fn local_overhead_among(&self, ranks: u64) -> Span {
+        self.local_overhead + self.contention_per_rank * ranks.saturating_sub(1)
+    }
+}
+
+/// On which socket of a host its ranks are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Binding {
+    /// Each socket has an equal share, in order of ranks.
+    #[default]
+    Even,
+    /// Cores in order (`mpirun --map-by core`); so many of them share a socket, or a die that counts as one.
+    Fill {
+        /// Cores of a socket or die.
+        cores: u32,
+    },
+    /// By turns (`mpirun --map-by socket`).
+    Turns,
+}
+
+/// Ranks on hosts: host h has `ranks_per_host` ranks from h * `ranks_per_host` on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hosts {
     /// The hosts.
@@ -68,26 +95,40 @@ pub struct Hosts {
     pub ranks_per_host: u32,
     /// Sockets of each.
     pub sockets: u32,
+    /// Which of them a rank is on.
+    pub binding: Binding,
     /// Costs, the same everywhere.
     pub costs: HostCosts,
 }
 
-/// A script as a graph, with the last step of every rank.
+/// A script as a graph, with the last step of every rank's actions.
 #[derive(Clone, Debug)]
 pub struct CollectiveGraph {
     /// The messages and gaps.
     pub graph: MessageGraph,
-    last: Vec<Option<Step>>,
+    ends: Vec<Vec<Step>>,
 }
 
 impl CollectiveGraph {
     /// When each rank is through, once it is; a rank that has nothing to do is through at 0.
     pub fn ends(&self, graph: &MessageGraph) -> Vec<Option<Time>> {
-        let end = |last: &Option<Step>| match last {
-            Some(step) => graph.gap_end(*step),
+        self.ends_after(graph, |rank| self.ends[rank].len())
+    }
+
+    /// When each rank is through with its first `actions(rank)` actions, once it is; 0 for none.
+    ///
+    /// # Panics
+    /// If it has fewer.
+    pub fn ends_after(
+        &self,
+        graph: &MessageGraph,
+        actions: impl Fn(usize) -> usize,
+    ) -> Vec<Option<Time>> {
+        let end = |(rank, ends): (usize, &Vec<Step>)| match actions(rank).checked_sub(1) {
+            Some(last) => graph.gap_end(ends[last]),
             None => Some(Time::ZERO),
         };
-        self.last.iter().map(end).collect()
+        self.ends.iter().enumerate().map(end).collect()
     }
 }
 
@@ -96,7 +137,28 @@ impl Hosts {
     fn place(&self, rank: u32) -> (usize, u32) {
         let within = rank % self.ranks_per_host;
         let host = (rank / self.ranks_per_host) as usize;
-        (host, within * self.sockets.max(1) / self.ranks_per_host)
+        (host, self.socket(within))
+    }
+
+    /// The socket of a host's rank, counted within the host.
+    fn socket(&self, within: u32) -> u32 {
+        let sockets = self.sockets.max(1);
+        match self.binding {
+            Binding::Even => within * sockets / self.ranks_per_host,
+            Binding::Fill { cores } => within / cores.max(1),
+            Binding::Turns => within % sockets,
+        }
+    }
+
+    /// What a message in shared memory costs a rank besides its bytes, by socket.
+    fn local_overheads(&self) -> Vec<Span> {
+        let mut ranks = Vec::new();
+        for socket in (0..self.ranks_per_host).map(|within| self.socket(within) as usize) {
+            ranks.resize(ranks.len().max(socket + 1), 0_u64);
+            ranks[socket] += 1;
+        }
+        let overhead = |&ranks: &u64| self.costs.local_overhead_among(ranks);
+        ranks.iter().map(overhead).collect()
     }
 
     /// What the script becomes on these hosts. An [`Action::Offload`] is a message to [`OffloadId`] `member`.
@@ -112,8 +174,9 @@ impl Hosts {
         }
         let mut build = Build {
             hosts: self,
+            local_overheads: self.local_overheads(),
             graph: GraphBuilder::new(),
-            last: vec![None; ranks as usize],
+            ends: vec![Vec::new(); ranks as usize],
             mail: BTreeMap::new(),
         };
         let mut at = vec![0; ranks as usize];
@@ -139,25 +202,29 @@ impl Hosts {
         }
         Ok(CollectiveGraph {
             graph: build.graph.finish()?,
-            last: build.last,
+            ends: build.ends,
         })
     }
 }
 
 struct Build<'a> {
     hosts: &'a Hosts,
+    /// By socket.
+    local_overheads: Vec<Span>,
     graph: GraphBuilder,
-    last: Vec<Option<Step>>,
+    /// The last step of each action, by rank.
+    ends: Vec<Vec<Step>>,
     /// What was sent and not received, with its size, by (sender, receiver).
     mail: BTreeMap<(u32, u32), VecDeque<(Step, u64)>>,
 }
 
 impl Build<'_> {
-    /// A gap in the rank's own time.
-    fn occupy(&mut self, rank: u32, span: Span) -> Step {
+    /// A gap in the rank's own time, after its last action and `after`.
+    fn occupy(&mut self, rank: u32, span: Span, after: Option<Step>) -> Step {
         let step = self.graph.gap(span);
-        if let Some(last) = self.last[rank as usize].replace(step) {
-            self.graph.after(step, last);
+        let last = self.ends[rank as usize].last().copied();
+        for before in [last, after].into_iter().flatten() {
+            self.graph.after(step, before);
         }
         step
     }
@@ -166,9 +233,9 @@ impl Build<'_> {
         fixed + self.hosts.costs.copy_per_byte * bytes
     }
 
-    fn local_overhead(&self, bytes: u64) -> Span {
-        let costs = &self.hosts.costs;
-        costs.local_overhead + costs.local_copy_per_byte * bytes
+    fn local_overhead(&self, socket: u32, bytes: u64) -> Span {
+        let copy = self.hosts.costs.local_copy_per_byte * bytes;
+        self.local_overheads[socket as usize] + copy
     }
 
     /// Adds an action; false: what it waits for is not there yet.
@@ -178,8 +245,8 @@ impl Build<'_> {
         match action {
             Action::Send { to, bytes } => {
                 let (other_host, other_socket) = self.hosts.place(to);
-                let sent = if host == other_host {
-                    let done = self.occupy(rank, self.local_overhead(bytes));
+                let (done, sent) = if host == other_host {
+                    let done = self.occupy(rank, self.local_overhead(socket, bytes), None);
                     let latency = if socket == other_socket {
                         costs.socket_latency
                     } else {
@@ -187,15 +254,17 @@ impl Build<'_> {
                     };
                     let seen = self.graph.gap(latency);
                     self.graph.after(seen, done);
-                    seen
+                    (done, seen)
                 } else {
-                    let done = self.occupy(rank, self.network_overhead(costs.send_overhead, bytes));
+                    let span = self.network_overhead(costs.send_overhead, bytes);
+                    let done = self.occupy(rank, span, None);
                     let nodes = &self.hosts.nodes;
                     let size = Bytes((bytes + costs.envelope.0).max(1));
                     let message = self.graph.message(nodes[host], nodes[other_host], size);
                     self.graph.after(message, done);
-                    message
+                    (done, message)
                 };
+                self.ends[rank as usize].push(done);
                 self.mail
                     .entry((rank, to))
                     .or_default()
@@ -207,22 +276,23 @@ impl Build<'_> {
                     return false;
                 };
                 let span = if self.hosts.place(from).0 == host {
-                    self.local_overhead(bytes)
+                    self.local_overhead(socket, bytes)
                 } else {
                     self.network_overhead(costs.receive_overhead, bytes)
                 };
-                let taken = self.occupy(rank, span);
-                self.graph.after(taken, sent);
+                let taken = self.occupy(rank, span, Some(sent));
+                self.ends[rank as usize].push(taken);
             }
             Action::Offload { member, bytes } => {
-                let done = self.occupy(rank, self.network_overhead(costs.send_overhead, bytes));
+                let span = self.network_overhead(costs.send_overhead, bytes);
+                let done = self.occupy(rank, span, None);
                 let address = OffloadId(member).address();
                 let size = Bytes(bytes.max(1));
                 let round = self.graph.message(self.hosts.nodes[host], address, size);
                 self.graph.after(round, done);
                 let span = self.network_overhead(costs.receive_overhead, bytes);
-                let taken = self.occupy(rank, span);
-                self.graph.after(taken, round);
+                let taken = self.occupy(rank, span, Some(round));
+                self.ends[rank as usize].push(taken);
             }
         }
         true
@@ -240,6 +310,7 @@ mod tests {
             nodes: (0..count).map(NodeId).collect(),
             ranks_per_host,
             sockets: 2,
+            binding: Binding::Even,
             costs: HostCosts {
                 send_overhead: Span::from_ns(300),
                 receive_overhead: Span::from_ns(500),
@@ -248,9 +319,28 @@ mod tests {
                 local_copy_per_byte: Span(100),
                 socket_latency: Span::from_ns(130),
                 cross_latency: Span::from_ns(290),
+                contention_per_rank: Span::from_ns(1),
                 envelope: Bytes(32),
             },
         }
+    }
+
+    #[test]
+    fn ranks_are_on_the_sockets_that_their_binding_says() {
+        let sockets = |binding, ranks_per_host| {
+            let hosts = Hosts {
+                binding,
+                ..hosts(1, ranks_per_host)
+            };
+            (0..ranks_per_host)
+                .map(|rank| hosts.place(rank).1)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(sockets(Binding::Even, 5), [0, 0, 0, 1, 1]);
+        assert_eq!(sockets(Binding::Fill { cores: 3 }, 5), [0, 0, 0, 1, 1]);
+        assert_eq!(sockets(Binding::Fill { cores: 8 }, 5), [0; 5]);
+        assert_eq!(sockets(Binding::Fill { cores: 2 }, 5), [0, 0, 1, 1, 2]);
+        assert_eq!(sockets(Binding::Turns, 5), [0, 1, 0, 1, 0]);
     }
 
     /// LogGP of recursive doubling on 2^n hosts of 2^k ranks, all alike: every round costs o_send + L + o_receive, k - 1 of
@@ -267,7 +357,9 @@ mod tests {
             let made = hosts.graph(&script).unwrap();
             let mut graph = made.graph.clone();
             drive_ideal(&mut graph, network, u64::MAX, |_, _| {});
-            let local = 2 * (110_000 + 100 * bytes);
+            // Half of the host's ranks are on a socket.
+            let others = u64::from(per_host / 2 - 1);
+            let local = 2 * (110_000 + 1_000 * others + 100 * bytes);
             let remote = 300_000 + 500_000 + 2 * 1_000 * bytes + 1_000_000;
             let sockets = u64::from(per_host.ilog2() - 1);
             let expected =

@@ -7,13 +7,7 @@ use super::{Script, algorithms};
 /// Broadcast by a binomial tree: 2^k ranks have it after k steps, those of the largest subtrees first.
 pub fn bcast_binomial(ranks: u32, bytes: u64) -> Script {
     let mut script = Script::new(ranks);
-    let mut mask = ranks.next_power_of_two() / 2;
-    while mask > 0 {
-        for from in (0..ranks.saturating_sub(mask)).step_by(2 * mask as usize) {
-            script.transfer(from, from + mask, bytes);
-        }
-        mask /= 2;
-    }
+    algorithms::broadcast_binomial(&mut script, 0..ranks, bytes);
     script
 }
 

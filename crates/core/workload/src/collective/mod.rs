@@ -8,8 +8,10 @@ mod algorithms;
 mod hosts;
 mod linear;
 
-pub use algorithms::{allreduce_offloaded, allreduce_recursive_doubling, barrier_dissemination};
-pub use hosts::{CollectiveGraph, HostCosts, Hosts};
+pub use algorithms::{
+    LeaderTree, allreduce_offloaded, allreduce_recursive_doubling, barrier, barrier_dissemination,
+};
+pub use hosts::{Binding, CollectiveGraph, HostCosts, Hosts};
 pub use linear::{
     allgather_ring, allreduce_ring, alltoall_pairwise, bcast_binomial, gather_linear, reduce,
     scan_linear, scatter_linear,
@@ -66,6 +68,19 @@ impl Script {
     /// If there is no such rank.
     pub fn rank(&self, rank: u32) -> &[Action] {
         &self.ranks[rank as usize]
+    }
+
+    /// What `other` does, after what is there.
+    ///
+    /// # Panics
+    /// If it has another number of ranks.
+    #[must_use]
+    pub fn then(mut self, other: Self) -> Self {
+        assert_eq!(self.size(), other.size(), "both are of the same ranks");
+        for (own, more) in self.ranks.iter_mut().zip(other.ranks) {
+            own.extend(more);
+        }
+        self
     }
 
     /// `from` sends to `to`, which receives: the next action of both.

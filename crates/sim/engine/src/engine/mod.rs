@@ -6,7 +6,7 @@
 //! | `host.rs` | the NIC: which flow sends next, receivers, acknowledgements, timers |
 //! | `flow.rs` | a flow's state from message to record |
 //! | `multicast.rs` | messages to groups: copies in switches, members, the sender's progress |
-//! | `offload.rs` | in-network reductions: members on hosts, switches that compute |
+//! | `offload/` | in-network reductions: members on hosts, switches that compute |
 //! | `rails.rs` | messages over rails: connections on hosts |
 //! | `rail_packets.rs`, `bus.rs` | their packets, and the bus between memory and cards |
 //! | `build.rs`, `footprint.rs` | switches and ports from network and settings, and the memory that they take |

@@ -17,6 +17,7 @@ mod loss;
 mod multicast;
 mod multicast_faults;
 mod offload;
+mod published_offload;
 mod rail_hosts;
 mod rail_runs;
 mod rails;

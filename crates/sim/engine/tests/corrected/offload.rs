@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use raddle_engine::{
     LinkFault, Offload, OffloadGroup, RunConfig, SetupError,
-    collective::{Allreduce, Machine, Way},
+    collective::{Allreduce, Machine, Spoken, Way},
 };
 use raddle_fabric::{Fabric, LeafSpine};
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, Span, Time};
-use raddle_workload::{GraphBuilder, MessageGraph, OffloadId, Workload, collective::HostCosts};
+use raddle_workload::{
+    GraphBuilder, MessageGraph, OffloadId, Workload,
+    collective::{Binding, HostCosts, LeaderTree},
+};
 
 use crate::common::Lab;
 
-const DELAY: Span = Span::from_ns(300);
-const COMPUTE: Span = Span::from_ns(70);
+pub(crate) const DELAY: Span = Span::from_ns(300);
+pub(crate) const COMPUTE: Span = Span::from_ns(70);
 /// Ethernet 14, IPv4 20, UDP 8, our header 56, a double, frame check sequence 4.
 const PACKET_BYTES: u64 = 14 + 20 + 8 + 56 + 8 + 4;
 
-fn fabric(leaves: u32, hosts_per_leaf: u32) -> Fabric {
+pub(crate) fn fabric(leaves: u32, hosts_per_leaf: u32) -> Fabric {
     LeafSpine {
         leaves,
         spines: 2,
@@ -33,7 +36,7 @@ fn fabric(leaves: u32, hosts_per_leaf: u32) -> Fabric {
 }
 
 /// Rounds of all members at once, each followed by the member's next.
-fn rounds(hosts: &[NodeId], count: u32, bytes: u64) -> MessageGraph {
+pub(crate) fn rounds(hosts: &[NodeId], count: u32, bytes: u64) -> MessageGraph {
     let mut graph = GraphBuilder::new();
     for (member, &host) in (0..).zip(hosts) {
         let mut last = None;
@@ -183,7 +186,7 @@ fn a_round_that_cannot_end_is_an_error() {
     );
 }
 
-fn machine(compute: Span) -> Machine {
+pub(crate) fn machine(compute: Span) -> Machine {
     Machine {
         sockets: 2,
         host_rate: BitRate::from_gbps(25),
@@ -198,11 +201,17 @@ fn machine(compute: Span) -> Machine {
             local_copy_per_byte: Span(100),
             socket_latency: Span::from_ns(130),
             cross_latency: Span::from_ns(290),
+            contention_per_rank: Span::ZERO,
             envelope: Bytes(32),
         },
         nic_gap: Span::ZERO,
         nic_gap_per_byte: Span::ZERO,
         compute,
+        units: 1,
+        protocol: Spoken::Native,
+        binding: Binding::Even,
+        tree: LeaderTree::Text,
+        after_barrier: false,
     }
 }
 

@@ -1,48 +1,48 @@
 //! In-network reductions: members on hosts and switches that compute, both of `raddle_offload`, in virtual time.
 //!
 //! A round of a member is a message of the workload to an [`OffloadId`]; it is delivered when the member has the result.
-//! Packets are the core's own bytes, kept in a table beside the packets of the arena. They travel in the control queue, are
-//! not acknowledged, and members send again what is lost. In a switch they wait for one unit that takes a time per packet.
+//! Packets are the core's own bytes, kept in a table beside the packets of the arena. They travel in the control queue and
+//! are not acknowledged. In a switch they wait for one unit that takes a time per packet.
+//!
+//! | file | what differs between the protocols |
+//! |---|---|
+//! | `native.rs` | a tree of all switches on the way; members send again what is lost |
+//! | `published.rs` | leaf switches below one root; what is lost ends the run |
+
+mod native;
+mod published;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use raddle_dataplane::{Frame, FrameKind, QUEUE_ACKS};
 use raddle_fabric::Fabric;
 use raddle_offload::{
-    member::{Member, MemberConfig, Outcome, RoundSpec},
-    switch::{Abilities, Quotas, SiteSecret, Switch, SwitchConfig, job_key},
+    member::{Member, Outcome, RoundSpec},
+    published::{self as paper, Verdict},
+    switch::Switch,
 };
 use raddle_unicast::FlowHash;
 use raddle_units::{NodeId, PortId, Span, Time};
 use raddle_wire::{
     DataType, Operation,
-    native::{
-        ChildEntry, Collective, Header, Kind as Message, MAX_BODY, PORT, ProgramHead, Unverified,
-        write_program,
-    },
+    native::{Collective, PORT},
 };
 use raddle_workload::{Message as Round, OffloadId};
 use rustc_hash::FxHashMap;
 
 use super::{Engine, Kind, flow::address};
 use crate::{
-    offload::{Offload, OffloadGroup},
+    offload::{Offload, OffloadGroup, OffloadProtocol},
     packet::{Packet, PacketKind, Segment},
     setup::SetupError,
 };
 
-/// The job of all groups.
-const JOB: u32 = 1;
-const SECRET: SiteSecret = SiteSecret::new([0; 32]);
 /// The port of member 0; each member has its own.
 const FIRST_PORT: u16 = 1024;
-/// Ethernet 14, IPv4 20, UDP 8, frame check sequence 4.
-const OUTSIDE: u32 = 46;
 /// A round without a result for so long ends the run: there is no plain MPI to fall back to.
 const GIVE_UP: Span = Span::from_ms(1_000);
-const LEASE_MS: u32 = 60_000;
 
-/// A packet's contents.
+/// A packet's contents: our message, or the published protocol's frame.
 #[derive(Clone, Debug)]
 struct Datagram {
     from: SocketAddrV4,
@@ -50,9 +50,79 @@ struct Datagram {
     bytes: Vec<u8>,
 }
 
+/// A member's side of a protocol.
+#[derive(Debug)]
+enum Speaker {
+    Native(Box<Member>),
+    Published(Box<paper::Leader>),
+}
+
+impl Speaker {
+    /// Begins a round that adds up; false if the last one is not over, or the protocol cannot carry it.
+    fn start(&mut self, now: Time, data_type: DataType, count: usize, own: &[u8]) -> bool {
+        match self {
+            Self::Native(core) => {
+                let spec = RoundSpec {
+                    collective: Collective::Allreduce,
+                    operation: Some(Operation::Sum),
+                    data_type: Some(data_type),
+                    count,
+                    ordered: false,
+                    root: 0,
+                };
+                core.start(now, &spec, own).is_ok()
+            }
+            Self::Published(core) => core.start(now, Operation::Sum, data_type, own).is_some(),
+        }
+    }
+
+    fn poll_transmit(&mut self, buffer: &mut [u8]) -> Option<(SocketAddrV4, usize)> {
+        match self {
+            Self::Native(core) => core.poll_transmit(buffer),
+            Self::Published(core) => core
+                .poll_transmit(buffer)
+                .map(|(to, length)| (SocketAddrV4::new(to, 0), length)),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        match self {
+            Self::Native(core) => core.poll_timeout(),
+            Self::Published(core) => core.poll_timeout(),
+        }
+    }
+
+    /// False if the round has no result and never will.
+    fn handle_timeout(&mut self, now: Time) -> bool {
+        match self {
+            Self::Native(core) => {
+                core.handle_timeout(now);
+                !matches!(core.outcome(), Outcome::Overdue | Outcome::Failed(_))
+            }
+            Self::Published(core) => {
+                core.handle_timeout(now);
+                core.outcome(now) != paper::Outcome::Overdue
+            }
+        }
+    }
+
+    fn result(&self, now: Time) -> Option<&[u8]> {
+        match self {
+            Self::Native(core) => match core.outcome() {
+                Outcome::Done(result) => Some(result),
+                _ => None,
+            },
+            Self::Published(core) => match core.outcome(now) {
+                paper::Outcome::Done(result) => Some(result),
+                _ => None,
+            },
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Leader {
-    core: Member,
+    core: Speaker,
     host: NodeId,
     /// Members of its group, and its place among them.
     size: u32,
@@ -66,18 +136,63 @@ struct Leader {
     root: NodeId,
 }
 
+/// A switch's side of a protocol.
+#[derive(Debug)]
+enum Adder {
+    Native(Box<Switch>),
+    Published(Box<paper::Switch>),
+}
+
+impl Adder {
+    fn poll_transmit(&mut self, buffer: &mut [u8]) -> Option<(SocketAddrV4, usize)> {
+        match self {
+            Self::Native(core) => core.poll_transmit(buffer),
+            Self::Published(core) => loop {
+                let (transmit, length) = core.poll_transmit(buffer)?;
+                if let Some(to) = published::destination(transmit, &buffer[..length]) {
+                    return Some((SocketAddrV4::new(to, 0), length));
+                }
+            },
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Unit {
-    core: Switch,
-    /// When its unit has done all that waits.
-    free_at: Time,
+    core: Adder,
+    /// When each of its places for a packet has done all that waits.
+    free_at: Vec<Time>,
+}
+
+impl Unit {
+    /// A unit with places for so many packets, 1 at least.
+    fn new(core: Adder, places: u32) -> Self {
+        Self {
+            core,
+            free_at: vec![Time::ZERO; places.max(1) as usize],
+        }
+    }
+
+    /// When a packet that comes now is done: the place that is free first takes it.
+    fn work(&mut self, now: Time, compute: Span) -> Time {
+        let place = self.free_at.iter_mut().min();
+        place.map_or(now + compute, |free_at| {
+            *free_at = now.max(*free_at) + compute;
+            *free_at
+        })
+    }
 }
 
 /// All offload state of a run.
 #[derive(Debug, Default)]
 pub(super) struct Offloads {
+    protocol: OffloadProtocol,
     compute: Span,
+    /// Packets that a unit works on at the same time.
+    places: u32,
     leaders: Vec<Leader>,
+    /// Members of each host: a published packet names a queue pair, which is free to be another group's too.
+    on_host: FxHashMap<NodeId, Vec<u32>>,
     units: FxHashMap<NodeId, Unit>,
     /// Ports towards switches that compute, by (where, switch): unicast tables know hosts only.
     ways: FxHashMap<(NodeId, NodeId), PortId>,
@@ -124,11 +239,41 @@ fn ways_to(fabric: &Fabric, root: NodeId) -> FxHashMap<NodeId, PortId> {
     ways
 }
 
-/// A node of a group's tree: its parent, and its children with the least member below each.
-#[derive(Debug, Default)]
-struct Place {
-    parent: Option<NodeId>,
-    children: Vec<(u32, SocketAddrV4)>,
+/// The node at the other end of a port's link.
+fn behind(fabric: &Fabric, port: PortId) -> NodeId {
+    fabric.port(fabric.port(port).peer).node
+}
+
+/// The ports that lead from each member's host to the root, in order of members.
+fn member_ways(
+    fabric: &Fabric,
+    index: u32,
+    group: &OffloadGroup,
+) -> Result<Vec<Vec<PortId>>, SetupError> {
+    let root = group.root;
+    if root.index() >= fabric.node_count() || fabric.is_host(root) {
+        return Err(refuse(index, "the root is not a switch of this fabric"));
+    }
+    let to_root = ways_to(fabric, root);
+    let way = |host: NodeId| {
+        if host.index() >= fabric.node_count() || !fabric.is_host(host) {
+            return Err(refuse(index, "a member is not a host of this fabric"));
+        }
+        if fabric.ports_of(host).len() != 1 {
+            return Err(refuse(index, "a member's host has several ports"));
+        }
+        let mut way = vec![fabric.first_port(host)];
+        let mut at = behind(fabric, way[0]);
+        while at != root {
+            let Some(&port) = to_root.get(&at) else {
+                return Err(refuse(index, "no path leads from a member to the root"));
+            };
+            way.push(port);
+            at = behind(fabric, port);
+        }
+        Ok(way)
+    };
+    group.members.iter().map(|&host| way(host)).collect()
 }
 
 impl Offloads {
@@ -137,207 +282,53 @@ impl Offloads {
         let Some(plan) = plan else {
             return Ok(made);
         };
-        made.compute = plan.compute;
-        made.buffer = vec![0; Header::SIZE + MAX_BODY];
+        made.protocol = plan.protocol;
+        (made.compute, made.places) = (plan.compute, plan.units);
+        made.buffer = vec![0; native::BUFFER];
         for (index, group) in (0..).zip(&plan.groups) {
-            made.install(plan, fabric, index, group)?;
+            let room = usize::from(u16::MAX - FIRST_PORT) - made.leaders.len();
+            if group.members.len() < 2 || group.members.len() > room {
+                return Err(refuse(
+                    index,
+                    "a group has at least two members, a run 64,511",
+                ));
+            }
+            let ways = member_ways(fabric, index, group)?;
+            match plan.protocol {
+                OffloadProtocol::Native => {
+                    made.install_native(plan, fabric, index, group, ways)?;
+                }
+                OffloadProtocol::Published(transport) => {
+                    made.install_published(transport, fabric, index, group, ways)?;
+                }
+            }
         }
         Ok(made)
     }
 
-    /// The tree of a group: ways of its members to the root, in order of members.
-    fn install(
-        &mut self,
-        plan: &Offload,
-        fabric: &Fabric,
-        index: u32,
-        group: &OffloadGroup,
-    ) -> Result<(), SetupError> {
-        let root = group.root;
-        if root.index() >= fabric.node_count() || fabric.is_host(root) {
-            return Err(refuse(index, "the root is not a switch of this fabric"));
-        }
-        let room = usize::from(u16::MAX - FIRST_PORT) - self.leaders.len();
-        if group.members.len() < 2 || group.members.len() > room {
-            return Err(refuse(
-                index,
-                "a group has at least two members, a run 64,511",
-            ));
-        }
-        let ways = ways_to(fabric, root);
-        // Places in order of first meeting, members' switches before the root's.
-        let mut places: Vec<(NodeId, Place)> = Vec::new();
-        for (member, &host) in (0..).zip(&group.members) {
-            if host.index() >= fabric.node_count() || !fabric.is_host(host) {
-                return Err(refuse(index, "a member is not a host of this fabric"));
-            }
-            if fabric.ports_of(host).len() != 1 {
-                return Err(refuse(index, "a member's host has several ports"));
-            }
-            let socket = SocketAddrV4::new(ip(host), FIRST_PORT + self.leaders.len() as u16);
-            let mut child = (member, socket);
-            let mut at = fabric.port(fabric.port(fabric.first_port(host)).peer).node;
-            let leaf = at;
-            loop {
-                let found = places.iter().position(|place| place.0 == at);
-                let place = found.unwrap_or_else(|| {
-                    places.push((at, Place::default()));
-                    places.len() - 1
-                });
-                places[place].1.children.push(child);
-                if found.is_some() || at == root {
-                    break;
-                }
-                let Some(&port) = ways.get(&at) else {
-                    return Err(refuse(index, "no path leads from a member to the root"));
-                };
-                let parent = fabric.port(fabric.port(port).peer).node;
-                places[place].1.parent = Some(parent);
-                child = (member, switch_socket(at));
-                at = parent;
-            }
-            let mut way = vec![fabric.first_port(host)];
-            let mut at = leaf;
-            while let Some(&port) = ways.get(&at) {
-                way.push(port);
-                at = fabric.port(fabric.port(port).peer).node;
-            }
-            self.add_member(plan, index, group, member, host, leaf);
-            if let Some(leader) = self.leaders.last_mut() {
-                leader.way = way;
-            }
-        }
-        // Top first, as the master does it.
-        for (node, place) in places.iter().rev() {
-            self.add_switch(plan, index, *node, place, group.members.len() as u32)?;
-        }
-        // Parents and children are neighbours.
-        for (node, place) in &places {
-            for (_, child) in &place.children {
-                let child = node_of(*child.ip());
-                let link = fabric
-                    .ports_of(*node)
-                    .iter()
-                    .position(|port| fabric.port(port.peer).node == child);
-                let Some(link) = link else {
-                    return Err(refuse(index, "a child is not next to its parent"));
-                };
-                let down = PortId(fabric.first_port(*node).0 + link as u32);
-                self.ways.insert((*node, child), down);
-                self.ways.insert((child, *node), fabric.port(down).peer);
-            }
-        }
-        Ok(())
-    }
-
-    fn add_member(
-        &mut self,
-        plan: &Offload,
-        group: u32,
-        members: &OffloadGroup,
-        member: u32,
-        host: NodeId,
-        leaf: NodeId,
-    ) {
-        let config = MemberConfig {
-            job: JOB,
-            key: job_key(&SECRET, JOB),
-            group,
-            member,
-            switch: switch_socket(leaf),
-            slots: plan.slots,
-            segment_bytes: plan.segment_bytes,
-            operands: 1,
-            lease: Span::from_ms(u64::from(LEASE_MS)),
-            retry: plan.retry,
-            give_up: GIVE_UP,
-        };
-        let mut core = Member::new(Time::ZERO, config);
-        // Its first lease, which tells the switch nothing new.
-        while core.poll_transmit(&mut self.buffer).is_some() {}
+    /// Adds a member, whose port follows the last one's.
+    fn add_leader(&mut self, core: Speaker, group: &OffloadGroup, place: u32, way: Vec<PortId>) {
+        let host = group.members[place as usize];
+        let number = self.leaders.len() as u32;
+        self.on_host.entry(host).or_default().push(number);
         self.leaders.push(Leader {
             core,
             host,
-            size: members.members.len() as u32,
-            place: member,
+            size: group.members.len() as u32,
+            place,
             tag: 0,
             running: false,
             timer: Time::NEVER,
-            way: Vec::new(),
-            root: members.root,
+            way,
+            root: group.root,
         });
     }
 
-    /// Tells a switch its part of a group by the core's own message.
-    fn add_switch(
-        &mut self,
-        plan: &Offload,
-        group: u32,
-        node: NodeId,
-        place: &Place,
-        size: u32,
-    ) -> Result<(), SetupError> {
-        let unit = self.units.entry(node).or_insert_with(|| Unit {
-            core: Switch::new(SwitchConfig {
-                address: ip(node),
-                tier: 1,
-                epoch: 1,
-                secret: SECRET,
-                quotas: Quotas::default(),
-                abilities: Abilities::default(),
-            }),
-            free_at: Time::ZERO,
-        });
-        let children: Vec<ChildEntry> = place
-            .children
-            .iter()
-            .map(|&(rank, socket)| ChildEntry {
-                address: *socket.ip(),
-                port: socket.port(),
-                operands: 1,
-                rank,
-            })
-            .collect();
-        let master = self
-            .leaders
-            .last()
-            .map_or(Ipv4Addr::UNSPECIFIED, |leader| ip(leader.host));
-        let head = ProgramHead {
-            parent: place.parent.map_or(Ipv4Addr::UNSPECIFIED, ip),
-            master,
-            group_size: size,
-            lease_ms: LEASE_MS,
-            slots: plan.slots,
-            segment_bytes: plan.segment_bytes,
-            ..ProgramHead::default()
-        };
-        let mut body = vec![0; MAX_BODY];
-        let header = Header {
-            group,
-            ..Header::of(Message::Program, JOB)
-        };
-        let written = write_program(&mut body, &head, &children, &[], &[]).and_then(|length| {
-            header.write_message(&mut self.buffer, &body[..length], &job_key(&SECRET, JOB))
-        });
-        let Ok(length) = written else {
-            return Err(refuse(group, "a switch has too many children"));
-        };
-        let from = SocketAddrV4::new(master, FIRST_PORT);
-        unit.core
-            .handle_packet(Time::ZERO, from, &self.buffer[..length]);
-        let mut installed = false;
-        while let Some((_, length)) = unit.core.poll_transmit(&mut self.buffer) {
-            let answer = Unverified::parse(&self.buffer[..length], 0);
-            installed |= answer.is_ok_and(|answer| answer.kind() == Message::Lease);
-        }
-        while unit.core.poll_event().is_some() {}
-        if installed {
-            Ok(())
-        } else {
-            Err(refuse(
-                group,
-                "a switch has no room for it: use fewer or smaller slots",
-            ))
+    /// Bytes on the wire around what the core writes.
+    const fn outside(&self) -> u32 {
+        match self.protocol {
+            OffloadProtocol::Native => native::OUTSIDE,
+            OffloadProtocol::Published(_) => published::OUTSIDE,
         }
     }
 
@@ -359,6 +350,23 @@ impl Offloads {
             bytes: Vec::new(),
         };
         std::mem::replace(&mut self.datagrams[place as usize], gone)
+    }
+
+    /// Gives a packet to the member that it is for, and says which that is.
+    fn hand_over(&mut self, now: Time, host: NodeId, datagram: &Datagram) -> Option<u32> {
+        if self.protocol == OffloadProtocol::Native {
+            let member = u32::from(datagram.to.port().wrapping_sub(FIRST_PORT));
+            let leader = self.leaders.get_mut(member as usize)?;
+            if let Speaker::Native(core) = &mut leader.core {
+                core.handle_packet(now, &datagram.bytes);
+            }
+            return Some(member);
+        }
+        let mut members = self.on_host.get(&host)?.iter().copied();
+        members.find(|&member| match &mut self.leaders[member as usize].core {
+            Speaker::Published(core) => core.handle_frame(now, &datagram.bytes),
+            Speaker::Native(_) => false,
+        })
     }
 
     /// A packet is lost.
@@ -414,16 +422,11 @@ impl Engine<'_> {
         }
         let bytes = message.size.0 as usize;
         let (data_type, count, own, _) = values(leader.place, leader.size, bytes);
-        let spec = RoundSpec {
-            collective: Collective::Allreduce,
-            operation: Some(Operation::Sum),
-            data_type: Some(data_type),
-            count,
-            ordered: false,
-            root: 0,
-        };
-        if leader.core.start(now, &spec, &own).is_err() {
+        if leader.running {
             return self.stop(refuse("whose last round is not over"));
+        }
+        if !leader.core.start(now, data_type, count, &own) {
+            return self.stop(refuse("whose protocol cannot carry so many bytes"));
         }
         (leader.tag, leader.running) = (message.tag, true);
         self.drain_member(id.0);
@@ -459,8 +462,7 @@ impl Engine<'_> {
         let now = self.now;
         let leader = &mut self.offload.leaders[member as usize];
         leader.timer = Time::NEVER;
-        leader.core.handle_timeout(now);
-        if matches!(leader.core.outcome(), Outcome::Overdue | Outcome::Failed(_)) {
+        if !leader.core.handle_timeout(now) {
             let (tag, problem) = (leader.tag, "which has waited one second for its result");
             return self.stop(SetupError::OffloadRound {
                 tag,
@@ -483,6 +485,7 @@ impl Engine<'_> {
             to,
             bytes: bytes.to_vec(),
         };
+        let outside = self.offload.outside();
         let dst = node_of(*to.ip());
         let ports = u32::from(from.port()) | u32::from(to.port()) << 16;
         let mut packet = Packet::data(Segment {
@@ -494,25 +497,27 @@ impl Engine<'_> {
             queue: QUEUE_ACKS,
             seq: 0,
             sent_at: self.now,
-            bytes: bytes.len() as u32 + OUTSIDE,
+            bytes: bytes.len() as u32 + outside,
             payload: 0,
         });
         packet.kind = PacketKind::Offload;
         self.packets.insert(packet)
     }
 
-    /// A packet of a reduction is wholly received at a switch: its own, or one that goes on.
+    /// A packet of a reduction is wholly received at a switch: it is for its unit, or goes on. A leaf switch of the published
+    /// protocol takes what one of its hosts sends to another.
     pub(super) fn offload_arrives(&mut self, port: PortId, handle: u32) {
         let node = self.ends[port.index()].node;
-        if self.packets.get(handle).dst != node {
+        let dst = self.packets.get(handle).dst;
+        let published = self.offload.protocol != OffloadProtocol::Native;
+        if dst != node && !(published && self.fabric.is_host(dst)) {
             return self.offload_forward(port, handle);
         }
         let (now, compute) = (self.now, self.offload.compute);
         let Some(unit) = self.offload.units.get_mut(&node) else {
             return self.drop_packet(handle);
         };
-        unit.free_at = unit.free_at.max(now) + compute;
-        let at = unit.free_at;
+        let at = unit.work(now, compute);
         let first = self.fabric.first_port(node);
         let key = self.keys.next(Kind::Compute, first, handle);
         self.push(at, key, Kind::Compute.pack(first.0, handle));
@@ -523,12 +528,25 @@ impl Engine<'_> {
         let node = self.ends[first.index()].node;
         let place = self.packets.get(handle).flow;
         self.packets.remove(handle);
-        let datagram = self.offload.take(place);
+        let mut datagram = self.offload.take(place);
         let now = self.now;
         let Some(unit) = self.offload.units.get_mut(&node) else {
             return;
         };
-        unit.core.handle_packet(now, datagram.from, &datagram.bytes);
+        let passes = match &mut unit.core {
+            Adder::Native(core) => {
+                core.handle_packet(now, datagram.from, &datagram.bytes);
+                false
+            }
+            Adder::Published(core) => matches!(
+                core.handle_frame(now, &mut datagram.bytes),
+                Verdict::Forward | Verdict::Rewritten(_)
+            ),
+        };
+        if passes {
+            let handle = self.offload_packet(node, datagram.from, datagram.to, &datagram.bytes);
+            self.offload_forward(first, handle);
+        }
         let from = switch_socket(node);
         let mut buffer = std::mem::take(&mut self.offload.buffer);
         while let Some(unit) = self.offload.units.get_mut(&node)
@@ -572,17 +590,16 @@ impl Engine<'_> {
 
     /// A packet of a reduction is wholly received at a host.
     pub(super) fn receive_offload(&mut self, handle: u32) {
-        let place = self.packets.get(handle).flow;
+        let packet = self.packets.get(handle);
+        let (place, host) = (packet.flow, packet.dst);
         self.packets.remove(handle);
         let datagram = self.offload.take(place);
-        let member = u32::from(datagram.to.port().wrapping_sub(FIRST_PORT));
-        let now = self.now;
-        let Some(leader) = self.offload.leaders.get_mut(member as usize) else {
+        let Some(member) = self.offload.hand_over(self.now, host, &datagram) else {
             return;
         };
-        leader.core.handle_packet(now, &datagram.bytes);
+        let (now, leader) = (self.now, &mut self.offload.leaders[member as usize]);
         if leader.running
-            && let Outcome::Done(result) = leader.core.outcome()
+            && let Some(result) = leader.core.result(now)
         {
             let (_, _, _, sum) = values(leader.place, leader.size, result.len());
             if result == sum {

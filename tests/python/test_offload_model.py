@@ -2,21 +2,23 @@
 
 import dataclasses
 import importlib
-import tomllib
 from collections.abc import Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments" / "offload"
+
+@pytest.fixture(scope="module")
+def model() -> ModuleType:
+    return importlib.import_module("experiments.offload.model")
 
 
 @pytest.fixture(scope="module")
-def findings() -> ModuleType:
-    return importlib.import_module("experiments.offload.findings")
+def base(model: ModuleType) -> dict[str, Any]:
+    made: dict[str, Any] = model.base_machine(model.Reading())
+    return made
 
 
 def ns(text: str) -> float:
@@ -30,7 +32,9 @@ def on_paper(machine: dict[str, Any], cells: Sequence[Any]) -> list[float]:
     times = []
     for cell in cells:
         local = costs["local_overhead"] + costs["local_copy_per_byte"] * cell.bytes
+        local += costs["contention_per_rank"] * (cell.ppn / 2 - 1)
         remote = costs["send_overhead"] + costs["copy_per_byte"] * cell.bytes
+        remote += ns(machine["delay"])
         inside, between = np.log2(cell.ppn), np.log2(cell.nodes)
         own = 2 * local * inside + costs["cross_latency"]
         if cell.mode == "plain":
@@ -42,8 +46,8 @@ def on_paper(machine: dict[str, Any], cells: Sequence[Any]) -> list[float]:
     return [time / 1000 for time in times]
 
 
-def test_published_tables_are_whole(findings: ModuleType) -> None:
-    cells = findings.read_published()
+def test_published_tables_are_whole(model: ModuleType) -> None:
+    cells = model.read_published()
     assert len(cells) == 189
     assert len({(c.nodes, c.bytes, c.ppn, c.mode) for c in cells}) == 189
     # Corners of the three tables.
@@ -53,10 +57,11 @@ def test_published_tables_are_whole(findings: ModuleType) -> None:
     assert by_key[16, 256, 64, "socket"] == 22.34
 
 
-def test_no_fitted_value_reads_another_offload_cell(findings: ModuleType) -> None:
-    base = tomllib.loads(findings.MACHINE.read_text())
-    cells = findings.read_published()
-    known = findings.switch_cell(cells)
+def test_no_fitted_value_reads_another_offload_cell(
+    model: ModuleType, base: dict[str, Any]
+) -> None:
+    cells = model.read_published()
+    known = model.switch_cell(cells)
     spoiled = [
         cell
         if cell.mode == "plain" or cell == known
@@ -66,8 +71,8 @@ def test_no_fitted_value_reads_another_offload_cell(findings: ModuleType) -> Non
     assert sum(a != b for a, b in zip(cells, spoiled, strict=True)) == 125
 
     def fitted(published: Sequence[Any]) -> tuple[dict[str, float], float]:
-        costs, _ = findings.fit_hosts(published, base, on_paper, evaluations=20)
-        return costs, findings.fit_switch(published, findings.machine(base, costs), on_paper)
+        costs, _ = model.fit_hosts(published, base, on_paper, evaluations=20)
+        return costs, model.fit_switch(published, model.machine(base, costs), on_paper)
 
     true = fitted(cells)
     assert fitted(spoiled) == true
@@ -87,41 +92,55 @@ def test_no_fitted_value_reads_another_offload_cell(findings: ModuleType) -> Non
     assert fitted(other)[1] != true[1]
 
 
-def test_a_known_machine_is_found_again(findings: ModuleType) -> None:
-    base = tomllib.loads(findings.MACHINE.read_text())
-    truth = {name: value * 1.7 for name, value in findings.START_NS.items()}
-    cells = findings.read_published()
-    made = on_paper(findings.machine(base, truth), cells)
+def test_a_known_machine_is_found_again(model: ModuleType, base: dict[str, Any]) -> None:
+    truth = {name: value * 1.7 for name, value in model.START_NS.items()}
+    cells = model.read_published()
+    made = on_paper(model.machine(base, truth), cells)
     cells = [
         dataclasses.replace(cell, published_us=us) for cell, us in zip(cells, made, strict=True)
     ]
-    costs, logs = findings.fit_hosts(cells, base, on_paper)
+    costs, logs = model.fit_hosts(cells, base, on_paper)
     # Where the fit comes to rest depends on the processor's rounding: 0.6 % was seen, and a cost
     # 8 % off. What is published leaves 7 % unexplained.
-    assert findings.largest(logs) < 1
-    for name in ("overhead", "nic_gap", "copy_per_byte", "local_overhead"):
+    assert model.largest(logs) < 1
+    # What a message costs at its ends and on its way can only be told as a sum.
+    for name in ("nic_gap", "copy_per_byte", "local_overhead"):
         assert costs[name] == pytest.approx(truth[name], rel=0.1)
 
 
 @pytest.mark.scale
-def test_the_files_are_what_the_fit_gives(findings: ModuleType) -> None:
+def test_the_files_are_what_the_fit_gives(model: ModuleType) -> None:
     """With the simulator itself: minutes."""
-    cells, simulate = findings.read_published(), findings.Simulator()
-    base = tomllib.loads(findings.MACHINE.read_text())
-    costs, logs = findings.fit_hosts(cells, base, simulate)
-    kept = tomllib.loads(findings.HOSTS.read_text())["ns"]
-    fitted = np.array(simulate(findings.read_machine(), cells))
-    again = np.array(simulate(findings.machine(base, costs), findings.plain(cells)))
-    assert findings.rms(logs) < 7.5
+    cells, simulate, reading = model.read_published(), model.Simulator(), model.best_reading()
+    costs, logs = model.fit_hosts(cells, model.base_machine(reading), simulate)
+    kept = model.read_hosts()[reading.hosts]
+    assert model.rms(logs) == pytest.approx(kept["rms_percent"], rel=0.02)
     # Costs that hardly matter may wander; what follows from them may not.
-    plain = np.array([cell.mode == "plain" for cell in cells])
-    assert again == pytest.approx(fitted[plain], rel=0.02)
-    switch = findings.fit_switch(cells, findings.machine(base, kept), simulate)
-    kept_switch = tomllib.loads(findings.SWITCH.read_text())["ns"]["compute"]
-    assert switch == pytest.approx(kept_switch, rel=0.02)
-    published = np.array([cell.published_us for cell in cells])
-    known = findings.switch_cell(cells)
-    predicted = np.array([cell.mode != "plain" and cell != known for cell in cells])
-    logs = np.log(fitted / published)[predicted]
-    assert logs.size == 125
-    assert findings.median(logs) < 11
+    plain = model.plain(cells)
+    fitted = np.array(simulate(model.fitted_machine(reading), plain))
+    again = np.array(simulate(model.machine(model.base_machine(reading), costs), plain))
+    assert again == pytest.approx(fitted, rel=0.02)
+
+
+def test_every_reading_has_its_costs(model: ModuleType) -> None:
+    readings = [
+        model.Reading(binding, start) for binding in model.BINDINGS for start in model.STARTS
+    ]
+    hosts = model.read_hosts()
+    assert set(hosts) == {reading.hosts for reading in readings}
+    for costs in hosts.values():
+        assert set(costs) == {*model.START_NS, "rms_percent", "within_10_percent"}
+
+
+def test_cells_that_exclude_each_other_are_counted(model: ModuleType) -> None:
+    reproduce = importlib.import_module("experiments.offload.reproduce")
+
+    def cells(*times: float) -> list[Any]:
+        return [model.Cell(4, 4 << i, 8, "node", us) for i, us in enumerate(times)]
+
+    assert reproduce.most_monotone(cells(1.0, 2.0, 3.0)) == 3
+    # 10 % each way is just enough.
+    assert reproduce.most_monotone(cells(1.2, 1.0)) == 2
+    assert reproduce.most_monotone(cells(1.3, 1.0)) == 1
+    assert reproduce.most_monotone(cells(9.0, 1.0, 2.0, 3.0)) == 3
+    assert reproduce.most_monotone(cells(9.0, 5.0, 1.0)) == 1
