@@ -1,6 +1,7 @@
 """The page of a paper: a template of Markdown, filled with rows and tables and nothing else."""
 
 import re
+import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,9 +24,11 @@ from raddle.results.reproduction import (
 )
 from raddle.text import many, significant
 
-__all__ = ["keep", "kept", "page_of"]
+__all__ = ["FIGURES", "keep", "keep_figures", "kept", "page_of"]
 
 WIDTH = 116
+FIGURES = "figures"
+"""The folder of pictures: in a paper's own folder, and below docs/results."""
 ROWS = "rows"
 """The file of the rows among those that are kept; the others are tables."""
 
@@ -43,6 +46,13 @@ def keep(outcome: Outcome, folder: Path, command: str) -> None:
     made = Table(("command",), [(command,)])
     for name, table in {**outcome.tables, MADE: made}.items():
         write_table(folder / f"{name}.csv", table)
+
+
+def keep_figures(drawn: Path, folder: Path) -> None:
+    """Keep the pictures that a paper's program drew, if it did, where the pages are."""
+    for figure in sorted(drawn.glob("*.*")):
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(figure, folder / figure.name)
 
 
 def kept(folder: Path) -> Outcome:

@@ -12,8 +12,8 @@ from raddle.report.reproduction import render_paper
 from raddle.results.claim import claim_folder
 from raddle.results.reproduction import Outcome, count_rows, of_paper, write_parquet
 from raddle.services.reproduce.context import Context, Say, Step
+from raddle.services.reproduce.markdown import FIGURES, keep_figures, page_of
 from raddle.services.reproduce.markdown import keep as keep_outcome
-from raddle.services.reproduce.markdown import page_of
 from raddle.services.reproduce.measured import last_measured, read_measurements
 from raddle.services.reproduce.measured import measure as take
 from raddle.services.reproduce.papers import PAPERS, Paper, find_repository
@@ -113,6 +113,7 @@ def reproduce(
             if keep:
                 command = f"raddle reproduce {name}{' --quick' if quick else ''}"
                 keep_outcome(outcome, PAPERS[name].home(repository) / "results", command)
+                keep_figures(out / name / FIGURES, repository / "docs" / "results" / FIGURES)
     return Reproduced(out, summary, pages)
 
 
