@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import OUT, rails_faults, rails_mpi, rails_sharing
+from bench import OUT, rails_faults, rails_mpi, rails_opposite, rails_sharing
 from bench.comparison import FEWEST_PAIRS, Comparison, compare
 from bench.rails_faults import Check
 from bench.rails_lab import (
@@ -209,6 +209,22 @@ def share(found: Found, options: Options, policies: Sequence[str]) -> None:
                 found.by_turns(f"{rails} rails shared, {policy}", options.pairs, sides, judge)
 
 
+def opposite(found: Found, options: Options) -> None:
+    """Two streams in opposite directions, on free cards and on limited ones."""
+    for free in (True, False):
+        with (
+            rails_lab((rails_opposite.RATE,) * rails_opposite.RAILS, options.seconds) as bench,
+            rails_opposite.both_hosts_serve(bench),
+        ):
+            if not free:
+                rails_opposite.limit_cards(bench)
+            for window in rails_opposite.WINDOWS:
+                what = f"opposite, {'free' if free else 'limited'} cards, {window} under way"
+                sides = rails_opposite.sides(bench, window)
+                judge = partial(rails_opposite.judge, what)
+                found.by_turns(what, options.pairs, sides, judge)
+
+
 def cut(found: Found, options: Options) -> None:
     """Rails that are cut and restored, one at a time and all of them."""
     with rails_lab((RATES["400M"],) * RAILS, options.seconds) as bench:
@@ -241,6 +257,7 @@ PARTS: dict[str, Callable[[Found, Options], None]] = {
     "even-1G": partial(even, name="1G"),
     "uneven": uneven,
     "latency": latency,
+    "opposite": opposite,
     "mpi": mpi,
     "cut": cut,
     "share": partial(share, policies=(rails_sharing.LIMITED,)),
