@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -132,11 +132,30 @@ class Flood:
         return (self.missing, self.duplicate, self.looping)
 
 
-def flood(fabric: Fabric, table: Table, mlid: int, source: str, members: set[str]) -> Flood:
-    """Send one packet and follow its copies until the last has arrived."""
-    result = Flood(packets=1)
+Cable = frozenset[str]
+
+
+def cables_between_switches(fabric: Fabric) -> list[Cable]:
+    """Every cable whose ends are both switches, once."""
+    found = {
+        frozenset((switch, peer)): None
+        for switch in fabric.switches
+        for peer, _ in fabric.ports[switch]
+        if peer[0] == "l"
+    }
+    return list(found)
+
+
+def arrivals(
+    fabric: Fabric, table: Table, mlid: int, source: str, cut: Collection[Cable] = ()
+) -> tuple[Counter[str], int]:
+    """Send one packet and follow its copies until the last has arrived; cut cables carry none.
+
+    How often each host gets it, and how often it meets a switch where it was before.
+    """
     switch, port = fabric.ports[source][0]
-    arrivals: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    looping = 0
     seen = {switch}
     under_way = [(switch, port)]
     while under_way:
@@ -145,18 +164,28 @@ def flood(fabric: Fabric, table: Table, mlid: int, source: str, members: set[str
             if out in (came, 0):
                 continue
             peer, there = fabric.ports[switch][out - 1]
+            if {switch, peer} in cut:
+                continue
             if peer[0] == "h":
-                arrivals[peer] += 1
+                found[peer] += 1
             elif peer in seen:
-                result.looping += 1
+                looping += 1
             else:
                 seen.add(peer)
                 under_way.append((peer, there))
-    expected = members - {source}
-    result.missing = len(expected - arrivals.keys())
-    result.foreign = len(arrivals.keys() - members)
-    result.duplicate = sum(count - 1 for count in arrivals.values())
-    return result
+    return found, looping
+
+
+def flood(fabric: Fabric, table: Table, mlid: int, source: str, members: set[str]) -> Flood:
+    """Send one packet, and count what went wrong."""
+    found, looping = arrivals(fabric, table, mlid, source)
+    return Flood(
+        packets=1,
+        missing=len(members - {source} - found.keys()),
+        foreign=len(found.keys() - members),
+        duplicate=sum(count - 1 for count in found.values()),
+        looping=looping,
+    )
 
 
 class Requests:
@@ -497,6 +526,44 @@ class Subnet:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+#: Marks both groups of a fault-tolerant pair, and the second of them, in a MGID's low half.
+PAIR, SECOND = 1 << 63, 1 << 62
+
+
+def pair(number: int) -> tuple[int, int]:
+    """The MGID numbers of a pair's two groups."""
+    return PAIR | number, PAIR | SECOND | number
+
+
+@dataclass
+class Copies:
+    """What members got of packets that went to both groups of their pairs."""
+
+    #: Deliveries by the number of copies that came.
+    count: Counter[int] = field(default_factory=Counter)
+    looping: int = 0
+
+
+def copies(
+    fabric: Fabric,
+    table: Table,
+    pairs: dict[int, list[str]],
+    mlids: dict[int, int],
+    cut: Collection[Cable] = (),
+) -> Copies:
+    """Every member of every pair sends a packet to both groups; all others count their copies."""
+    result = Copies()
+    for number, members in pairs.items():
+        for source in members:
+            found: Counter[str] = Counter()
+            for group in pair(number):
+                there, looping = arrivals(fabric, table, mlids[group], source, cut)
+                found += there
+                result.looping += looping
+            result.count.update(found[member] for member in members if member != source)
+    return result
 
 
 def mgid(number: int) -> str:

@@ -1,5 +1,5 @@
-//! End-to-end transport cores: congestion control ([`cc`]), go-back-N reliability ([`reliability`]), and its form for groups
-//! ([`group`]).
+//! End-to-end transport cores: congestion control ([`cc`]), go-back-N reliability ([`reliability`]), its form for groups
+//! ([`group`]), and datagrams that come over two trees ([`copies`]).
 //!
 //! All are pure state machines: time, acknowledgements and parameters go in; rates, windows, timers and what to send
 //! next come out. They hold no clock, packet buffer or random source, so the simulator and real sockets drive the same
@@ -7,6 +7,7 @@
 //! encoding in switches (`raddle-switch`).
 
 pub mod cc;
+pub mod copies;
 pub mod group;
 pub mod reliability;
 pub mod telemetry;

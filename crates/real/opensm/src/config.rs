@@ -44,6 +44,8 @@ pub(crate) struct Config {
     /// Whether MLIDs are shared by groups.
     pub(crate) share: bool,
     pub(crate) recolour: Recolour,
+    /// Whether groups whose MGIDs mark them as halves of fault-tolerant pairs get trees without a common link.
+    pub(crate) pairs: bool,
     /// Most MLIDs to use; 0: as many as the smallest table has. InfiniBand has no more.
     #[schemars(range(max = 16383))]
     pub(crate) mlids: u32,
@@ -58,6 +60,7 @@ impl Default for Config {
             unicast: Unicast::default(),
             share: true,
             recolour: Recolour::default(),
+            pairs: false,
             mlids: 0,
             statistics: PathBuf::new(),
         }
@@ -100,9 +103,11 @@ mod tests {
 
     #[test]
     fn a_file_names_what_differs_from_the_defaults() {
-        let config = Config::parse("schema = 1\nrecolour = \"never\"\nmlids = 32\n", "f").unwrap();
+        let text = "schema = 1\nrecolour = \"never\"\nmlids = 32\npairs = true\n";
+        let config = Config::parse(text, "f").unwrap();
         assert_eq!(config.recolour, Recolour::Never);
-        assert_eq!((config.mlids, config.share), (32, true));
+        assert_eq!((config.mlids, config.share, config.pairs), (32, true, true));
+        assert!(!Config::default().pairs);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use raddle_units::{NodeId, PortId};
 use crate::{
     config::{Config, Recolour, Unicast as UnicastChoice},
     moves::{Moves, Why},
+    numbers::Numbers,
     subnet::{Findings, Map},
     unicast::{Destination, Unicast},
 };
@@ -84,8 +85,7 @@ pub(crate) struct Engine {
     node_at: Vec<Option<NodeId>>,
     /// The node at each port GUID.
     at_port: BTreeMap<u64, NodeId>,
-    numbers: BTreeMap<[u8; 16], Mgid>,
-    gids: BTreeMap<Mgid, [u8; 16]>,
+    numbers: Numbers,
     /// Switches that are members themselves (their port 0), by group.
     switch_members: BTreeMap<Mgid, BTreeSet<NodeId>>,
     complained: BTreeSet<[u8; 16]>,
@@ -115,8 +115,7 @@ impl Engine {
             switch_index: Vec::new(),
             node_at: Vec::new(),
             at_port: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            gids: BTreeMap::new(),
+            numbers: Numbers::default(),
             switch_members: BTreeMap::new(),
             complained: BTreeSet::new(),
             tables: BTreeMap::new(),
@@ -217,6 +216,10 @@ impl Engine {
                 };
                 let (fabric, places) = (map.fabric.clone(), map.places.clone());
                 let groups = PerSwitch::new(fabric, places, links, mlids, growth)
+                    .and_then(|groups| match self.config.pairs {
+                        true => groups.with_pairs(),
+                        false => Ok(groups),
+                    })
                     .map_err(|error| error.to_string())?;
                 self.groups = Some(groups);
                 None
@@ -289,7 +292,7 @@ impl Engine {
     /// An MLID for a group that does not exist yet.
     pub(crate) fn new_group(&mut self, gid: [u8; 16], port: u64, host: &impl Host) -> Option<u16> {
         let node = *self.at_port.get(&port)?;
-        let mgid = self.number(gid);
+        let mgid = self.numbers.number(gid);
         let change = self.groups.as_mut()?.set(mgid, &[node], None, false);
         match change {
             Ok(change) => self.apply(&change, Why::Grew, host),
@@ -304,10 +307,9 @@ impl Engine {
 
     /// A group has gone; false: it was not known.
     pub(crate) fn gone(&mut self, gid: [u8; 16], host: &impl Host) -> bool {
-        let Some(mgid) = self.numbers.remove(&gid) else {
+        let Some(mgid) = self.numbers.remove(gid) else {
             return false;
         };
-        self.gids.remove(&mgid);
         self.switch_members.remove(&mgid);
         self.complained.remove(&gid);
         if let Some(groups) = &mut self.groups {
@@ -321,13 +323,7 @@ impl Engine {
     pub(crate) fn sync(&mut self, list: &[Members], all: bool, host: &impl Host) {
         if all {
             let there: BTreeSet<[u8; 16]> = list.iter().map(|group| group.mgid).collect();
-            let gone: Vec<[u8; 16]> = self
-                .numbers
-                .keys()
-                .filter(|gid| !there.contains(*gid))
-                .copied()
-                .collect();
-            for gid in gone {
+            for gid in self.numbers.without(&there) {
                 self.gone(gid, host);
             }
         }
@@ -345,7 +341,7 @@ impl Engine {
     }
 
     fn sync_group(&mut self, group: &Members, why: Why, host: &impl Host) {
-        let mgid = self.number(group.mgid);
+        let mgid = self.numbers.number(group.mgid);
         let mut nodes = Vec::with_capacity(group.ports.len());
         let mut unknown = None;
         for port in &group.ports {
@@ -387,29 +383,13 @@ impl Engine {
         }
     }
 
-    fn number(&mut self, gid: [u8; 16]) -> Mgid {
-        if let Some(&mgid) = self.numbers.get(&gid) {
-            return mgid;
-        }
-        // The low half is what an allocator of MGIDs numbers; GIDs that differ only above it are told apart.
-        let mut low = [0; 8];
-        low.copy_from_slice(&gid[8..]);
-        let mut mgid = Mgid(u64::from_be_bytes(low));
-        while self.gids.contains_key(&mgid) {
-            mgid = Mgid(mgid.0.wrapping_add(1 << 48));
-        }
-        self.numbers.insert(gid, mgid);
-        self.gids.insert(mgid, gid);
-        mgid
-    }
-
     fn apply(&mut self, change: &Change, why: Why, host: &impl Host) {
         self.changed |= !change.entries.is_empty();
         for entry in &change.entries {
             self.write(entry.switch, entry.colour);
         }
         for (mgid, colour) in &change.moved {
-            if let Some(gid) = self.gids.get(mgid) {
+            if let Some(gid) = self.numbers.gid(*mgid) {
                 host.move_group(gid, FIRST_MLID + colour.0);
                 self.totals.moved += 1;
                 self.moves.add(why);
@@ -547,6 +527,11 @@ impl Engine {
             ("foreign_deliveries", measures.foreign_deliveries),
             ("unreached_members", measures.unreached_members as u64),
             ("displaced_groups", measures.displaced_groups as u64),
+            ("pairs", measures.pairs as u64),
+            (
+                "pairs_on_a_common_link",
+                measures.pairs_on_a_common_link as u64,
+            ),
             ("sweeps", now.sweeps),
             ("batches", now.batches),
             ("entries_changed", now.entries),

@@ -6,6 +6,7 @@
 //! - `subnet`: the map of a subnet, kept over sweeps, so that a switch keeps its place when its neighbours fail.
 //! - `unicast`: linear forwarding tables, up*/down* on fat trees.
 //! - `engine`: groups, MLIDs and the blocks of tables that were sent.
+//! - `numbers`: what the equations take for a MGID.
 //! - `moves`: groups that got another MLID, until they are told in OpenSM's log.
 //! - `config`: the plugin's own configuration file.
 //! - `abi`: what C calls. Nothing panics across it.
@@ -17,5 +18,6 @@ mod abi;
 mod config;
 mod engine;
 mod moves;
+mod numbers;
 mod subnet;
 mod unicast;
