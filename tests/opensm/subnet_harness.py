@@ -135,27 +135,22 @@ class Flood:
 Cable = frozenset[str]
 
 
-def cables_between_switches(fabric: Fabric) -> list[Cable]:
-    """Every cable whose ends are both switches, once."""
-    found = {
-        frozenset((switch, peer)): None
-        for switch in fabric.switches
-        for peer, _ in fabric.ports[switch]
-        if peer[0] == "l"
-    }
-    return list(found)
+@dataclass
+class Walk:
+    """Where the copies of one packet went."""
+
+    #: How often each host got it.
+    arrivals: Counter[str] = field(default_factory=Counter)
+    #: How often it met a switch where it was before.
+    looping: int = 0
+    #: Cables between switches that it crossed, or would have crossed had they not been cut.
+    asked: set[Cable] = field(default_factory=set)
 
 
-def arrivals(
-    fabric: Fabric, table: Table, mlid: int, source: str, cut: Collection[Cable] = ()
-) -> tuple[Counter[str], int]:
-    """Send one packet and follow its copies until the last has arrived; cut cables carry none.
-
-    How often each host gets it, and how often it meets a switch where it was before.
-    """
+def walk(fabric: Fabric, table: Table, mlid: int, source: str, cut: Collection[Cable] = ()) -> Walk:
+    """Send one packet and follow its copies until the last has arrived; cut cables carry none."""
+    result = Walk()
     switch, port = fabric.ports[source][0]
-    found: Counter[str] = Counter()
-    looping = 0
     seen = {switch}
     under_way = [(switch, port)]
     while under_way:
@@ -164,27 +159,30 @@ def arrivals(
             if out in (came, 0):
                 continue
             peer, there = fabric.ports[switch][out - 1]
-            if {switch, peer} in cut:
-                continue
             if peer[0] == "h":
-                found[peer] += 1
-            elif peer in seen:
-                looping += 1
+                result.arrivals[peer] += 1
+                continue
+            cable = frozenset((switch, peer))
+            result.asked.add(cable)
+            if cable in cut:
+                continue
+            if peer in seen:
+                result.looping += 1
             else:
                 seen.add(peer)
                 under_way.append((peer, there))
-    return found, looping
+    return result
 
 
 def flood(fabric: Fabric, table: Table, mlid: int, source: str, members: set[str]) -> Flood:
     """Send one packet, and count what went wrong."""
-    found, looping = arrivals(fabric, table, mlid, source)
+    found = walk(fabric, table, mlid, source)
     return Flood(
         packets=1,
-        missing=len(members - {source} - found.keys()),
-        foreign=len(found.keys() - members),
-        duplicate=sum(count - 1 for count in found.values()),
-        looping=looping,
+        missing=len(members - {source} - found.arrivals.keys()),
+        foreign=len(found.arrivals.keys() - members),
+        duplicate=sum(count - 1 for count in found.arrivals.values()),
+        looping=found.looping,
     )
 
 
@@ -526,44 +524,6 @@ class Subnet:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-#: Marks both groups of a fault-tolerant pair, and the second of them, in a MGID's low half.
-PAIR, SECOND = 1 << 63, 1 << 62
-
-
-def pair(number: int) -> tuple[int, int]:
-    """The MGID numbers of a pair's two groups."""
-    return PAIR | number, PAIR | SECOND | number
-
-
-@dataclass
-class Copies:
-    """What members got of packets that went to both groups of their pairs."""
-
-    #: Deliveries by the number of copies that came.
-    count: Counter[int] = field(default_factory=Counter)
-    looping: int = 0
-
-
-def copies(
-    fabric: Fabric,
-    table: Table,
-    pairs: dict[int, list[str]],
-    mlids: dict[int, int],
-    cut: Collection[Cable] = (),
-) -> Copies:
-    """Every member of every pair sends a packet to both groups; all others count their copies."""
-    result = Copies()
-    for number, members in pairs.items():
-        for source in members:
-            found: Counter[str] = Counter()
-            for group in pair(number):
-                there, looping = arrivals(fabric, table, mlids[group], source, cut)
-                found += there
-                result.looping += looping
-            result.count.update(found[member] for member in members if member != source)
-    return result
 
 
 def mgid(number: int) -> str:

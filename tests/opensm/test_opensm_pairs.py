@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import subnet_harness as harness
-from subnet_harness import Cable, Fabric, Subnet, Table, cables_between_switches, copies, pair
+from pair_packets import Packets, cables_between_switches, pair
+from subnet_harness import Cable, Fabric, Subnet, Table
 
 pytestmark = pytest.mark.skipif(bool(harness.missing()), reason=harness.missing())
 
@@ -47,13 +48,15 @@ def walk_every_cut(
     fabric: Fabric, table: Table, pairs: Pairs, mlids: dict[int, int], dead: tuple[Cable, ...] = ()
 ) -> int:
     """Walk the tables whole, then with each cable cut in turn; how many of these cost a copy."""
-    whole = copies(fabric, table, pairs, mlids, dead)
+    ways = {number: [mlids[group] for group in pair(number)] for number in pairs}
+    packets = Packets(fabric, table, pairs, ways, dead)
+    whole = packets.copies()
     deliveries = sum(len(members) * (len(members) - 1) for members in pairs.values())
     assert (whole.count, whole.looping) == ({2: deliveries}, 0)
     cables = [cable for cable in cables_between_switches(fabric) if cable not in dead]
     costly = 0
     for cable in cables:
-        result = copies(fabric, table, pairs, mlids, (*dead, cable))
+        result = packets.copies(cable)
         assert result.looping == 0
         assert result.count.keys() <= {1, 2}, f"cut {sorted(cable)}: {result.count}"
         costly += 1 in result.count
@@ -76,11 +79,9 @@ def test_any_one_cut_leaves_a_copy_also_after_a_reroute(subnet: Subnet, pairs: P
     assert walk_every_cut(fabric, table, pairs, mlids) >= 2 * (12 + 4 + 2)
 
     # The check can fail: with both copies on the first one's tree a cut loses both.
-    one_tree = mlids | {pair(10)[1]: mlids[pair(10)[0]]}
+    one_tree = Packets(fabric, table, {10: pairs[10]}, {10: [mlids[pair(10)[0]]] * 2})
     losing = [
-        cable
-        for cable in cables_between_switches(fabric)
-        if 0 in copies(fabric, table, {10: pairs[10]}, one_tree, (cable,)).count
+        cable for cable in cables_between_switches(fabric) if 0 in one_tree.copies(cable).count
     ]
     assert len(losing) == 12 + 4 + 2
 
