@@ -31,6 +31,7 @@ __all__ = [
     "place",
     "parse_quantity",
     "replay_costs",
+    "round_times",
     "schemes",
     "route",
     "route_check",
@@ -101,6 +102,9 @@ def run(plan_json: str, index: int, out_dir: str, progress: Progress) -> str:
     The folder holds the run's parquet parts and `stats.json`, which is also returned. Releases
     the GIL.
     """
+
+def round_times(text: str, path: str, progress: Progress) -> str:
+    """Simulate the first run of experiment TOML `text` and keep no tables; JSON."""
 
 def merge(plan_json: str, out_dir: str) -> None:
     """Join the parts whose stamps are in the plan into the results folder, in plan order.

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING
 
 from raddle.lazy import attach
 
-__all__ = ["build", "fabric", "groups", "replay", "route", "runs", "trace", "traffic"]
+__all__ = [
+    "build",
+    "fabric",
+    "groups",
+    "replay",
+    "rounds",
+    "route",
+    "runs",
+    "trace",
+    "traffic",
+]
 
 if TYPE_CHECKING:
-    from raddle.core import build, fabric, groups, replay, route, runs, trace, traffic
+    from raddle.core import build, fabric, groups, replay, rounds, route, runs, trace, traffic
 else:
     __getattr__, __dir__ = attach(__name__, modules=__all__)

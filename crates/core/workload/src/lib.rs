@@ -45,14 +45,15 @@ pub use format::{
     apply_class_file, guarded, read_flows, stream_flows, write_csv, write_hpcc_ns3, write_parquet,
 };
 pub use generate::{
-    AllToAll, Congestor, FlowGroup, Flows, Gpcnet, GridOperation, HPC_MIX_CLASSES, HpcMix, Incast,
-    Multicast, MulticastEngineName, Nodes, Permutation, Poisson, SizeTable, Victim,
+    AllToAll, Combining, Congestor, FlowGroup, Flows, Gpcnet, GridOperation, HPC_MIX_CLASSES,
+    HpcMix, Incast, LineGroup, Multicast, MulticastEngineName, Nodes, Permutation, Poisson,
+    ProcessLine, SizeTable, Victim,
 };
 pub use graph::{GraphBuilder, MessageGraph, Step};
 pub use ideal::{IdealNetwork, drive_ideal};
 pub use list::{FlowList, Streamed};
 pub use message::{
-    DATA_PRIORITY, GroupId, Message, OffloadId, PLAIN_CLASS, TESTED_PREFIX, Workload,
+    DATA_PRIORITY, GroupId, Message, OffloadId, PLAIN_CLASS, ReductionId, TESTED_PREFIX, Workload,
     is_tested_class,
 };
 pub use spec::{FlowFile, ReadFile, TrafficSource, TrafficSpec, has_isolated_twin};

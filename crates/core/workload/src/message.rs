@@ -24,14 +24,41 @@ impl OffloadId {
     /// Addresses from here on name members.
     const FIRST_ADDRESS: u32 = 3 << 30;
     /// Members that addresses can tell apart.
-    pub const LIMIT: u32 = 1 << 30;
+    pub const LIMIT: u32 = 1 << 29;
 
     /// What a round has as its [`Message::dst`]. The number is below [`Self::LIMIT`].
     pub const fn address(self) -> NodeId {
         NodeId(Self::FIRST_ADDRESS | self.0)
     }
 
-    /// The member that an address names; `None`: it is a host's or a group's.
+    /// The member that an address names; `None`: it is a host's, a group's or a group's reduction.
+    pub const fn of(address: NodeId) -> Option<Self> {
+        if address.0 < Self::FIRST_ADDRESS || ReductionId::of(address).is_some() {
+            return None;
+        }
+        Some(Self(address.0 - Self::FIRST_ADDRESS))
+    }
+}
+
+/// A reduction of a multicast group, by the group's place in the driver's list.
+///
+/// A message to it is a member's contribution; it is delivered when the member's host has the result, for which all hosts of
+/// the group must have sent theirs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ReductionId(pub u32);
+
+impl ReductionId {
+    /// Addresses from here on name reductions.
+    const FIRST_ADDRESS: u32 = 7 << 29;
+    /// Groups that addresses can tell apart.
+    pub const LIMIT: u32 = 1 << 29;
+
+    /// What a contribution has as its [`Message::dst`]. The number is below [`Self::LIMIT`].
+    pub const fn address(self) -> NodeId {
+        NodeId(Self::FIRST_ADDRESS | self.0)
+    }
+
+    /// The group that an address names; `None`: it names something else.
     pub const fn of(address: NodeId) -> Option<Self> {
         if address.0 < Self::FIRST_ADDRESS {
             return None;
@@ -57,7 +84,7 @@ impl GroupId {
 
     /// The group that an address names; `None`: it is a host's.
     pub const fn of(address: NodeId) -> Option<Self> {
-        if address.0 < Self::FIRST_ADDRESS || OffloadId::of(address).is_some() {
+        if address.0 < Self::FIRST_ADDRESS || address.0 >= OffloadId::FIRST_ADDRESS {
             return None;
         }
         Some(Self(address.0 - Self::FIRST_ADDRESS))
@@ -72,7 +99,8 @@ pub struct Message {
     /// Sending host.
     pub src: NodeId,
     /// Receiving host, never the sender; or a group's address ([`GroupId::address`]), of which the sender is a member;
-    /// or that of a member of an in-network reduction on the sender ([`OffloadId::address`]).
+    /// or that of a member of an in-network reduction on the sender ([`OffloadId::address`]), or of a reduction of a group of
+    /// which the sender is a member ([`ReductionId::address`]).
     pub dst: NodeId,
     /// Payload, at least one byte.
     pub size: Bytes,
@@ -136,6 +164,11 @@ pub trait Workload: Send {
     /// done, even if other messages are still on their way.
     fn finished(&self) -> bool;
 
+    /// When its first process began each round, where the workload has rounds.
+    fn round_starts(&self) -> &[Time] {
+        &[]
+    }
+
     /// Why the workload ended early, where it is read from a file that changed or broke after it was checked.
     /// Drivers ask once, when the workload has finished.
     fn fault(&self) -> Option<&TrafficError> {
@@ -173,6 +206,9 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
     }
     fn finished(&self) -> bool {
         (**self).finished()
+    }
+    fn round_starts(&self) -> &[Time] {
+        (**self).round_starts()
     }
     fn fault(&self) -> Option<&TrafficError> {
         (**self).fault()

@@ -36,7 +36,7 @@ pub enum TrafficSpec {
     Incast(Incast),
     /// Every host sends to every other of its group.
     AllToAll(AllToAll),
-    /// Broadcasts along the rows and columns of a grid of processes, to multicast groups.
+    /// Collectives of the rows and columns of a grid of processes, or of random groups, over multicast.
     Multicast(Multicast),
     /// Flows listed in the table itself.
     Flows(Flows),
@@ -56,7 +56,7 @@ impl TrafficSpec {
         ("all-to-all", "every host sends to every other of its group"),
         (
             "multicast",
-            "broadcasts along the rows and columns of a grid, to multicast groups",
+            "collectives of the rows and columns of a grid, or of random groups, over multicast",
         ),
         ("flows", "flows listed in the experiment itself"),
     ];
@@ -79,7 +79,7 @@ impl TrafficSpec {
             Self::Permutation(spec) => Box::new(spec.build(hosts, seed)?),
             Self::Incast(spec) => Box::new(spec.build(hosts, seed)?),
             Self::AllToAll(spec) => Box::new(spec.build(hosts, seed)?),
-            Self::Multicast(spec) => Box::new(spec.build(hosts)?),
+            Self::Multicast(spec) => Box::new(spec.build(hosts, seed)?),
             Self::Flows(spec) => Box::new(spec.build(hosts)?),
         })
     }

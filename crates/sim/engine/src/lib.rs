@@ -23,7 +23,7 @@ mod setup;
 pub use buffers::{Buffers, IngressBuffer, PortBuffer, Sharing};
 pub use chance::{MarkReplay, TraceError};
 pub use engine::{footprint, needed_headroom, simulate};
-pub use multicast::{Multicast, MulticastGroup, MulticastUpdate};
+pub use multicast::{CombiningTree, ForeignTime, Multicast, MulticastGroup, MulticastUpdate};
 pub use offload::{Offload, OffloadGroup, OffloadProtocol};
 pub use record::{Discard, Progress, Recorder};
 pub use semantics::Semantics;

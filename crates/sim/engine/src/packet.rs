@@ -24,6 +24,10 @@ pub(crate) enum PacketKind {
     GroupNack,
     /// Of an in-network reduction; `flow` is its place in the table of contents.
     Offload,
+    /// A contribution to a reduction of a group, on its way up the tree; `flow` is its way.
+    Part,
+    /// The result, on its way down.
+    Combined,
     /// A segment of a message over rails; `flow` is its place in the table of contents, `seq` the half of a connection that it
     /// is for.
     RailData,
@@ -43,7 +47,7 @@ impl PacketKind {
     pub(crate) const fn is_request(self) -> bool {
         matches!(
             self,
-            Self::Data | Self::GroupData | Self::Offload | Self::RailData
+            Self::Data | Self::GroupData | Self::Offload | Self::Part | Self::RailData
         )
     }
 
@@ -56,13 +60,19 @@ impl PacketKind {
     /// Whether `flow` is the slot of a flow.
     #[inline]
     pub(crate) const fn is_of_flow(self) -> bool {
-        !matches!(self, Self::Offload | Self::RailData | Self::RailControl)
+        !matches!(
+            self,
+            Self::Offload | Self::Part | Self::Combined | Self::RailData | Self::RailControl
+        )
     }
 
     /// Whether it finds its way by the unicast tables alone.
     #[inline]
     pub(crate) const fn is_unicast(self) -> bool {
-        !matches!(self, Self::GroupData | Self::Offload)
+        !matches!(
+            self,
+            Self::GroupData | Self::Offload | Self::Part | Self::Combined
+        )
     }
 }
 

@@ -2,61 +2,69 @@
 
 use std::sync::Arc;
 
+use raddle_engine::{ForeignTime, Multicast};
 use raddle_fabric::{CnTnMap, Fabric};
 use raddle_multicast::{
     Broadcast, CMr4lms, CMr4lmsSettings, Group, Mgid, Mr4lms, Mr4lmsSettings, MulticastEngine,
     MulticastError, MulticastTables, OpenSmLike, RootChoice, RootRule, TableMode,
-    groups::{Grid, Layering},
+    groups::{Communicator, Grid, GroupSet, Layering},
     mgid::{SpanningTrees, allocate_layered},
 };
-use raddle_units::NodeId;
-use raddle_workload::{Multicast as Traffic, MulticastEngineName};
-
-use raddle_engine::Multicast;
+use raddle_workload::{LineGroup, Multicast as Traffic, MulticastEngineName};
 
 /// Groups, trees and tables as the traffic table asks for them.
 ///
 /// # Errors
 /// More groups than the fabric has hosts for, or than the engine finds colours for; one line.
 pub(super) fn plan(spec: &Traffic, fabric: &Arc<Fabric>) -> Result<Multicast, String> {
-    let members = spec
-        .groups(fabric.hosts())
-        .map_err(|error| error.to_string())?;
-    let mgids = mgids(spec, fabric, &members);
+    let hosts = fabric.hosts();
+    let found = spec.groups(hosts).map_err(|error| error.to_string())?;
+    let mgids = mgids(spec, fabric);
     let groups: Vec<Group> = (0..)
-        .zip(members)
-        .map(|(place, (direction, at, members))| {
-            let column = if direction == 0 { 0 } else { spec.dims[1] };
-            let mgid = mgids
-                .as_ref()
-                .map_or(Mgid(place), |known| known[(column + at) as usize]);
-            Group::new(mgid, members)
+        .zip(found)
+        .map(|(place, LineGroup { line, members })| {
+            let known = mgids.as_ref().and_then(|known| known.get(line).copied());
+            Group::new(known.unwrap_or(Mgid(place)), members)
         })
         .collect();
-    let made = route(spec, fabric, &groups);
-    made.map_err(|error| error.to_string())
+    let mut made = route(spec, fabric, &groups).map_err(|error| error.to_string())?;
+    made.foreign = ForeignTime {
+        packet: spec.foreign_packet_time,
+        byte: spec.foreign_packet_time_per_byte,
+    };
+    Ok(made)
 }
 
-/// MGIDs by the layers of the grid, rows then columns, where the fabric is the fat tree that they are made for and the grid
-/// has layers; otherwise groups are numbered as they come.
-fn mgids(
-    spec: &Traffic,
-    fabric: &Fabric,
-    groups: &[(usize, u32, Vec<NodeId>)],
-) -> Option<Vec<Mgid>> {
+/// MGIDs by the layers of the lines where the fabric is the fat tree that they are made for and the grid has layers; otherwise
+/// groups are numbered as they come.
+fn mgids(spec: &Traffic, fabric: &Fabric) -> Option<Vec<Mgid>> {
     let shape = CnTnMap::recognise(fabric).ok()?.shape();
     let trees = SpanningTrees::new(spec.colours, shape.m, shape.p, spec.fault_tolerant).ok()?;
-    let grid = Grid {
-        dims: spec.dims.to_vec(),
-        processes_per_terminal: spec.processes_per_terminal,
-        layering: Layering::Tight,
+    let terminals = u32::try_from(fabric.hosts().len()).ok()?;
+    let per_terminal = spec.processes_per_terminal;
+    let lines = spec.lines();
+    let set = if spec.random_groups.is_some() {
+        let communicators = lines.iter().map(|line| Communicator {
+            name: String::new(),
+            layer: line.layer,
+            members: line.processes.iter().map(|it| it / per_terminal).collect(),
+        });
+        GroupSet {
+            communicators: communicators.collect(),
+            layers: per_terminal,
+            layered: true,
+            terminals,
+        }
+    } else {
+        let grid = Grid {
+            dims: spec.dims.clone(),
+            processes_per_terminal: per_terminal,
+            layering: Layering::Tight,
+        };
+        grid.groups(terminals).ok()?
     };
-    let set = grid
-        .groups(u32::try_from(fabric.hosts().len()).ok()?)
-        .ok()?;
     let mgids = allocate_layered(&set, &trees).ok()?.mgids;
-    let all = spec.dims[0] as usize + spec.dims[1] as usize;
-    (mgids.len() == all && groups.len() <= all).then_some(mgids)
+    (mgids.len() == lines.len()).then_some(mgids)
 }
 
 fn route(
@@ -90,7 +98,7 @@ fn route(
     let changes = engine.route(groups)?;
     let mut tables = MulticastTables::new(fabric, engine.table_mode());
     tables.apply(&changes.branches);
-    Ok(Multicast::new(groups, engine.as_ref(), tables))
+    Ok(Multicast::new(groups, engine.as_ref(), tables, fabric))
 }
 
 #[cfg(test)]

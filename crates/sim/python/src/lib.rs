@@ -143,6 +143,22 @@ fn run(
     .map_err(|error| raise(py, error))
 }
 
+/// Simulate the first run of experiment TOML `text` and keep no tables; JSON times of its rounds.
+#[pyfunction]
+fn round_times(
+    py: Python<'_>,
+    text: &str,
+    path: &str,
+    progress: &Bound<'_, Progress>,
+) -> PyResult<String> {
+    let progress = progress.get();
+    py.detach(|| {
+        let times = results::round_times(text, path, &DiskFiles, &progress.counters)?;
+        Ok(serde_json::to_string(&times).unwrap_or_default())
+    })
+    .map_err(|error| raise(py, error))
+}
+
 /// Join the parts whose stamps are in the plan into the results folder, in plan order.
 #[pyfunction]
 fn merge(py: Python<'_>, plan_json: &str, out_dir: PathBuf) -> PyResult<()> {
@@ -280,6 +296,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(experiment_schema, module)?)?;
     module.add_function(wrap_pyfunction!(measure, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(round_times, module)?)?;
     module.add_function(wrap_pyfunction!(merge, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_build, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_check, module)?)?;

@@ -19,7 +19,9 @@ pub use self::flows::{FlowGroup, Flows, Nodes};
 pub use self::gpcnet::{Congestor, Gpcnet, Victim};
 pub use self::hpc_mix::{HPC_MIX_CLASSES, HpcMix};
 pub use self::incast::Incast;
-pub use self::multicast::{GridOperation, Multicast, MulticastEngineName};
+pub use self::multicast::{
+    Combining, GridOperation, LineGroup, Multicast, MulticastEngineName, ProcessLine,
+};
 pub use self::permutation::Permutation;
 pub use self::poisson::{Poisson, SizeTable};
 

@@ -15,7 +15,9 @@ use raddle_workload::Workload;
 use rustc_hash::FxHashMap;
 
 use super::{
-    Engine, Keys, Layout, fault,
+    Engine, Keys, Layout,
+    combine::Combines,
+    fault,
     host::Nic,
     link::{LinkEnd, PortHistory},
     multicast::Multicasts,
@@ -266,6 +268,9 @@ impl<'a> Engine<'a> {
             }
         }
         let multicast = Multicasts::new(config.multicast.as_deref(), fabric)?;
+        let combines = Combines::new(config.multicast.as_deref(), fabric.node_count(), |port| {
+            fabric.peer_node(port)
+        });
         let offload = Offloads::new(config.offload.as_deref(), fabric)?;
         let rails = RailHosts::new(config, fabric)?;
         let mut changes = fault::changes(&config.faults, config.reroute_delay);
@@ -313,6 +318,7 @@ impl<'a> Engine<'a> {
             pending: Vec::new(),
             next_start: Time::NEVER,
             multicast,
+            combines,
             offload,
             rails,
             sampler: Sampler::new(config, classes, fabric),

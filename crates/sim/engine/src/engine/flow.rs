@@ -6,7 +6,7 @@ use raddle_transport::{
 };
 use raddle_unicast::FlowHash;
 use raddle_units::{Bytes, NodeId, Span, Time};
-use raddle_workload::{GroupId, Message, OffloadId};
+use raddle_workload::{GroupId, Message, OffloadId, ReductionId};
 
 use super::{Engine, Kind, multicast::NO_SEND, ways::WayOwner};
 use crate::{paths::Path, record::FlowRecord};
@@ -88,6 +88,10 @@ impl Engine<'_> {
         let Message { src, dst, size, .. } = message;
         if let Some(member) = OffloadId::of(dst) {
             self.start_round(message, member);
+            return;
+        }
+        if let Some(group) = ReductionId::of(dst) {
+            self.start_reduction(message, group);
             return;
         }
         if let Some(group) = GroupId::of(dst) {

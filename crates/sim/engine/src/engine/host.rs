@@ -267,6 +267,9 @@ impl Engine<'_> {
         if packet.kind == PacketKind::Offload {
             return self.receive_offload(handle);
         }
+        if packet.kind == PacketKind::Combined {
+            return self.receive_combined(port, handle, false);
+        }
         if packet.kind.is_on_rails() {
             return self.receive_on_rail(handle);
         }
@@ -276,16 +279,21 @@ impl Engine<'_> {
                 self.summary.payload_discarded += u64::from(packet.payload);
                 self.summary.late_copies += u64::from(packet.kind == PacketKind::GroupData);
             }
+            if packet.kind == PacketKind::GroupData {
+                self.overhear_late(port, handle);
+            }
             self.packets.remove(handle);
             return;
         }
         match packet.kind {
             PacketKind::Data => self.receive_data(nic_index, handle),
             PacketKind::Ack | PacketKind::Nack => self.receive_ack(handle),
-            PacketKind::GroupData => self.receive_group_data(port, nic_index, handle),
+            PacketKind::GroupData => self.receive_group_data(port, nic_index, handle, false),
             PacketKind::GroupAck | PacketKind::GroupNack => self.receive_group_ack(handle),
             PacketKind::Free
             | PacketKind::Offload
+            | PacketKind::Part
+            | PacketKind::Combined
             | PacketKind::RailData
             | PacketKind::RailControl => {
                 debug_assert!(false, "no packet of a flow arrived at {port}");

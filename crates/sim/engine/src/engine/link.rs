@@ -291,6 +291,8 @@ impl Engine<'_> {
             PacketKind::Data | PacketKind::RailData => FrameKind::Data,
             PacketKind::GroupData => return self.replicate(port, handle),
             PacketKind::Offload => return self.offload_arrives(port, handle),
+            PacketKind::Part => return self.part_arrives(port, handle),
+            PacketKind::Combined => return self.combined_arrives(port, handle),
             _ => FrameKind::Plain,
         };
         let known = packet.take_out();

@@ -6,6 +6,7 @@
 //! | `host.rs` | the NIC: which flow sends next, receivers, acknowledgements, timers |
 //! | `flow.rs` | a flow's state from message to record |
 //! | `multicast.rs` | messages to groups: copies in switches, members, the sender's progress |
+//! | `combine.rs` | reductions of groups on their trees, and what foreign packets cost hosts |
 //! | `offload/` | in-network reductions: members on hosts, switches that compute |
 //! | `rails.rs` | messages over rails: connections on hosts |
 //! | `rail_packets.rs`, `bus.rs` | their packets, and the bus between memory and cards |
@@ -18,6 +19,7 @@
 
 mod build;
 mod bus;
+mod combine;
 mod fault;
 mod flow;
 pub mod footprint;
@@ -42,6 +44,7 @@ use raddle_workload::{Message, Workload};
 use rustc_hash::FxHashMap;
 
 use self::{
+    combine::Combines,
     flow::{Flow, Reception},
     host::Nic,
     link::{LinkEnd, PortHistory},
@@ -116,10 +119,12 @@ enum Kind {
     RailTimer,
     /// A packet has crossed what a card's two ways share. Port.
     CrossedCard,
+    /// A host is through with packets of other groups before one of its own. Port and packet.
+    Heard,
 }
 
 impl Kind {
-    /// By number, padded so that any four bits have a kind.
+    /// By number; any four bits have a kind.
     const ALL: [Self; 16] = [
         Self::Arrive,
         Self::Pfc,
@@ -136,7 +141,7 @@ impl Kind {
         Self::Crossed,
         Self::RailTimer,
         Self::CrossedCard,
-        Self::CrossedCard,
+        Self::Heard,
     ];
 
     #[inline]
@@ -153,7 +158,7 @@ const fn rank(kind: Kind) -> u64 {
         Kind::Start | Kind::StartSoon | Kind::StartNow => 1,
         Kind::Timer => 2,
         Kind::Pfc => 3,
-        Kind::Arrive | Kind::Compute | Kind::Crossed | Kind::CrossedCard => 4,
+        Kind::Arrive | Kind::Compute | Kind::Crossed | Kind::CrossedCard | Kind::Heard => 4,
         Kind::Free => 5,
         Kind::Wake => 6,
         Kind::Timeout | Kind::Retry | Kind::RailTimer => 7,
@@ -253,6 +258,7 @@ struct Engine<'a> {
     next_start: Time,
 
     multicast: Multicasts<'a>,
+    combines: Combines,
     offload: Offloads,
     rails: RailHosts,
     sampler: Sampler,
@@ -373,6 +379,7 @@ impl Engine<'_> {
             Kind::Crossed => self.crossed(NodeId(low), high),
             Kind::RailTimer => self.rail_timer(low),
             Kind::CrossedCard => self.crossed_card(PortId(low)),
+            Kind::Heard => self.heard(PortId(high), low),
         }
         true
     }

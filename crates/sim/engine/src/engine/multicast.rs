@@ -183,7 +183,11 @@ impl<'a> Multicasts<'a> {
 
     /// The address that a message's packets carry.
     pub(super) fn address(&self, send: u32) -> NodeId {
-        let group = self.sends[send as usize].group;
+        self.group_address(self.sends[send as usize].group)
+    }
+
+    /// The address that a group's packets carry.
+    pub(super) fn group_address(&self, group: u32) -> NodeId {
         GroupId(u32::from(self.colours[group as usize].0)).address()
     }
 
@@ -429,9 +433,15 @@ impl Engine<'_> {
         Some(place)
     }
 
-    /// A packet to a group is wholly received at a host.
+    /// A packet to a group is wholly received at a host; `waited`: it has stood behind packets of other groups.
     #[inline(never)]
-    pub(super) fn receive_group_data(&mut self, port: PortId, nic_index: u32, handle: u32) {
+    pub(super) fn receive_group_data(
+        &mut self,
+        port: PortId,
+        nic_index: u32,
+        handle: u32,
+        waited: bool,
+    ) {
         let packet = self.packets.get(handle);
         let flow = &self.flows[packet.flow as usize];
         let host = self.ends[port.index()].node;
@@ -446,9 +456,17 @@ impl Engine<'_> {
             place.zip(Some(group.twice))
         }) else {
             self.summary.foreign_copies += 1;
+            let bytes = packet.bytes;
+            self.overhear(host, bytes);
             self.discard(handle);
             return;
         };
+        if !waited && self.stands_behind(host, port, handle) {
+            return;
+        }
+        let packet = self.packets.get(handle);
+        let flow = &self.flows[packet.flow as usize];
+        let send = &mut self.multicast.sends[flow.send as usize];
         if send.progress.is_gone(place) {
             // The sender itself, or a member it does not wait for any more.
             self.discard(handle);

@@ -6,6 +6,7 @@
 mod accuracy;
 mod buffers;
 mod closed_forms;
+mod combining;
 mod common;
 mod conservation;
 mod control;

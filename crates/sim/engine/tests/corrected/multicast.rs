@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use proptest::prelude::*;
-use raddle_engine::{Multicast, MulticastGroup, RunConfig, RunSummary, SetupError};
+use raddle_engine::{ForeignTime, Multicast, MulticastGroup, RunConfig, RunSummary, SetupError};
 use raddle_fabric::{CnTn, Fabric};
 use raddle_multicast::{Colour, Mgid, MulticastTables, TableMode, Tree, UpLink};
 use raddle_units::{Bytes, LinkId, NodeId, PortId, Span, Time};
@@ -72,6 +72,8 @@ pub(crate) fn plan(fabric: &Fabric, groups: &[Vec<NodeId>], draws: &mut Draws) -
         tables: MulticastTables::of_trees(fabric, TableMode::PerPort, &trees),
         updates: Vec::new(),
         retransmit: true,
+        combining: Vec::new(),
+        foreign: ForeignTime::default(),
     }
 }
 
@@ -315,6 +317,8 @@ fn merged_groups_hear_each_other() {
         tables: MulticastTables::of_trees(fabric, TableMode::PerPort, &[tree]),
         updates: Vec::new(),
         retransmit: true,
+        combining: Vec::new(),
+        foreign: ForeignTime::default(),
     };
     let messages = [
         to_group(Time(0), hosts[0], 0, 2500),

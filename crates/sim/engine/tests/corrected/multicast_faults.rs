@@ -83,7 +83,7 @@ fn routed(engine: &mut dyn MulticastEngine, groups: &[Group], fabric: &Fabric) -
     let changes = engine.route(groups).unwrap();
     let mut tables = MulticastTables::new(fabric, engine.table_mode());
     tables.apply(&changes.branches);
-    Multicast::new(groups, engine, tables)
+    Multicast::new(groups, engine, tables, fabric)
 }
 
 /// Every group hears two messages of many packets from different members.
@@ -114,7 +114,7 @@ fn cut(link: LinkId, down: Time) -> Vec<LinkFault> {
     vec![LinkFault { link, down, up }]
 }
 
-fn switch_links(fabric: &Fabric) -> Vec<LinkId> {
+pub(crate) fn switch_links(fabric: &Fabric) -> Vec<LinkId> {
     let between = |link: &LinkId| {
         let ports = fabric.link(*link).ports;
         ports

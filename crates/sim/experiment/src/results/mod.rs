@@ -3,6 +3,7 @@
 //! - `tables`: the tables, their columns and units.
 //! - `record`: the [`raddle_engine::Recorder`] that fills the tables of a run; `port_queues`: the one of single ports.
 //! - `run`: a run from plan to folder; a folder has its final name only when it is whole.
+//! - `rounds`: a run of which only the times of rounds are kept.
 //! - `merge`: the parts of all runs, joined in the order of the plan.
 //!
 //! The same runs give the same bytes: no file holds a time, a path or the name of the machine.
@@ -10,6 +11,7 @@
 mod merge;
 mod port_queues;
 mod record;
+mod rounds;
 mod run;
 mod tables;
 
@@ -18,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 pub use merge::merge;
 pub use record::RunRecorder;
+pub use rounds::{RoundTimes, round_times};
 pub use run::{MulticastStats, RunStats, part_folder, run_planned};
 
 use raddle_disk::DiskError;
