@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from experiments.rails import beyond, policies
+from experiments.rails import beyond, opposite, policies
 from experiments.rails.machine import (
     LONG,
     MYRINET,
@@ -52,6 +52,7 @@ def reproduce(context: Context) -> Outcome:
         ("policies", lambda: policies.reproduce(myrinet)),
         ("rails of today", beyond.modern),
         ("lab", lambda: beyond.lab(context.measured)),
+        ("lab, opposite streams", lambda: opposite.reproduce(context.measured)),
     )
     for number, (name, step) in enumerate(steps):
         context.step(name, number, len(steps))

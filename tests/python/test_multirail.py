@@ -90,3 +90,33 @@ def test_every_point_of_the_search_is_fitted_to_the_same_two_figures(machine: Mo
         segment = made["protocol"]["segment"]
         each = float(made["nic_gap"].removesuffix("ns")) / 1e3 + (segment + 80) / 250
         assert segment / each == pytest.approx(202, rel=1e-3)
+
+
+def test_a_ratio_of_the_lab_counts_only_by_its_rule() -> None:
+    opposite = importlib.import_module("experiments.rails.opposite")
+    narrow = {"what": "narrow", "pairs": 20, "median": 2.0, "low": 1.95, "high": 2.05}
+    wide = narrow | {"what": "wide", "low": 1.8, "high": 2.2}
+    few = narrow | {"what": "few", "pairs": 19}
+    document = {"samples": 20, "result": {"comparisons": [narrow, wide, few]}}
+    known = opposite.ratios(document)
+    assert set(known) == {"narrow", "wide"}
+
+    def verdict(lab: object) -> str:
+        row = opposite.beside("one link", 2.1, lab, 2.0, "predicted", 100.0)
+        return str(row.verdict)
+
+    assert verdict(known["narrow"]) == "holds"
+    assert verdict(known["wide"]) == "not_shown"
+    assert verdict(None) == "not_shown"
+
+
+def test_an_order_in_the_lab_needs_an_interval_on_one_side_of_1() -> None:
+    opposite = importlib.import_module("experiments.rails.opposite")
+    names = ("unidirectional / static, same rail", "unidirectional / dynamic")
+    intervals = ((1.1, 1.5), (0.6, 0.9))
+    known = {
+        f"opposite, cards: {name}": opposite.Ratio(sum(ends) / 2, *ends)
+        for name, ends in zip(names, intervals, strict=True)
+    }
+    verdicts = [row.verdict for row in opposite.orders("cards", known)]
+    assert verdicts == ["holds", "misses", "not_shown"]
