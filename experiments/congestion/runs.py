@@ -5,11 +5,13 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import tomli_w
 
 import raddle
 from raddle.results import Results
 from raddle.results.columns import floats, select
 from raddle.services.reproduce import Context
+from raddle.services.run import plan_text
 
 HERE = Path(__file__).resolve().parent
 SCHEMES = ("none", "dctcp", "dcqcn", "timely", "hpcc", "pint")
@@ -20,6 +22,13 @@ DRAWING = ("dcqcn", "pint")
 BUFFERS = ("4mib", "8mib", "12mib", "16mib", "32mib")
 MODELS = ("", "-compat")
 FULL, QUICK = tuple(range(1, 21)), (1, 2, 3)
+
+
+def finished(folder: Path) -> dict[str, str]:
+    """Runs of a complete results folder, with the stamps that say what they are runs of."""
+    manifest = raddle.results.Results(folder).manifest
+    runs = manifest.get("runs", ()) if manifest.get("complete") else ()
+    return {run["name"]: run["stamp"] for run in runs}
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,11 @@ class Runs:
             "include": [str(HERE / f"{file}.toml")],
             "simulation": simulation,
         }
-        return raddle.run(experiment, self.folder / name, jobs=self.context.jobs, replace=True)
+        folder = self.folder / name
+        plan = plan_text(tomli_w.dumps(experiment), Path(f"{name}.toml"))
+        if {run.name: run.stamp for run in plan.runs} == finished(folder):
+            return raddle.results.load(folder)
+        return raddle.run(experiment, folder, jobs=self.context.jobs, replace=True)
 
     def small(self, buffer: str, model: str) -> dict[str, tuple[Results, tuple[int, ...]]]:
         """The small experiment: per scheme its results, and which of them stands for each seed.

@@ -39,7 +39,7 @@ class Scores:
     @classmethod
     def of(cls, results: Results) -> "Scores":
         """Score all runs of an experiment."""
-        scored = {s: score_runs(results, s, Rules()) for s in results.schemes}
+        scored = {s: score_runs(of_scheme(results, s), s, Rules()) for s in results.schemes}
         each = {s: tuple(one[n] for n in sorted(one)) for s, one in scored.items()}
         return cls(results, each, queues(results))
 
@@ -62,6 +62,18 @@ class Scores:
 
     def _each(self, figure: Any) -> Values:  # noqa: ANN401 - a function of a score
         return {s: np.array([figure(one) for one in seeds]) for s, seeds in self.scores.items()}
+
+
+def of_scheme(results: Results, scheme: str) -> Results:
+    """The rows of one scheme: its seeds are then not looked for among those of all schemes."""
+    found = Results(results.path)
+    for name in ("flows", "queues", "throughput"):
+        vars(found)[name] = select(getattr(results, name), scheme=scheme)
+    if results.isolated is not None:
+        twin = Results(results.isolated.path)
+        vars(twin)["flows"] = select(results.isolated.flows, scheme=scheme)
+        vars(found)["isolated"] = twin
+    return found
 
 
 def close(values: Values, schemes: tuple[str, ...]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from raddle.services.reproduce.search import Search
 from raddle.statistics.score import Reading
 
 COMPAT, CORRECTED = "HPCC's simulator", "corrected"
-PINT_STEPS = {"5 %": 1.05, "0.5 %": 1.005}
 ECN_KB = {"dctcp": {"ecn_threshold": 300}, "dcqcn": {"ecn_kmin": 400, "ecn_kmax": 1600}}
 """The HPCC simulator's thresholds at 100 Gbit/s."""
 
@@ -23,12 +22,10 @@ INPUTS: dict[str, list[Any]] = {
     "buffer, MiB": [4, 8, 12, 16, 32],
     "model": [CORRECTED, COMPAT],
     "ECN thresholds, times HPCC's": [0.1, 1],
-    "steps of PINT's digest": list(PINT_STEPS),
 }
 QUICK: dict[str, list[Any]] = {
     **INPUTS,
     "buffer, MiB": [8, 12],
-    "steps of PINT's digest": ["5 %"],
 }
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1, 2)
 
@@ -81,10 +78,7 @@ def experiment(point: dict[str, Any]) -> dict[str, Any]:
         simulation["compat"] = "hpcc-ns3"
     return {
         "schema": 1,
-        "schemes": {
-            **thresholds,
-            "pint": {"log_base": PINT_STEPS[point["steps of PINT's digest"]]},
-        },
+        "schemes": thresholds,
         "simulation": simulation,
     }
 

@@ -15,6 +15,8 @@ from raddle.results.reproduction import Row, lost
 __all__ = ["BURST_MS", "Burst", "Small", "sentences", "table_1"]
 
 BURST_MS = 5.0
+ROUNDING_MS = 1e-6
+"""Ends of samples and of windows meet; a sum of floats must not put a sample beyond its window."""
 Array = NDArray[np.float64]
 
 
@@ -46,7 +48,7 @@ class Burst:
     def goodput(self, flow: int, start_ms: float, end_ms: float) -> float:
         """Gb/s delivered within a window."""
         time, bits = self.rates[flow]
-        inside = (time > start_ms) & (time <= end_ms)
+        inside = (time > start_ms + ROUNDING_MS) & (time <= end_ms + ROUNDING_MS)
         return float(bits[inside].sum()) / (end_ms - start_ms) / 1e6
 
     def bins(self, flow: int, start_ms: float, end_ms: float) -> Array:
