@@ -97,6 +97,20 @@ def _us(picoseconds: int) -> str:
     return f"{picoseconds / 1e6:.3f} us"
 
 
+def count_table(found: Found) -> Table:
+    """How many predicted cells of Table 1 are close, beside a model that knows nothing."""
+    rows = []
+    for operation in (*OPERATIONS, "all"):
+        cases = [it for it in table_1() if it not in FITTED and operation in (it.operation, "all")]
+        models = [[found[it].median for it in cases], [NULL_US] * len(cases)]
+        close = [
+            sum(abs(a / it.published - 1) <= CLOSE for a, it in zip(model, cases, strict=True))
+            for model in models
+        ]
+        rows.append((operation, len(cases), *close))
+    return Table(("operation", "predicted cells", "within 10 %", f"{NULL_US} us within 10 %"), rows)
+
+
 def violin_table(found: Found) -> Table:
     """What Figures 11 and 12 draw: quartiles and tails at 60 x 60."""
     rows: list[tuple[str, ...]] = []

@@ -1,6 +1,16 @@
 """Chen et al., C-MR4LMS (JCRD, 10.7544/issn1000-1239.20210582): every figure beside ours."""
 
+from dataclasses import asdict
+
 from experiments.multicast.efi import section_4_1_and_2
+from experiments.multicast.latency import (
+    count_table,
+    model_table,
+    section_5,
+    simulate_all,
+    violin_table,
+)
+from experiments.multicast.roots import exhaustive_table, root_rows
 from experiments.multicast.routing import (
     ENGINES,
     FIXED,
@@ -22,9 +32,23 @@ __all__ = ["reproduce"]
 def reproduce(context: Context) -> Outcome:
     """Route the paper's patterns and run its collectives."""
     routed = route_all(context)
+    runs, found = simulate_all(context)
     return Outcome(
-        [*section_4_1_and_2(routed), *section_4_3_and_4(routed)],
-        {"patterns": pattern_table(routed), "colours": colours_table(routed)},
+        [
+            *section_4_1_and_2(routed),
+            *section_4_3_and_4(routed),
+            *root_rows(),
+            *section_5(runs, found),
+        ],
+        {
+            "patterns": pattern_table(routed),
+            "colours": colours_table(routed),
+            "exhaustive": exhaustive_table(),
+            "model": model_table(runs.model),
+            "table-1-count": count_table(found),
+            "violins": violin_table(found),
+        },
+        {"rounds": runs.rounds, "model": asdict(runs.model)},
     )
 
 

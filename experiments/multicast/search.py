@@ -87,7 +87,7 @@ def of_collectives(found: Found) -> dict[str, bool | None]:
     }
     for name, (operation, published) in zip(FINDINGS[1:5], HEADLINES.items(), strict=True):
         fixed, tree = (
-            found[Case(operation, GRIDS[0], e)].rounds.mean() for e in (FIXED, BROADCAST)
+            float(found[Case(operation, GRIDS[0], e)].rounds.mean()) for e in (FIXED, BROADCAST)
         )
         holds[name] = abs(100 * (fixed / tree - 1) - published) <= CLOSE * abs(published)
     ratios = {place: at(*place, FIXED) / at(*place, EARLIER) for place in places}
