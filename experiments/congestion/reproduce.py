@@ -83,7 +83,9 @@ def reproduce(context: Context) -> Outcome:
         figures.pause_times([(n, b) for n, b in bursts.items() if n.endswith("compat")]),
         folder / "congestion-4.svg",
     )
-    save(draw_traffic(traffic.figure_7(1), seed=1), folder / "congestion-7.png")
+    # Thousands of marks: a picture of points, and a small one.
+    points = draw_traffic(traffic.figure_7(1), seed=1)
+    points.savefig(folder / "congestion-7.png", dpi=80, bbox_inches="tight")
     save(figures.parts(dumbbell), folder / "congestion-8.svg")
     save(figures.totals(main), folder / "congestion-10.svg")
     return Outcome(rows, tables)
