@@ -10,6 +10,7 @@ from experiments.multicast.latency import (
     simulate_all,
     violin_table,
 )
+from experiments.multicast.pairs import pair_rows, pairs_table
 from experiments.multicast.roots import exhaustive_table, root_rows
 from experiments.multicast.routing import (
     ENGINES,
@@ -39,8 +40,10 @@ def reproduce(context: Context) -> Outcome:
             *section_4_3_and_4(routed),
             *root_rows(),
             *section_5(runs, found),
+            *pair_rows(context),
         ],
         {
+            "pairs": pairs_table(context),
             "patterns": pattern_table(routed),
             "colours": colours_table(routed),
             "exhaustive": exhaustive_table(),
