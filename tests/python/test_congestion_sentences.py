@@ -40,7 +40,8 @@ def test_every_interval_decides(margins: list[list[float]], holds: bool | None) 
 
 def test_a_row_has_the_margin_that_holds_least() -> None:
     row = row_of(sentence([3.0, 3.0, 3.0], NARROW), "8 MiB")
-    assert (row.setting, row.verdict, row.ours) == ("S1, 8 MiB", "holds", pytest.approx(1.0))
+    assert (row.setting, row.verdict) == ("S1, 8 MiB", "holds")
+    assert row.ours == pytest.approx(1.0)
     # t of two degrees of freedom, 4.3027, times 0.1 / sqrt(3).
     assert row.ci_low == pytest.approx(1 - 4.302653 * 0.1 / 3**0.5, rel=1e-5)
     assert row.note.startswith("m1;")
