@@ -39,16 +39,23 @@ class Side:
     hosts: int
     mpi_args: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
+    ppn: int = 1
+    mode: Mode = Mode.NODE
+
+    @property
+    def ranks(self) -> int:
+        """Ranks in all."""
+        return self.hosts * self.ppn
 
     @contextmanager
     def command(self, words: list[str]) -> Iterator[tuple[list[str], dict[str, str]]]:
         """The command that runs a program so, and its environment."""
         run = MpiRun(
             hosts=self.lab.topology.hosts[: self.hosts],
-            ppn=(1,) * self.hosts,
+            ppn=(self.ppn,) * self.hosts,
             backend=self.lab.backend,
             program=tuple(words),
-            mode=Mode.NODE,
+            mode=self.mode,
             mpi_args=tuple(self.mpi_args.split()),
         )
         with prepared(self.lab, run) as (command, environment):
@@ -103,7 +110,7 @@ class ProgramInTurns:
         self.stack.close()
 
     def _end(self) -> None:
-        os.write(self.pipe, b"q" * self.side.hosts)
+        os.write(self.pipe, b"q" * self.side.ranks)
         try:
             self.process.wait(20)
         except subprocess.TimeoutExpired:
@@ -112,7 +119,7 @@ class ProgramInTurns:
 
     def turn(self) -> Times:
         """Median of what is measured in us, by size."""
-        os.write(self.pipe, b"." * self.side.hosts)
+        os.write(self.pipe, b"." * self.side.ranks)
         times: Times = {}
         limit = Timer(PATIENCE_S, self.process.terminate)
         limit.start()

@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
+import struct
 import subprocess
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -142,42 +144,146 @@ def test_lost_packets_end_offload_and_no_sum_is_wrong(tmp_path: Path) -> None:
         assert {r.get("wrong", 0) for r in found} == {0}
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
-@pytest.mark.parametrize("words", [[], ["--rc"]])
-def test_tshark_reads_the_frames_as_rocev2(tmp_path: Path, words: list[str]) -> None:
-    with Net(tmp_path) as net:
-        network(net, [2])
-        file = tmp_path / "frames.pcap"
-        tap = net.spawn("h1", "python3", "-c", CAPTURE, file, "3")
+UD, RC = 100, 4
+"""Opcodes of the BTH: SEND only, of a datagram and of a connection."""
+
+HEAD_AT = {UD: 14 + 20 + 8 + 12 + 8 + 8 + 8, RC: 14 + 20 + 8 + 12 + 1 + 8 + 14}
+"""Where the head begins in a frame: behind DETH, neth and tag; behind AM id, tag and padding."""
+
+QUERY, NOTIFY, KILL = 0, 1, 4
+
+
+def captured(net: Net, tmp_path: Path, hosts: int, taps: list[str], *words: str) -> list[Path]:
+    """Run three rounds of all leaders; what passed the interfaces of these hosts, a file each."""
+    files, running = [], []
+    for host in taps:
+        file = tmp_path / f"{host}.pcap"
+        tap = net.spawn(host, "python3", "-c", CAPTURE, file, "2")
         assert tap.stdout is not None
         assert tap.stdout.readline() == "ready\n"
-        reports(leaders(net, 2, "--rounds", "3", *words))
+        files.append(file)
+        running.append(tap)
+    reports(leaders(net, hosts, "--rounds", "3", *words))
+    for tap in running:
         tap.communicate(timeout=20)
-        fields = [
-            "udp.dstport",
-            "infiniband.bth.opcode",
-            "infiniband.bth.destqp",
-            "ip.src",
-            "_ws.malformed",
+    return files
+
+
+def frames(file: Path) -> list[bytes]:
+    """The frames of a file that are to UDP port 4791."""
+    data, at, found = file.read_bytes(), 24, []
+    while at < len(data):
+        (length,) = struct.unpack_from("<8xI", data, at)
+        frame = data[at + 16 : at + 16 + length]
+        if frame[12:14] == b"\x08\x00" and frame[23] == 17 and frame[36:38] == b"\x12\xb7":
+            found.append(frame)
+        at += 16 + length
+    return found
+
+
+def control(sender: int, receiver: int, kind: int, **switches: int) -> bytes:
+    """Head and body of a control packet as the published library writes it, by its layout.
+
+    `switches` has what switches on the way write.
+    """
+    leaders = switches.get("leaders", 3)
+    head = struct.pack(
+        ">4sIBBHBBBBH4s", bytes.fromhex("44332211"), sender, switches.get("flag", 0), 1, 0, 0, 0,
+        0, 0, 0, bytes.fromhex("88776655"),
+    )  # fmt: skip
+    return head + struct.pack(
+        ">HBBBBHHHHHIII4s4s4s16x", 0, 0, 1, switches.get("hops", 0) << 4 | kind, 1,
+        switches.get("operations", 0xFFFF), switches.get("types", 0x47FF), 256, leaders,
+        switches.get("local", 0), 7, 0, receiver, bytes([10, 77, 0, 240]) * ("tor" in switches),
+        b"", b"",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [[], ["--rc"]])
+def test_all_frames_have_the_bytes_of_the_layout(tmp_path: Path, words: list[str]) -> None:
+    """Three leaders below one TOR: what they send, and what the TOR makes of it."""
+    opcode = RC if words else UD
+    at = HEAD_AT[opcode]
+    with Net(tmp_path) as net:
+        network(net, [3])
+        h1, h3 = map(frames, captured(net, tmp_path, 3, ["h1", "h3"], *words))
+    assert {frame[42] for frame in h1 + h3} == {opcode}
+
+    def payloads(found: list[bytes], source: int, control: bool) -> list[bytes]:
+        of = [frame for frame in found if frame[29] == source]
+        # Without the bytes that BTH counts as padding, and the ICRC.
+        return [
+            frame[at : len(frame) - 4 - (frame[43] >> 4 & 3)]
+            for frame in of
+            if (frame[at + 9] == 1) is control
         ]
-        command = [
-            "tshark",
-            "-n",
-            "--disable-protocol",
-            "rpcordma",
-            "-r",
-            str(file),
-            "-T",
-            "fields",
-        ]
-        command += [word for field in fields for word in ("-e", field)]
-        env = os.environ | {"HOME": str(tmp_path)}
-        shown = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
-        rows = [line.split("\t") for line in shown.stdout.splitlines()]
-        rocev2 = [row for row in rows if row[0] == "4791"]
-        opcode = "4" if words else "100"
-        # At least a query and a notify, three packets up and three down, a kill.
-        assert len(rocev2) >= 9, rocev2
-        assert {row[1] for row in rocev2} == {opcode}
-        assert {int(row[2], 0) for row in rocev2} == {2, 3}
-        assert all(row[4] == "" for row in rocev2), rocev2
+
+    computes = {"operations": 0x03FF, "types": 0x07FE & 0x47FF, "flag": 1, "hops": 1, "tor": 1}
+    # The query of rank 2 as it leaves, and as it comes to the master.
+    assert payloads(h3, 3, control=True) == [control(2, 0, QUERY)]
+    assert payloads(h1, 3, control=True) == [control(2, 0, QUERY, **computes)]
+    # Notify and kill as they leave the master, for ranks 1 and 2, and as they come to rank 2.
+    merged = {"operations": 0x03FF, "types": 0x07FE & 0x47FF}
+    assert payloads(h1, 1, control=True) == [
+        *(control(0, rank, NOTIFY, **merged) for rank in (1, 2)),
+        *(control(0, rank, KILL, **merged, local=3) for rank in (1, 2)),
+    ]
+    assert payloads(h3, 1, control=True) == [
+        control(0, 2, NOTIFY, **computes, local=3),
+        control(0, 2, KILL, **computes, local=3),
+    ]
+    # The test vector: rank 2, group 7, SUM of one double, round 1, value 1.0; padded to an element.
+    sent = payloads(h3, 3, control=False)
+    vector = "44332211 00000002 00 07 0000 03 0a 01 00 0001 88776655 3ff0000000000000"
+    assert sent[0] == bytes.fromhex(vector) + bytes(len(sent[0]) - 30)
+    assert len(sent[0]) == (32 if opcode == UD else 48 - 14)
+    # It goes on to rank 0, with the flag and the sum of 0, 0.5 and 1 in it.
+    result = vector.replace("00 07", "01 07").replace("3ff0", "3ff8")
+    came = payloads(h1, 3, control=False)
+    assert came[0] == bytes.fromhex(result) + bytes(len(sent[0]) - 30)
+    assert [frame[14] for frame in came] == [1, 2, 3]
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
+@pytest.mark.parametrize("words", [[], ["--rc"]])
+def test_tshark_and_scapy_read_the_frames_as_rocev2(tmp_path: Path, words: list[str]) -> None:
+    with Net(tmp_path) as net:
+        network(net, [2])
+        (file,) = captured(net, tmp_path, 2, ["h1"], *words)
+    opcode = RC if words else UD
+    fields = [
+        "udp.dstport",
+        "infiniband.bth.opcode",
+        "infiniband.bth.destqp",
+        "ip.src",
+        "_ws.malformed",
+    ]
+    command = ["tshark", "-n", "--disable-protocol", "rpcordma", "-r", str(file), "-T", "fields"]
+    command += [word for field in fields for word in ("-e", field)]
+    env = os.environ | {"HOME": str(tmp_path)}
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    rows = [line.split("\t") for line in shown.stdout.splitlines()]
+    rocev2 = [row for row in rows if row[0] == "4791"]
+    # A query, a notify and a kill, three packets up and three down.
+    assert len(rocev2) == 9, rocev2
+    assert {row[1] for row in rocev2} == {str(opcode)}
+    assert {int(row[2], 0) for row in rocev2} == {2, 3}
+    assert all(row[4] == "" for row in rocev2), rocev2
+    check_with_scapy(file, opcode)
+
+
+def check_with_scapy(file: Path, opcode: int) -> None:
+    """Scapy finds the same, and computes the same ICRC."""
+    pytest.importorskip("scapy", reason="scapy is not installed (pip install 'raddle[dev]')")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from scapy.contrib.roce import BTH
+        from scapy.utils import rdpcap
+
+        packets = [packet for packet in rdpcap(str(file)) if BTH in packet]
+    assert len(packets) == 9
+    for packet in packets:
+        bth, original = packet[BTH], bytes(packet)
+        assert (bth.opcode, bth.dqpn in {2, 3}) == (opcode, True)
+        del bth.icrc
+        assert bytes(packet) == original

@@ -67,6 +67,13 @@ class LeaderMode(StrEnum):
     SOCKET = "socket"
 
 
+class Protocol(StrEnum):
+    """How leaders and switches speak."""
+
+    NATIVE = "native"
+    PUBLISHED = "published"
+
+
 class MpiLibrary(StrEnum):
     """Whose mpirun."""
 
@@ -87,6 +94,7 @@ class SwitchAction(StrEnum):
     epilog=examples(
         "raddle lab up --hosts 16",
         "raddle lab up --hosts 8 --hosts-per-tor 2 --offload sockets",
+        "raddle lab up --hosts 9 --hosts-per-tor 3 --sockets 2 --protocol published",
         "raddle lab up --hosts 2 --rails 2 --rates 400Mbps,100Mbps --name rails",
     )
 )
@@ -116,11 +124,21 @@ def up(
         ),
     ] = None,
     offload: Annotated[
-        Offload,
+        Offload | None,
         typer.Option(
-            "--offload", help="The switches: off, the kernel's bridge; else raddle-switch."
+            "--offload",
+            help="The switches: off, the kernel's bridge; else raddle-switch.",
+            show_default="off; sockets with --protocol published",
         ),
-    ] = Offload.OFF,
+    ] = None,
+    protocol: Annotated[
+        Protocol,
+        typer.Option(
+            "--protocol",
+            help="How MPI programs speak to the switches: by our protocol, or by that of the "
+            "paper. Switches of --offload sockets compute by both.",
+        ),
+    ] = Protocol.NATIVE,
     name: Name = "lab",
     replace: Annotated[
         bool, typer.Option("--replace", help="Take down a lab of that name first.")
@@ -136,13 +154,14 @@ def up(
         sockets=sockets,
         rails=rails,
         rates=_rates(rates),
+        protocol=services.lab.Protocol(protocol.value),
     )
+    default = Offload.OFF if protocol is Protocol.NATIVE else Offload.SOCKETS
+    backend = services.lab.Backend((offload or default).value)
     terminate_like_interrupt()
     begun = time.monotonic()
     with _progress(shown=progress_wanted(quiet=quiet or as_json)) as tell:
-        lab = services.lab.Lab.up(
-            spec, services.lab.Backend(offload.value), replace=replace, tell=tell
-        )
+        lab = services.lab.Lab.up(spec, backend, replace=replace, tell=tell)
     if as_json:
         print_json(lab.status())
     elif not quiet:
@@ -150,7 +169,8 @@ def up(
         spines = len(lab.topology.switches) - tors
         say(
             f"lab `{name}` is up after {time.monotonic() - begun:.1f} s: {many(hosts, 'host')}, "
-            f"{many(tors, 'TOR')}, {many(spines, 'SPINE')}, offload {offload.value}"
+            f"{many(tors, 'TOR')}, {many(spines, 'SPINE')}, offload {backend}"
+            + ("" if protocol is Protocol.NATIVE else f", protocol {protocol}")
         )
 
 
@@ -233,6 +253,14 @@ def mpirun(
             show_default="RADDLE_MODE, or as the hosts are",
         ),
     ] = None,
+    protocol: Annotated[
+        Protocol | None,
+        typer.Option(
+            "--protocol",
+            help="How leaders and switches speak: by our protocol, or by that of the paper.",
+            show_default="RADDLE_PROTOCOL, or the lab's",
+        ),
+    ] = None,
     mpi: Annotated[
         MpiLibrary, typer.Option("--mpi", help="Which MPI library's mpirun.")
     ] = MpiLibrary.OPENMPI,
@@ -266,6 +294,7 @@ def mpirun(
         ppn=services.lab.mpi.parse_ppn(ppn, len(chosen)),
         backend=lab.backend if offload is None else services.lab.Backend(offload.value),
         mode=None if mode is None else services.lab.Mode(mode.value),
+        protocol=None if protocol is None else services.lab.Protocol(protocol.value),
         mpi=services.lab.mpi.Mpi(mpi.value),
         program=tuple(program),
         mpi_args=more,

@@ -25,7 +25,7 @@ mod mpich;
 mod open_mpi;
 mod shape;
 
-pub(crate) use shape::doubling;
+pub(crate) use shape::{doubling, nested_doubling};
 
 use raddle_wire::{DataType, Operation, native::Collective};
 

@@ -70,7 +70,7 @@ fn main() -> Result<()> {
         overdue: Span::from_ms(100),
     };
     // All have opened their sockets.
-    agreement.gather(&[0; 16])?;
+    agreement.gather(&[0; Terms::SIZE])?;
     let terms = Terms::refused(raddle_offload::published::Refusal::NoAnswer);
     let mut leader = Leader::new(clock::now(), config)?;
     let (leader, terms) = match set_up(&mut leader, &roce, &mut agreement)? {
@@ -110,7 +110,7 @@ fn main() -> Result<()> {
             report[key] = value;
         }
         // All have all results; then the masters end the group.
-        agreement.gather(&[0; 16])?;
+        agreement.gather(&[0; Terms::SIZE])?;
         endpoint.kill();
         let mut buffer = [0; FRAME];
         while let Some((to, length)) = endpoint.poll_frame(&mut buffer) {
@@ -160,7 +160,7 @@ fn set_up(
         Stage::Collected(spine) => spine,
         _ => None,
     };
-    let mut said = [0; 16];
+    let mut said = [0; Terms::SIZE];
     said[..4].copy_from_slice(&spine.unwrap_or(Ipv4Addr::UNSPECIFIED).octets());
     let all = agreement.gather(&said)?;
     let [a, b, c, d, ..] = all[0];
@@ -173,33 +173,12 @@ fn set_up(
     let Stage::Set(terms) = leader.stage() else {
         return Ok(None);
     };
-    let all = agreement.gather(&pack(terms))?;
-    let Some(terms) = all.iter().map(unpack).reduce(Terms::join) else {
+    let all = agreement.gather(&terms.to_bytes())?;
+    let Some(terms) = all.into_iter().map(Terms::from_bytes).reduce(Terms::join) else {
         return Ok(None);
     };
     leader.open(terms);
     Ok(terms.usable().then_some(terms))
-}
-
-fn pack(terms: Terms) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..2].copy_from_slice(&terms.operations.to_be_bytes());
-    bytes[2..4].copy_from_slice(&terms.types.to_be_bytes());
-    bytes[4..6].copy_from_slice(&terms.local.to_be_bytes());
-    bytes[6] = terms.fail_cause;
-    bytes[7] = u8::from(terms.computing);
-    bytes
-}
-
-fn unpack(bytes: &[u8; 16]) -> Terms {
-    let word = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-    Terms {
-        operations: word(0),
-        types: word(2),
-        local: word(4),
-        fail_cause: bytes[6],
-        computing: bytes[7] != 0,
-    }
 }
 
 /// Runs the rounds; what came out as keys and values. When offload ends, the rest is counted as plain.
@@ -215,8 +194,8 @@ fn run(
     let mut times = Vec::with_capacity(rounds as usize);
     let begin = Instant::now();
     for round in 0..rounds {
-        // Whole numbers far below 2^53: their sum is exact in any order.
-        let share = |leader: u32| f64::from(leader + 1) * f64::from(round % 1000);
+        // Halves of whole numbers far below 2^53: their sum is exact in any order.
+        let share = |leader: u32| f64::from(leader) / 2.0 + f64::from(round % 1000);
         let operand = share(number).to_be_bytes();
         let started = Instant::now();
         let begun = endpoint.start(clock::now(), Operation::Sum, DataType::Double, &operand);
@@ -350,8 +329,8 @@ impl Agreement {
         })
     }
 
-    fn gather(&mut self, own: &[u8; 16]) -> Result<Vec<[u8; 16]>> {
-        let mut all = vec![[0; 16]; self.leaders];
+    fn gather(&mut self, own: &[u8; Terms::SIZE]) -> Result<Vec<[u8; Terms::SIZE]>> {
+        let mut all = vec![[0; Terms::SIZE]; self.leaders];
         if self.number == 0 {
             all[0] = *own;
             for (place, stream) in all[1..].iter_mut().zip(&mut self.streams) {

@@ -4,7 +4,7 @@
 use std::{env, fmt, path::PathBuf, sync::OnceLock, time::Duration};
 
 use raddle_schedule::Scope;
-use raddle_wire::{native::JobKey, rails::MAX_RAILS};
+use raddle_wire::{compat, native::JobKey, rails::MAX_RAILS};
 
 /// Name, values and default of each setting, from `crates/base/text/environment.toml`.
 const TABLE: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/settings.rs"));
@@ -31,6 +31,15 @@ pub(crate) enum Mode {
     Auto,
     Node,
     Socket,
+}
+
+/// How leaders and switches speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// Ours.
+    Native,
+    /// That of the paper.
+    Published,
 }
 
 /// Whether messages between ranks are joined.
@@ -80,6 +89,7 @@ pub(crate) struct Settings {
     pub(crate) disabled: bool,
     pub(crate) job: Option<(u32, JobKey)>,
     pub(crate) offload: Offload,
+    pub(crate) protocol: Protocol,
     pub(crate) order: Order,
     pub(crate) mode: Mode,
     pub(crate) sockets: Option<u32>,
@@ -89,6 +99,8 @@ pub(crate) struct Settings {
     pub(crate) setup: Duration,
     pub(crate) retry: Duration,
     pub(crate) give_up: Duration,
+    /// Of the published protocol: before the others are asked for a round without result.
+    pub(crate) overdue: Duration,
     /// Before offload is tried again; zero: never.
     pub(crate) come_back: Duration,
     pub(crate) log: bool,
@@ -202,6 +214,13 @@ impl Settings {
                     ("never", Offload::Never),
                 ],
             ),
+            protocol: reader.choice(
+                "RADDLE_PROTOCOL",
+                &[
+                    ("native", Protocol::Native),
+                    ("published", Protocol::Published),
+                ],
+            ),
             order: reader.choice(
                 "RADDLE_ORDER",
                 &[
@@ -231,6 +250,7 @@ impl Settings {
             setup: reader.time("RADDLE_SETUP_MS", 1, 60_000, Duration::from_millis),
             retry: reader.time("RADDLE_RETRY_US", 10, 10_000_000, Duration::from_micros),
             give_up: reader.time("RADDLE_GIVE_UP_MS", 10, 3_600_000, Duration::from_millis),
+            overdue: reader.time("RADDLE_OVERDUE_MS", 1, 60_000, Duration::from_millis),
             come_back: reader.time("RADDLE_COME_BACK_MS", 0, 3_600_000, Duration::from_millis),
             log: reader.choice("RADDLE_LOG", &[("off", false), ("info", true)]),
             report: reader.text("RADDLE_REPORT").map(PathBuf::from),
@@ -267,12 +287,21 @@ impl Settings {
         self.schedule != Schedule::Off || self.rails != RailNames::Off
     }
 
+    /// Most bytes of a call that can be offloaded.
+    pub(crate) fn most_bytes(&self) -> usize {
+        match self.protocol {
+            Protocol::Native => self.max_bytes,
+            Protocol::Published => self.max_bytes.min(compat::MAX_DATA),
+        }
+    }
+
     /// What all ranks of a communicator must have in common, as one number.
     pub(crate) fn digest(&self) -> u64 {
         let job = self.job.as_ref().map_or(0, |(job, _)| *job);
         let parts = [
             u64::from(job),
             self.offload as u64,
+            self.protocol as u64,
             self.order as u64,
             self.mode as u64,
             u64::from(self.sockets.unwrap_or(0)),
@@ -390,6 +419,7 @@ mod tests {
         assert!(faults.is_empty());
         assert!(!settings.disabled && !settings.log && settings.job.is_none());
         assert_eq!(settings.offload, Offload::Auto);
+        assert_eq!(settings.protocol, Protocol::Native);
         assert_eq!(settings.order, Order::Host);
         assert_eq!(settings.mode, Mode::Auto);
         assert_eq!(settings.schedule, Schedule::Off);
@@ -401,6 +431,7 @@ mod tests {
             ("RADDLE_SETUP_MS", settings.setup.as_millis() as u64),
             ("RADDLE_RETRY_US", settings.retry.as_micros() as u64),
             ("RADDLE_GIVE_UP_MS", settings.give_up.as_millis() as u64),
+            ("RADDLE_OVERDUE_MS", settings.overdue.as_millis() as u64),
             ("RADDLE_COME_BACK_MS", settings.come_back.as_millis() as u64),
             (
                 "RADDLE_RAILS_GIVE_UP_MS",
@@ -513,10 +544,20 @@ mod tests {
     }
 
     #[test]
+    fn the_published_protocol_takes_short_calls_only() {
+        let most = |set: &[(&str, &str)]| read(set).0.most_bytes();
+        let published = ("RADDLE_PROTOCOL", "published");
+        assert_eq!(most(&[]), 8192);
+        assert_eq!(most(&[published]), 256);
+        assert_eq!(most(&[published, ("RADDLE_MAX_BYTES", "64")]), 64);
+    }
+
+    #[test]
     fn ranks_with_other_settings_have_another_digest() {
         let digest = |set: &[(&str, &str)]| read(set).0.digest();
         assert_ne!(digest(&[]), digest(&[("RADDLE_ORDER", "rank")]));
         assert_ne!(digest(&[]), digest(&[("RADDLE_MAX_BYTES", "256")]));
+        assert_ne!(digest(&[]), digest(&[("RADDLE_PROTOCOL", "published")]));
         assert_eq!(digest(&[]), digest(&[("RADDLE_LOG", "info")]));
     }
 }

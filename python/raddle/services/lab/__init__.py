@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from raddle.lazy import attach
 
-__all__ = ["Backend", "Lab", "LabSpec", "Mode", "Topology", "mpi", "topology"]
+__all__ = ["Backend", "Lab", "LabSpec", "Mode", "Protocol", "Topology", "mpi", "topology"]
 
 if TYPE_CHECKING:
     from raddle.services.lab import mpi, topology
-    from raddle.services.lab.topology import Backend, LabSpec, Mode, Topology
+    from raddle.services.lab.topology import Backend, LabSpec, Mode, Protocol, Topology
     from raddle.services.lab.virtual import Lab
 else:
     __getattr__, __dir__ = attach(
@@ -32,6 +32,7 @@ else:
             "Lab": "raddle.services.lab.virtual",
             "LabSpec": "raddle.services.lab.topology",
             "Mode": "raddle.services.lab.topology",
+            "Protocol": "raddle.services.lab.topology",
             "Topology": "raddle.services.lab.topology",
         },
     )

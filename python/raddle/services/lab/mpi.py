@@ -12,7 +12,7 @@ from pathlib import Path
 from raddle.errors import LabError
 from raddle.services.lab.jobs import job_key
 from raddle.services.lab.tools import check_machine, mpi_library
-from raddle.services.lab.topology import Backend, Host, Mode
+from raddle.services.lab.topology import Backend, Host, Mode, Protocol
 from raddle.services.lab.virtual import Lab
 from raddle.text import many
 
@@ -62,6 +62,7 @@ class MpiRun:
     backend: Backend
     program: tuple[str, ...]
     mode: Mode | None = None
+    protocol: Protocol | None = None
     mpi: Mpi = Mpi.OPENMPI
     mpi_args: tuple[str, ...] = ()
     recordings: Path | None = None
@@ -76,6 +77,9 @@ class MpiRun:
         settings = {"RADDLE_JOB": str(job), "RADDLE_JOB_KEY": key, **recorder}
         if self.mode is not None:
             settings["RADDLE_MODE"] = self.mode.value
+        if self.protocol is not None:
+            self.protocol.check(self.backend)
+            settings["RADDLE_PROTOCOL"] = self.protocol.value
         return settings
 
     def command(self, lab: Lab) -> list[str]:
@@ -105,6 +109,7 @@ class MpiRun:
         """
         ours = {
             "RADDLE_SOCKETS": str(lab.topology.spec.sockets),
+            "RADDLE_PROTOCOL": lab.topology.spec.protocol.value,
             "RADDLE_INTERFACE": "e0",
             "HWLOC_COMPONENTS": HWLOC_COMPONENTS,
         }

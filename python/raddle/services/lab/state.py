@@ -20,7 +20,7 @@ from typing import Any
 from raddle.errors import LabError
 from raddle.files import write_json
 from raddle.services.lab.namespaces import Holder
-from raddle.services.lab.topology import Backend, LabSpec
+from raddle.services.lab.topology import Backend, LabSpec, Protocol
 
 __all__ = ["BASE", "Running", "State", "names"]
 
@@ -100,6 +100,7 @@ class State:
                 "sockets": spec.sockets,
                 "rails": spec.rails,
                 "rates": list(spec.rates),
+                "protocol": spec.protocol.value,
             },
             "holders": {h.node: [h.process, h.started] for h in holders.values()},
             "since": time.time(),
@@ -113,8 +114,8 @@ class State:
             return None
         spec = document["spec"]
         holders = {n: Holder(n, p, s) for n, (p, s) in document["holders"].items()}
-        rates = tuple(spec.pop("rates"))
-        return LabSpec(**spec, rates=rates), holders, float(document["since"])
+        rates, protocol = tuple(spec.pop("rates")), Protocol(spec.pop("protocol"))
+        return LabSpec(**spec, rates=rates, protocol=protocol), holders, float(document["since"])
 
     def write_running(self, running: Running) -> None:
         """Note what the switches run."""

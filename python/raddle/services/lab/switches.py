@@ -16,7 +16,7 @@ from raddle.services.lab.namespaces import Holder, entering, start_detached
 from raddle.services.lab.processes import started_at
 from raddle.services.lab.state import State
 from raddle.services.lab.tools import switch_program
-from raddle.services.lab.topology import Backend, Switch, Topology
+from raddle.services.lab.topology import Backend, Protocol, Switch, Topology
 
 __all__ = ["clear", "fill", "log_end", "log_tail", "start", "status_socket", "stop"]
 
@@ -119,7 +119,11 @@ def _config(state: State, switch: Switch, backend: Backend) -> str:
             "mac": switch.mac,
             "tier": switch.tier,
             "backend": backend.value,
-            **({"forward": "kernel"} if backend is Backend.XDP else {}),
+            **(
+                {"forward": "kernel"}
+                if backend is Backend.XDP
+                else {"protocols": [protocol.value for protocol in Protocol]}
+            ),
             "secret_file": str(state.secret),
             "metrics": f"127.0.0.1:{METRICS_PORT}",
             "status": str(status_socket(state, switch.name)),

@@ -8,7 +8,17 @@ from raddle import core
 from raddle.errors import LabError
 from raddle.text import many
 
-__all__ = ["Backend", "Host", "LabSpec", "Link", "Mode", "Switch", "Topology", "parse_rate"]
+__all__ = [
+    "Backend",
+    "Host",
+    "LabSpec",
+    "Link",
+    "Mode",
+    "Protocol",
+    "Switch",
+    "Topology",
+    "parse_rate",
+]
 
 MOST_HOSTS = 250
 MOST_RAILS = 8
@@ -37,6 +47,22 @@ class Mode(StrEnum):
 
     NODE = "node"
     SOCKET = "socket"
+
+
+class Protocol(StrEnum):
+    """How leaders and switches speak: by our protocol, or by that of the paper."""
+
+    NATIVE = "native"
+    PUBLISHED = "published"
+
+    def check(self, backend: Backend) -> None:
+        """Refuse a back-end whose switches do not compute by it."""
+        if self is Protocol.PUBLISHED and backend is Backend.XDP:
+            msg = (
+                "the kernel forwards past the published protocol\n"
+                "  hint: take --offload sockets, or --protocol native"
+            )
+            raise LabError(msg)
 
 
 def parse_rate(text: str) -> int:
@@ -68,6 +94,7 @@ class LabSpec:
     sockets: int = 1
     rails: int = 1
     rates: tuple[int, ...] = ()
+    protocol: Protocol = Protocol.NATIVE
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built, with the way out."""

@@ -71,6 +71,7 @@ class Lab:
             It is up already (and not `replace`), or this machine cannot; then nothing is left.
         """
         check_machine(*NEEDED)
+        spec.protocol.check(backend)
         if backend is not Backend.OFF:
             switch_program()
         state, groups = State(spec.name), Groups(spec.name)
@@ -234,6 +235,7 @@ class Lab:
             "name": spec.name,
             "offload": running.backend.value,
             "changing_to": None if running.changing_to is None else running.changing_to.value,
+            "protocol": spec.protocol.value,
             "sockets": spec.sockets,
             "hosts_per_tor": spec.hosts_per_tor,
             "rates_bps": list(spec.rates) or None,

@@ -134,6 +134,46 @@ impl Expression {
         self
     }
 
+    /// Whether both combine the same ranks with the same others: the same bits where an operation commutes. With `sides`,
+    /// left and right must be the same, too.
+    #[must_use]
+    pub fn combines_as(&self, other: &Self, sides: bool) -> bool {
+        let (mine, theirs) = (self.least_ranks(), other.least_ranks());
+        let in_order = |least: &[u32], left: u32, right: u32| {
+            if sides || least[left as usize] < least[right as usize] {
+                (left, right)
+            } else {
+                (right, left)
+            }
+        };
+        let mut left = vec![(self.nodes.len() - 1, other.nodes.len() - 1)];
+        while let Some((one, another)) = left.pop() {
+            match (self.nodes[one], other.nodes[another]) {
+                (Node::Rank(one), Node::Rank(another)) if one == another => {}
+                (Node::Combine(a, b), Node::Combine(c, d)) => {
+                    let (a, b) = in_order(&mine, a, b);
+                    let (c, d) = in_order(&theirs, c, d);
+                    left.push((a as usize, c as usize));
+                    left.push((b as usize, d as usize));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// By node: the least rank in it.
+    fn least_ranks(&self) -> Vec<u32> {
+        let mut least: Vec<u32> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            least.push(match *node {
+                Node::Rank(rank) => rank,
+                Node::Combine(left, right) => least[left as usize].min(least[right as usize]),
+            });
+        }
+        least
+    }
+
     /// Computes it: `operands[rank]` are the elements of a rank in wire order, all equally many.
     ///
     /// # Errors

@@ -7,26 +7,45 @@ use super::expression::{Builder, Expression};
 ///
 /// Recursive halving of the vector (Rabenseifner) makes the same tree for every element, up to left and right.
 pub(crate) fn doubling(size: u32) -> Option<Expression> {
-    let power = 1 << size.checked_ilog2()?;
-    let extra = size - power;
+    nested_doubling(&[size])
+}
+
+/// Recursive doubling inside blocks of `sizes[0]` ranks, then of `sizes[1]` of these blocks, and so on: what switches make
+/// of ranks below TORs below a SPINE. `None` if a size is 0 or all together have too many ranks.
+pub(crate) fn nested_doubling(sizes: &[u32]) -> Option<Expression> {
+    let ranks = sizes
+        .iter()
+        .try_fold(1_u32, |product, size| product.checked_mul(*size))?;
     let mut tree = Builder::default();
-    let mut blocks = Vec::new();
-    for block in 0..power {
-        blocks.push(if block < extra {
-            let (even, odd) = (tree.rank(2 * block), tree.rank(2 * block + 1));
-            tree.combine(even, odd)
-        } else {
-            tree.rank(block + extra)
-        });
-    }
-    while blocks.len() > 1 {
-        let (pairs, _) = blocks.as_chunks::<2>();
-        blocks = pairs
-            .iter()
-            .map(|&[left, right]| tree.combine(left, right))
-            .collect();
+    let mut blocks: Vec<u32> = (0..ranks).map(|rank| tree.rank(rank)).collect();
+    for &size in sizes {
+        let parts = blocks.chunks_exact(size as usize);
+        blocks = parts
+            .map(|part| double(&mut tree, part))
+            .collect::<Option<_>>()?;
     }
     tree.finish()
+}
+
+/// Doubles blocks until one is left.
+fn double(tree: &mut Builder, parts: &[u32]) -> Option<u32> {
+    let power = 1 << parts.len().checked_ilog2()?;
+    let (paired, single) = parts.split_at(2 * (parts.len() - power));
+    let mut blocks: Vec<u32> = pairs(tree, paired);
+    blocks.extend(single);
+    while blocks.len() > 1 {
+        blocks = pairs(tree, &blocks);
+    }
+    blocks.first().copied()
+}
+
+/// Combines neighbours.
+fn pairs(tree: &mut Builder, blocks: &[u32]) -> Vec<u32> {
+    let (pairs, _) = blocks.as_chunks::<2>();
+    pairs
+        .iter()
+        .map(|&[left, right]| tree.combine(left, right))
+        .collect()
 }
 
 /// The last rank first: `0 op (1 op (... op (size - 1)))`.

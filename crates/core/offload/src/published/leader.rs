@@ -102,6 +102,9 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// Bytes of [`to_bytes`](Self::to_bytes).
+    pub const SIZE: usize = 8;
+
     /// The terms of a leader whose set-up failed.
     #[must_use]
     pub const fn refused(refusal: Refusal) -> Self {
@@ -127,6 +130,27 @@ impl Terms {
             local: self.local,
             fail_cause: cause,
             computing: self.computing && other.computing,
+        }
+    }
+
+    /// As leaders tell them each other by plain MPI.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; Self::SIZE] {
+        let [a, b] = self.operations.to_be_bytes();
+        let [c, d] = self.types.to_be_bytes();
+        let [e, f] = self.local.to_be_bytes();
+        [a, b, c, d, e, f, self.fail_cause, self.computing as u8]
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) wrote.
+    #[must_use]
+    pub const fn from_bytes([a, b, c, d, e, f, fail_cause, computing]: [u8; Self::SIZE]) -> Self {
+        Self {
+            operations: u16::from_be_bytes([a, b]),
+            types: u16::from_be_bytes([c, d]),
+            local: u16::from_be_bytes([e, f]),
+            fail_cause,
+            computing: computing != 0,
         }
     }
 
@@ -407,6 +431,13 @@ impl Leader {
     #[must_use]
     pub const fn is_master(&self) -> bool {
         self.collection.is_some()
+    }
+
+    /// Why the set-up of a master's group has failed so far; 0: it has not.
+    #[must_use]
+    pub fn fail_cause(&self) -> u8 {
+        let collection = self.collection.as_ref();
+        collection.map_or(0, |collection| collection.terms.fail_cause)
     }
 
     /// A master answers all that asked it: `spine` is rank 0's, `refused` whether a master's set-up failed.

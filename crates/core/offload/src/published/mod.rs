@@ -38,6 +38,8 @@ pub use switch::{Drop, Switch, SwitchConfig, SwitchCounters, Tier, Transmit, Ver
 
 use raddle_wire::compat::Control;
 
+use crate::order::{Expression, nested_doubling};
+
 /// Why a group is refused: the numbers that we write into `fail_cause`, of which the published library only asks whether
 /// they are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,6 +67,38 @@ impl Refusal {
     pub const fn code(self) -> u8 {
         self as u8
     }
+
+    /// Why a group is refused by this `fail_cause`; `None`: by 0, or by one that another switch has written.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            1 => Self::NoRoom,
+            2 => Self::Taken,
+            3 => Self::NoTree,
+            4 => Self::Alone,
+            5 => Self::Uneven,
+            6 => Self::NoAnswer,
+            7 => Self::Draining,
+            _ => return None,
+        })
+    }
+}
+
+/// The additions of a group as our switches make them, if each of its leaders does as much for its ranks: `ranks` of a
+/// leader, `local` leaders below each TOR, `leaders` in all, numbered in this order. `None` if that does not divide.
+///
+/// ```
+/// use raddle_offload::{order::Expression, published::additions};
+/// let nodes = additions(1, 2, 4).unwrap();
+/// assert_eq!(nodes.size(), 4);
+/// assert!(!nodes.combines_as(&Expression::in_rank_order(4).unwrap(), false));
+/// ```
+#[must_use]
+pub fn additions(ranks: u32, local: u32, leaders: u32) -> Option<Expression> {
+    let tors = leaders
+        .checked_div(local)
+        .filter(|tors| tors * local == leaders)?;
+    nested_doubling(&[ranks, local, tors])
 }
 
 /// Most bytes of a frame that a switch holds: headers with a VLAN tag, 256 bytes of operands and their padding.

@@ -516,12 +516,16 @@ impl Switch {
         control: &mut Control,
     ) -> Option<Refusal> {
         if self.config.tier == Tier::Spine {
-            let room = self.config.groups - self.groups.len().min(self.config.groups);
-            control.ava_grp_num = room as u32;
             let taken = self
                 .groups
                 .get(&group)
                 .is_some_and(|found| found.master != master);
+            if !taken {
+                // The master's program began anew; what stood is of one that is gone.
+                self.groups.remove(&group);
+            }
+            let room = self.config.groups - self.groups.len().min(self.config.groups);
+            control.ava_grp_num = room as u32;
             return match (control.hops, room, taken) {
                 (0, ..) => Some(Refusal::NoTree),
                 (_, 0, _) => Some(Refusal::NoRoom),

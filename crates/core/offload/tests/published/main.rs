@@ -8,10 +8,14 @@
 mod packets;
 mod world;
 
-use raddle_offload::published::{Refusal, Transport};
+use raddle_offload::{
+    order::{self, HostMpi, Order, Placement, Plan},
+    published::{Refusal, Transport, additions},
+    reduce::Comparison,
+};
 use raddle_random::Random;
 use raddle_units::Time;
-use raddle_wire::compat::RcLayout;
+use raddle_wire::{DataType, Operation, compat::RcLayout, native::Collective};
 use world::{Call, Conditions, Fault, Shape, World, expected};
 
 const CALM: Conditions = Conditions {
@@ -163,4 +167,45 @@ fn every_call_is_right_and_the_same_for_all_leaders() {
 #[ignore = "scale: 100,000 schedules"]
 fn every_call_is_right_and_the_same_for_all_leaders_in_100_000_schedules() {
     many(1_000_000..1_100_000);
+}
+
+/// With powers of two everywhere, ranks, TORs and SPINE make the tree of recursive doubling over all ranks (which is what
+/// Open MPI makes of a short Allreduce of one rank per node); with others most do not: three pairs do.
+#[test]
+fn additions_of_powers_of_two_are_those_of_the_plain_call() {
+    let plain = |size| {
+        let call = order::Call {
+            collective: Collective::Allreduce,
+            operation: Operation::Sum,
+            data_type: DataType::Double,
+            count: 1,
+            size,
+            root: 0,
+            placement: Placement::OnePerNode,
+            comparison: Comparison::Same,
+        };
+        match Order::Host(HostMpi::OpenMpi41).plan(&call) {
+            Plan::Tree(tree) => tree,
+            other => panic!("{other:?}"),
+        }
+    };
+    for (ranks, local, leaders) in [
+        (1, 4, 4),
+        (1, 2, 4),
+        (1, 4, 16),
+        (2, 4, 8),
+        (4, 2, 8),
+        (1, 2, 6),
+    ] {
+        let tree = additions(ranks, local, leaders).expect("it divides");
+        assert!(tree.combines_as(&plain(ranks * leaders), true));
+        assert!(!tree.clone().mirrored().combines_as(&tree, true));
+        assert!(tree.clone().mirrored().combines_as(&tree, false));
+    }
+    for (ranks, local, leaders) in [(1, 3, 9), (3, 2, 4)] {
+        let tree = additions(ranks, local, leaders).expect("it divides");
+        assert!(!tree.combines_as(&plain(ranks * leaders), false));
+    }
+    assert_eq!(additions(1, 4, 9), None);
+    assert_eq!(additions(1, 0, 4), None);
 }

@@ -3,6 +3,7 @@
 
 use std::{
     net::{SocketAddr, UdpSocket},
+    os::fd::{AsRawFd, RawFd},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -17,15 +18,63 @@ use raddle_offload::{
 use raddle_units::Time;
 use raddle_wire::native;
 
-use super::{link::Link, reason::Reason};
+use super::{link::Link, published, reason::Reason};
 
-pub(crate) struct LeaderAttempt {
+/// An attempt, by either protocol.
+pub(crate) enum LeaderAttempt {
+    Native(Box<NativeAttempt>),
+    Published(Box<published::Attempt>),
+}
+
+impl LeaderAttempt {
+    /// What tells that something came; `None` once the attempt is over.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        match self {
+            Self::Native(attempt) => Some(attempt.socket.as_raw_fd()),
+            Self::Published(attempt) => attempt.descriptor(),
+        }
+    }
+
+    /// Takes messages that came, does what is due and sends. Gives the time of the next call; a message may need one earlier.
+    pub(crate) fn step(&self, buffer: &mut [u8]) -> Option<Time> {
+        match self {
+            Self::Native(attempt) => attempt.step(buffer),
+            Self::Published(attempt) => attempt.step(buffer),
+        }
+    }
+
+    /// From the service thread: a message from another member. True when it was for this group.
+    pub(crate) fn hear(&self, from: SocketAddr, payload: &[u8]) -> bool {
+        match self {
+            Self::Native(attempt) => attempt.hear(from, payload),
+            Self::Published(_) => false,
+        }
+    }
+
+    pub(crate) fn try_state(&self) -> TryState {
+        match self {
+            Self::Native(attempt) => attempt.try_state(),
+            Self::Published(attempt) => attempt.try_state(),
+        }
+    }
+
+    /// Ends the attempt: no group is set up.
+    pub(crate) fn cancel(&self) {
+        match self {
+            Self::Native(attempt) => attempt.cancel(),
+            Self::Published(attempt) => attempt.cancel(),
+        }
+    }
+}
+
+/// An attempt by our protocol.
+pub(crate) struct NativeAttempt {
     socket: Arc<UdpSocket>,
     /// `None` once it has an end.
     attempt: Mutex<Option<Attempt>>,
 }
 
-impl LeaderAttempt {
+impl NativeAttempt {
     pub(crate) fn new(socket: UdpSocket, attempt: Attempt) -> Self {
         Self {
             socket: Arc::new(socket),
@@ -37,12 +86,7 @@ impl LeaderAttempt {
         self.attempt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn socket(&self) -> &UdpSocket {
-        &self.socket
-    }
-
-    /// Takes messages that came, does what is due and sends. Gives the time of the next call; a message may need one earlier.
-    pub(crate) fn step(&self, buffer: &mut [u8]) -> Option<Time> {
+    fn step(&self, buffer: &mut [u8]) -> Option<Time> {
         let mut attempt = self.lock();
         let attempt = attempt.as_mut()?;
         // What cannot be received counts as lost: it is asked for again.
@@ -50,8 +94,7 @@ impl LeaderAttempt {
         attempt.poll_timeout()
     }
 
-    /// From the service thread: a message from another member. True when it was for this group.
-    pub(crate) fn hear(&self, from: SocketAddr, payload: &[u8]) -> bool {
+    fn hear(&self, from: SocketAddr, payload: &[u8]) -> bool {
         match (self.lock().as_mut(), from) {
             (Some(attempt), SocketAddr::V4(from)) => {
                 attempt.handle_packet(clock::now(), from, payload)
@@ -60,7 +103,7 @@ impl LeaderAttempt {
         }
     }
 
-    pub(crate) fn try_state(&self) -> TryState {
+    fn try_state(&self) -> TryState {
         match self.lock().as_ref().map(Attempt::outcome) {
             Some(SetupOutcome::Pending) => TryState::Pending,
             Some(SetupOutcome::Ready(_)) => TryState::Ready,
@@ -72,11 +115,10 @@ impl LeaderAttempt {
     /// All are ready: the group goes on as a link. `None` only where [`try_state`](Self::try_state) never said so.
     pub(crate) fn take(&self) -> Option<(Agreement, Link)> {
         let (agreement, endpoint) = self.lock().take()?.into_endpoint()?;
-        Some((agreement, Link::new(Arc::clone(&self.socket), endpoint)))
+        Some((agreement, Link::native(Arc::clone(&self.socket), endpoint)))
     }
 
-    /// Ends the attempt: no group is set up.
-    pub(crate) fn cancel(&self) {
+    fn cancel(&self) {
         if let Some(mut attempt) = self.lock().take() {
             attempt.cancel(native::Reason::Unsupported);
             drive::transmit(&mut attempt, Port::of(&self.socket), &mut [0; MESSAGE]);
@@ -133,7 +175,7 @@ mod tests {
             retry: Span::from_ms(1),
             give_up: Span::from_ms(100),
         };
-        let attempt = LeaderAttempt::new(socket, Attempt::new(clock::now(), config));
+        let attempt = NativeAttempt::new(socket, Attempt::new(clock::now(), config));
         let flood = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         for _ in 0..3 * MESSAGES_AT_ONCE {
             flood.send_to(b"?", place).expect("on the loopback");
@@ -142,7 +184,7 @@ mod tests {
         assert_eq!(attempt.try_state(), TryState::Pending);
         // The rest waits for the next time.
         let mut left = 0;
-        while attempt.socket().recv(&mut [0; MESSAGE]).is_ok() {
+        while attempt.socket.recv(&mut [0; MESSAGE]).is_ok() {
             left += 1;
         }
         assert!(left >= MESSAGES_AT_ONCE, "{left}");

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     library::{Mpi, PlainFailed},
     log,
-    settings::Offload,
+    settings::{Offload, Protocol},
 };
 
 /// The call at which the ranks of a communicator compare their settings and places. A number that no setting changes:
@@ -106,8 +106,12 @@ impl<M: Mpi> Communicator<M> {
         if call.reason != Reason::Eligible {
             return self.plain(call.reason);
         }
+        let published = self.view.settings.protocol == Protocol::Published;
+        if published && call.collective != Collective::Allreduce {
+            return self.plain(Reason::Unsupported);
+        }
         let bytes = call.bytes();
-        if bytes > self.view.settings.max_bytes {
+        if bytes > self.view.settings.most_bytes() {
             return self.plain(Reason::Size);
         }
         let measured = self.view.settings.offload == Offload::Auto;
@@ -328,11 +332,14 @@ impl<M: Mpi> Communicator<M> {
             Err(Reason::OneNode)
         } else {
             let members = agreement::members(&hellos, settings.mode, settings.sockets);
-            Ok(Roles::new(
-                members,
-                self.view.rank,
-                agreement::placement(&hellos),
-            ))
+            let nodes: Vec<u64> = hellos.iter().map(|hello| hello.node).collect();
+            let placement = agreement::placement(&hellos);
+            let roles = Roles::new(members, self.view.rank, placement, &nodes);
+            if settings.protocol == Protocol::Published && roles.published.is_none() {
+                Err(Reason::Places)
+            } else {
+                Ok(roles)
+            }
         })
     }
 

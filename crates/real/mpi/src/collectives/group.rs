@@ -182,7 +182,7 @@ impl<M: Mpi> Group<M> {
     pub(crate) fn begin(&mut self, lane: usize) -> Result<Result<(), Reason>, PlainFailed> {
         self.tried = lane;
         let tree = self.lanes[lane].tree.as_ref();
-        let begun = setup::begin(&self.plain, self.settings, &self.roles, tree)?;
+        let begun = setup::begin(&self.plain, self.settings, self.rank, &self.roles, tree)?;
         let (state, begun) = match begun {
             Ok(attempt) => (State::Trying(attempt, self.lanes[lane].down()), Ok(())),
             Err(reason) => (State::Down(reason), Err(reason)),
@@ -199,14 +199,30 @@ impl<M: Mpi> Group<M> {
         }
     }
 
-    /// All ranks could begin, which all know: the lane has its group.
-    pub(crate) fn settle(&mut self) -> Result<(), PlainFailed> {
+    /// All ranks could begin, which all know: the lane has its group, unless what leaders and switches have agreed on is of
+    /// no use, which all ranks come to know, too.
+    pub(crate) fn settle(&mut self) -> Result<Result<(), Reason>, PlainFailed> {
         let lane = &mut self.lanes[self.tried];
-        if let State::Trying(attempt, _) = &lane.state {
-            let (abilities, link) = setup::settle(&self.plain, attempt.as_ref())?;
-            lane.state = State::Up { abilities, link };
+        let State::Trying(attempt, _) = &lane.state else {
+            return Ok(Ok(()));
+        };
+        let tree = lane.tree.as_ref();
+        match setup::settle(
+            &self.plain,
+            self.settings,
+            &self.roles,
+            tree,
+            attempt.as_ref(),
+        )? {
+            Ok((abilities, link)) => {
+                lane.state = State::Up { abilities, link };
+                Ok(Ok(()))
+            }
+            Err(reason) => {
+                self.give_up(reason);
+                Ok(Err(reason))
+            }
         }
-        Ok(())
     }
 
     /// Some rank could not begin, which all know.
@@ -236,8 +252,7 @@ impl<M: Mpi> Group<M> {
         };
         let least = self.plain.least(mine)?;
         if least == FINE {
-            self.settle()?;
-            return Ok(Ok(()));
+            return self.settle();
         }
         let reason = Reason::from_number(least);
         self.give_up(reason);
@@ -249,10 +264,9 @@ impl<M: Mpi> Group<M> {
     }
 
     /// Why a lane cannot do a call now.
-    pub(crate) fn check(&self, lane: usize, call: &Call) -> Result<(), Reason> {
+    pub(crate) fn check(&self, lane: usize, ordered: bool, call: &Call) -> Result<(), Reason> {
         match &self.lanes[lane].state {
-            State::Up { abilities, .. } if abilities.supports(call) => Ok(()),
-            State::Up { .. } => Err(Reason::Unsupported),
+            State::Up { abilities, .. } => abilities.check(call, ordered),
             State::Down(_) | State::New | State::Trying(..) => {
                 Err(awaited(&self.lanes, lane, self.tried))
             }
@@ -422,9 +436,9 @@ impl<M: Mpi> Group<M> {
                 link: Some(link), ..
             } = &lane.state
             {
-                let counters = link.counters();
-                rounds.rounds += counters.rounds;
-                rounds.resent += counters.resent;
+                let (made, resent) = link.counted();
+                rounds.rounds += made;
+                rounds.resent += resent;
             }
         }
         rounds

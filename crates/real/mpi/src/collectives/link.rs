@@ -15,16 +15,17 @@ use std::{
 
 use raddle_host::{
     clock,
-    drive::{self, MESSAGE, Port},
+    drive::{self, MESSAGE, MESSAGES_AT_ONCE, Port},
+    roce::RoceSocket,
 };
 use raddle_offload::{
-    endpoint::{CallOutcome, Endpoint, Started},
-    member::{MemberCounters, RoundSpec},
+    endpoint::{CallOutcome, Endpoint},
+    member::RoundSpec,
 };
 use raddle_units::{Span, Time};
-use raddle_wire::native::{Collective, Reason};
+use raddle_wire::native::Collective;
 
-use super::spin::Spin;
+use super::{member::Member, published::Number, spin::Spin};
 
 /// A waiting rank lets the MPI library make progress each time that it has yielded so often.
 const PROGRESS_EVERY: u32 = 16;
@@ -52,7 +53,11 @@ pub(crate) struct Link {
     socket: Arc<UdpSocket>,
     /// The switch, where the socket is connected to it.
     switch: Option<SocketAddrV4>,
-    endpoint: Arc<Mutex<Endpoint>>,
+    /// Of the published protocol: for its frames.
+    roce: Option<RoceSocket>,
+    /// Of the published protocol, where rank 0 is: the group's number, which nobody else has as long as the link is there.
+    _number: Option<Number>,
+    member: Arc<Mutex<Member>>,
     caller: Mutex<Caller>,
     /// The program's thread is in a round and looks after everything.
     busy: AtomicBool,
@@ -61,17 +66,17 @@ pub(crate) struct Link {
 /// A group that has left its switch, and still answers other members. It has no socket of its own: a program that frees
 /// communicators all the time would use up the files that a process may have open.
 #[derive(Clone)]
-pub(crate) struct Retired(Arc<Mutex<Endpoint>>);
+pub(crate) struct Retired(Arc<Mutex<Member>>);
 
 impl Retired {
     /// Whether it was this link.
     pub(crate) fn was(&self, link: &Link) -> bool {
-        Arc::ptr_eq(&self.0, &link.endpoint)
+        Arc::ptr_eq(&self.0, &link.member)
     }
 
     /// A message from another member. True when it was for this group.
     pub(crate) fn hear(&self, payload: &[u8]) -> bool {
-        lock(&self.0).handle_packet(clock::now(), payload)
+        lock(&self.0).hear(clock::now(), payload)
     }
 
     /// Does what is due; what it sends goes over `socket`. Gives the time of the next call.
@@ -80,16 +85,40 @@ impl Retired {
     }
 }
 
-fn lock(endpoint: &Mutex<Endpoint>) -> MutexGuard<'_, Endpoint> {
-    endpoint.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(member: &Mutex<Member>) -> MutexGuard<'_, Member> {
+    member.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Link {
-    pub(crate) fn new(socket: Arc<UdpSocket>, endpoint: Endpoint) -> Self {
+    pub(crate) fn native(socket: Arc<UdpSocket>, endpoint: Endpoint) -> Self {
+        let switch = connect(&socket, &endpoint);
+        let member = Member::Native(Box::new(endpoint));
+        Self::new(socket, member, switch, None, None)
+    }
+
+    /// `socket` is for messages to other members, `roce` for frames.
+    pub(crate) fn published(
+        socket: UdpSocket,
+        member: Member,
+        roce: RoceSocket,
+        number: Option<Number>,
+    ) -> Self {
+        Self::new(Arc::new(socket), member, None, Some(roce), number)
+    }
+
+    fn new(
+        socket: Arc<UdpSocket>,
+        member: Member,
+        switch: Option<SocketAddrV4>,
+        roce: Option<RoceSocket>,
+        number: Option<Number>,
+    ) -> Self {
         Self {
-            switch: connect(&socket, &endpoint),
             socket,
-            endpoint: Arc::new(Mutex::new(endpoint)),
+            switch,
+            roce,
+            _number: number,
+            member: Arc::new(Mutex::new(member)),
             caller: Mutex::new(Caller {
                 spin: Spin::new(),
                 buffer: vec![0; MESSAGE].into(),
@@ -99,8 +128,8 @@ impl Link {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Endpoint> {
-        lock(&self.endpoint)
+    fn lock(&self) -> MutexGuard<'_, Member> {
+        lock(&self.member)
     }
 
     fn port(&self) -> Port<'_> {
@@ -138,26 +167,25 @@ impl Link {
             rounds,
         } = &mut *caller;
         spin.begin();
-        let mut endpoint = self.lock();
+        let mut member = self.lock();
+        // Frames for other groups of this host would fill the room of those that come now.
+        self.take_frames(&mut member, buffer);
         let begun = clock::now();
         let plain = || Ending::Plain {
             held_up: clock::now().since(begun),
         };
-        match endpoint.start(begun, spec, operands) {
-            Ok(Started::Offloaded(_)) => {}
-            Ok(Started::Plain) => return plain(),
-            // A call that cannot begin here must not begin elsewhere.
-            Err(_) => endpoint.freeze(begun, Reason::Unsupported),
+        if !member.start(begun, spec, operands) {
+            return plain();
         }
-        drive::transmit(&mut *endpoint, self.port(), buffer);
+        self.transmit(&mut member, buffer);
         let mut yields = 0_u32;
         loop {
-            match endpoint.outcome() {
+            match member.outcome(clock::now()) {
                 CallOutcome::Pending => {}
                 CallOutcome::Done(values) => {
                     result.clear();
                     result.extend_from_slice(values);
-                    drop(endpoint);
+                    drop(member);
                     spin.end();
                     *rounds += 1;
                     // What was sent before a barrier should be there behind it, as it is behind one of messages: programs
@@ -171,47 +199,91 @@ impl Link {
                 CallOutcome::Plain(_) => return plain(),
             }
             if spin.must_yield() {
-                drop(endpoint);
+                drop(member);
                 yields += 1;
                 if yields.is_multiple_of(PROGRESS_EVERY) {
                     progress();
                 }
                 thread::yield_now();
-                endpoint = self.lock();
+                member = self.lock();
             }
-            let is_decided = |endpoint: &Endpoint| endpoint.outcome() != CallOutcome::Pending;
+            self.turn(&mut member, buffer);
+        }
+    }
+
+    /// Takes what came, does what is due, and sends.
+    fn turn(&self, member: &mut Member, buffer: &mut [u8]) {
+        if self.roce.is_none() {
             // What cannot be received counts as lost: the round goes on, or is overdue.
-            let _ = drive::turn(&mut *endpoint, self.port(), buffer, is_decided);
+            let _ = drive::turn(member, self.port(), buffer, is_decided);
+            return;
+        }
+        self.take_frames(member, buffer);
+        drive::attend(member, self.port(), buffer);
+        self.send_frames(member, buffer);
+    }
+
+    fn transmit(&self, member: &mut Member, buffer: &mut [u8]) {
+        drive::transmit(member, self.port(), buffer);
+        self.send_frames(member, buffer);
+    }
+
+    /// Takes frames of the published protocol, until the call is decided.
+    fn take_frames(&self, member: &mut Member, buffer: &mut [u8]) {
+        let Some(roce) = &self.roce else { return };
+        let pending = !is_decided(member);
+        for _ in 0..MESSAGES_AT_ONCE {
+            // What cannot be received counts as lost.
+            let Ok(Some(length)) = roce.receive(buffer) else {
+                break;
+            };
+            member.handle_frame(clock::now(), &buffer[..length]);
+            if pending && is_decided(member) {
+                break;
+            }
+        }
+    }
+
+    fn send_frames(&self, member: &mut Member, buffer: &mut [u8]) {
+        let Some(roce) = &self.roce else { return };
+        while let Some((to, length)) = member.poll_frame(buffer) {
+            // What the kernel does not take is as good as lost.
+            let _ = roce.send(to, &buffer[..length]);
         }
     }
 
     /// The communicator is freed: the switch is told. Other members are still answered.
     pub(crate) fn leave(&self) -> Retired {
-        let mut endpoint = self.lock();
-        endpoint.leave();
-        drive::transmit(&mut *endpoint, self.port(), &mut [0; MESSAGE]);
-        drop(endpoint);
-        Retired(Arc::clone(&self.endpoint))
+        let mut member = self.lock();
+        member.leave();
+        self.transmit(&mut member, &mut [0; MESSAGE]);
+        drop(member);
+        Retired(Arc::clone(&self.member))
     }
 
-    pub(crate) fn counters(&self) -> MemberCounters {
-        self.lock().counters()
+    /// Rounds, and messages that were sent again.
+    pub(crate) fn counted(&self) -> (u64, u64) {
+        self.lock().counted()
     }
 
     /// From the service thread: a message from another member. True when it was for this group.
     pub(crate) fn hear(&self, payload: &[u8]) -> bool {
-        self.lock().handle_packet(clock::now(), payload)
+        self.lock().hear(clock::now(), payload)
     }
 
     /// From the service thread: does what is due. Gives the time of the next call.
     pub(crate) fn attend(&self, buffer: &mut [u8]) -> Option<Time> {
-        let mut endpoint = self.lock();
+        let mut member = self.lock();
         if self.busy.load(Ordering::Relaxed) {
-            drive::transmit(&mut *endpoint, self.port(), buffer);
+            drive::transmit(&mut *member, self.port(), buffer);
             return Some(clock::now() + Span::from_ms(100));
         }
-        drive::attend(&mut *endpoint, self.port(), buffer)
+        drive::attend(&mut *member, self.port(), buffer)
     }
+}
+
+fn is_decided(member: &Member) -> bool {
+    member.outcome(clock::now()) != CallOutcome::Pending
 }
 
 /// Connects a member's socket to its switch: then the kernel looks for no route, neither for contributions nor for results.
@@ -259,7 +331,7 @@ mod tests {
         };
         let members = vec![SocketAddrV4::new(own, 1)];
         let endpoint = Endpoint::new(clock::now(), config, members);
-        Link::new(Arc::new(open_socket().expect("a port is free")), endpoint)
+        Link::native(Arc::new(open_socket().expect("a port is free")), endpoint)
     }
 
     #[test]

@@ -125,13 +125,19 @@ impl<M: Mpi> Ready<M> {
                 self.group.give_up(reason);
                 self.down(reason);
             }
-            Step::Ready => {
-                self.group.settle()?;
-                self.off = None;
-                if self.group.next_down().is_some() {
-                    retry.go_on(call, clock::now());
+            Step::Ready => match self.group.settle()? {
+                Ok(()) => {
+                    self.off = None;
+                    if self.group.next_down().is_some() {
+                        retry.go_on(call, clock::now());
+                    }
                 }
-            }
+                Err(reason) => {
+                    retry.set_up_failed(call, clock::now());
+                    self.down(reason);
+                    return Ok(Step::GiveUp(reason as u8));
+                }
+            },
         }
         Ok(step)
     }
@@ -161,7 +167,10 @@ impl<M: Mpi> Ready<M> {
         if self.group.is_new(lane.index) && is_settled {
             self.set_up(lane, number)?;
         }
-        Ok(self.group.check(lane.index, call).map(|()| lane))
+        Ok(self
+            .group
+            .check(lane.index, lane.ordered, call)
+            .map(|()| lane))
     }
 
     fn set_up(&mut self, lane: Lane, call: u64) -> Result<(), PlainFailed> {

@@ -215,7 +215,7 @@ impl Service {
     fn sleep(&self, due: Option<Time>, attempts: &[Arc<LeaderAttempt>]) {
         let wait = due.map_or(Duration::from_secs(60), clock::until);
         let own = [self.bell.as_raw_fd(), self.socket.as_raw_fd()];
-        let attempts = attempts.iter().map(|attempt| attempt.socket().as_raw_fd());
+        let attempts = attempts.iter().filter_map(|attempt| attempt.descriptor());
         let all = own.into_iter().chain(attempts).map(|fd| libc::pollfd {
             fd,
             events: libc::POLLIN,

@@ -187,6 +187,59 @@ fn leaders_speak_for_the_ranks_of_their_nodes() {
     assert_eq!(found, json!({"early": 3, "no_switch": 2}));
 }
 
+const PUBLISHED: [(&str, &str); 3] = [
+    ("RADDLE_PROTOCOL", "published"),
+    ("RADDLE_SETUP_MS", "2000"),
+    ("RADDLE_COME_BACK_MS", "0"),
+];
+
+/// Leaders reach each other over the loopback interface, on which no switch computes. Without the right to open raw sockets
+/// that is the reason.
+#[test]
+fn by_the_published_protocol_too_all_ranks_stay_plain_together_without_a_switch() {
+    let found = reasons(6, 4, |rank| {
+        let node = if rank < 2 { "left" } else { "right" };
+        let set = [NO_SWITCH.as_slice(), &PUBLISHED, &[("RADDLE_NODE", node)]];
+        with_job(&set.concat())
+    });
+    let reasons = [
+        json!({"early": 3, "no_switch": 3}),
+        json!({"early": 3, "no_raw_socket": 3}),
+    ];
+    assert!(reasons.contains(&found), "{found}");
+}
+
+#[test]
+fn the_published_protocol_needs_nodes_that_are_alike() {
+    let found = reasons(5, 3, |rank| {
+        let node = if rank < 2 { "left" } else { "right" };
+        let set = [NO_SWITCH.as_slice(), &PUBLISHED, &[("RADDLE_NODE", node)]];
+        with_job(&set.concat())
+    });
+    assert_eq!(found, json!({"early": 3, "places": 2}));
+}
+
+#[test]
+fn the_published_protocol_is_for_short_allreduces() {
+    run(2, |rank, mpi| {
+        let set = with_job(&[NO_SWITCH.as_slice(), &PUBLISHED].concat());
+        let mut one = communicator(rank, 2, mpi, &set);
+        for _ in 0..3 {
+            one.begin(&allreduce(1));
+        }
+        let barrier = Call {
+            collective: Collective::Barrier,
+            ..allreduce(0)
+        };
+        assert_eq!(one.begin(&allreduce(33)), Verdict::Plain);
+        assert_eq!(one.begin(&barrier), Verdict::Plain);
+        if let Some(summary) = one.summary() {
+            let plain = &summary["counts"]["plain"];
+            assert_eq!(*plain, json!({"early": 3, "size": 1, "unsupported": 1}));
+        }
+    });
+}
+
 #[test]
 fn all_ranks_try_again_after_the_wait() {
     let summaries = run(2, |rank, mpi| {
