@@ -146,3 +146,24 @@ def test_a_lost_packet_ends_offload_for_all_and_it_comes_back(
     assert rounds["comebacks"] >= 1, rounds
     assert plain["failed"] >= 1, plain
     assert found["offloaded"] + plain.total() == found["calls"] == 6000
+
+
+def test_switches_serve_both_protocols_at_once(
+    lab: TestLab, programs: Path, tmp_path: Path
+) -> None:
+    """Two programs side by side, one by each protocol: all is right and nothing falls back."""
+    reports = {protocol: tmp_path / protocol for protocol in ("native", "published")}
+    runs = []
+    for protocol, report in reports.items():
+        variables = {**PATIENT, "RADDLE_GIVE_UP_MS": "20000", "RADDLE_PROTOCOL": protocol}
+        words = ("mpirun", "--", programs / "rounds-openmpi", "1000", "200")
+        runs.append(Run(lab.start(*words, **variables, RADDLE_REPORT=str(report))))
+    for run in runs:
+        run.until("begun", 1)
+    for run in runs:
+        lines = run.end()
+        assert "rounds 1000 wrong 0" in lines, lines
+    for report in reports.values():
+        found = json.loads(report.read_text())
+        assert totals(found, "rounds")["fallbacks"] == 0
+        assert totals(found, "offloaded")["MPI_Allreduce"] >= 1000 - 10
