@@ -142,7 +142,19 @@ def test_a_search_tells_what_never_holds_together(tmp_path: Path) -> None:
     assert found.never_together() == [("even", "odd"), ("even", "high")]
     assert found.region == []
     assert (found.best_count, found.points[found.best]) == (2, {"a": 3, "b": 2})
+    assert {name: found.elsewhere(name) for name in found.findings} == {
+        "even": (0, 1),
+        "odd": (1, 3),
+        "high": (1, 6),
+    }
+    assert found.predicted() == []
     assert run_search(search, Context(tmp_path, jobs=1)).holds == found.holds
+    template = tmp_path / "page.md"
+    template.write_text("{{ search() }}")
+    page = page_of(template, Outcome([], found.tables()))
+    assert "6 points were searched" in page
+    assert "At no point do all 3 findings hold; at most 2 do" in page
+    assert "at 1 of 3" in page
 
 
 @pytest.fixture

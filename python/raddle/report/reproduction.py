@@ -16,7 +16,7 @@ COLOURS = {"exact": "#009E73", "chosen": "#CC79A7", "fitted": "#E69F00", "predic
 SYMBOLS = {"exact": "diamond", "chosen": "triangle-up", "fitted": "square", "predicted": "circle"}
 FAR = 100.0
 """Per cent; what is farther away is drawn at the edge."""
-SEARCH = ("search-inputs", "search-findings")
+SEARCH = ("search-points", "search-inputs", "search-findings")
 
 
 def render_paper(title: str, name: str, outcome: Outcome, *, quick: bool) -> str:

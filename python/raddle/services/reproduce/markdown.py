@@ -158,7 +158,22 @@ class _Content:
 
     def search(self) -> str:
         """What the search over lost inputs found."""
-        return f"{self.table('search-inputs')}\n\n{self.table('search-findings')}"
+        inputs, found = self.table("search-inputs"), self.table("search-findings")
+        counts = self._tables["search-points"]
+        points, findings, most, of_all, predicted = map(int, counts.rows[0])
+        together = (
+            f"All {findings} findings hold together at {of_all} of them"
+            if of_all
+            else f"At no point do all {findings} findings hold; at most {most} do"
+        )
+        words = (
+            f"{many(points, 'point')} were searched: every combination of these values. {together}."
+        )
+        elsewhere = (
+            "What the search predicts: the points are chosen by all findings but one, and that one "
+            f"is looked up there. {predicted} of {findings} hold wherever most of the others do."
+        )
+        return "\n\n".join((words, inputs, elsewhere, found))
 
 
 def _row_table(rows: Sequence[Row]) -> str:

@@ -84,6 +84,25 @@ class Found:
             if where[a] and where[b] and not where[a] & where[b]
         ]
 
+    def elsewhere(self, name: str) -> tuple[int, int]:
+        """What the search predicts of a finding that it was not chosen by.
+
+        Returns
+        -------
+        holds, points
+            The points at which most of the other findings hold, and at how many of them this one
+            holds too.
+        """
+        others = [other for other in self.findings if other != name]
+        counts = [sum(holds.get(other) is True for other in others) for holds in self.holds]
+        chosen = {i for i, count in enumerate(counts) if count == max(counts)}
+        return len(chosen & self._where(name)), len(chosen)
+
+    def predicted(self) -> list[str]:
+        """The findings that hold at all points at which most of the others hold."""
+        found = {name: self.elsewhere(name) for name in self.findings}
+        return [name for name, (holds, points) in found.items() if holds == points]
+
     def facts(self) -> dict[str, Any]:
         """For `summary.json`."""
         return {
@@ -94,6 +113,7 @@ class Found:
             "points_where_all_hold": len(self.region),
             "hold_nowhere": [name for name in self.findings if not self._where(name)],
             "never_together": [list(pair) for pair in self.never_together()],
+            "predicted_by_the_others": self.predicted(),
         }
 
     def tables(self) -> dict[str, Table]:
@@ -118,6 +138,7 @@ class Found:
                 name,
                 _yes(best.get(name)),
                 f"{len(self._where(name)) / len(self.points):.0%}".replace("%", " %"),
+                _share(*self.elsewhere(name)),
                 ", ".join(a if b == name else b for a, b in pairs if name in (a, b)) or "",
             )
             for name in self.findings
@@ -125,7 +146,26 @@ class Found:
         return {
             "search-inputs": Table(("input", "searched", head, "at the best point"), inputs),
             "search-findings": Table(
-                ("finding", "at the best point", "of all points", "never together with"), findings
+                (
+                    "finding",
+                    "at the best point",
+                    "of all points",
+                    "where most of the others hold",
+                    "never together with",
+                ),
+                findings,
+            ),
+            "search-points": Table(
+                ("points", "findings", "most at a point", "points of all", "predicted"),
+                [
+                    (
+                        len(self.points),
+                        len(self.findings),
+                        self.best_count,
+                        len(self.region),
+                        len(self.predicted()),
+                    )
+                ],
             ),
         }
 
@@ -136,6 +176,12 @@ def _listed(values: Iterator[Any]) -> str:
 
 def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _share(holds: int, points: int) -> str:
+    if holds in {0, points}:
+        return _yes(holds > 0)
+    return f"at {holds} of {points}"
 
 
 def _yes(holds: bool | None) -> str:
