@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from experiments.offload import lab
 from experiments.offload.model import (
     BINDINGS,
     HERE,
@@ -177,11 +178,13 @@ def reproduce(context: Context) -> Outcome:
     found = times(reading, cells, simulate)
     context.step("Table 7", 1, 3)
     solver_rows = table_7(cells, reading, found, simulate)
+    fitted = {**fitted_machine(reading), "compute": ps(found.switch_ns)}
+    lab_rows, lab_tables = lab.reproduce(context.measured, fitted, simulate)
     context.step("bindings", 2, 3)
     fits = fit_table(cells, simulate)
     simulate.close()
     context.step("bindings", 3, 3)
-    rows = [*cell_rows(cells, found), *claim_rows(cells, found), *solver_rows]
+    rows = [*cell_rows(cells, found), *claim_rows(cells, found), *solver_rows, *lab_rows]
     which = predicted(cells)
     close = within(errors(cells, found.us)[which])
     return Outcome(
@@ -195,6 +198,7 @@ def reproduce(context: Context) -> Outcome:
             "winners": winner_table(cells, found),
             "bounds": bound_table(cells),
             "icofoam": count_table(),
+            **lab_tables,
         },
         {"allreduce_cells": int(which.sum()), "allreduce_cells_within_10_percent": close},
     )
