@@ -89,6 +89,16 @@ def test_only_flows_that_finished_under_all_schemes_are_compared(tmp_path: Path)
     assert comparison["values"]["hpcc"]["mean"] == pytest.approx(2.5)
 
 
+def test_flows_that_only_disturb_are_not_judged_where_others_are_tested(tmp_path: Path) -> None:
+    """HPCC serves the tested half better, PINT the congestors, by far."""
+    hpcc = [fct for _ in range(20) for fct in (2 * IDEAL_PS, 90 * IDEAL_PS)]
+    pint = [fct for _ in range(20) for fct in (4 * IDEAL_PS, 3 * IDEAL_PS)]
+    runs = {("hpcc", 1): hpcc, ("pint", 1): pint}
+    found = judged(tmp_path, runs, classes=("tested-ring", "congestor"))
+    assert found.best == "hpcc"
+    assert "p99 slowdown of 2.00" in found.headline
+
+
 def test_a_scheme_that_is_faster_and_leaves_fewer_unfinished_is_the_best(tmp_path: Path) -> None:
     found = judged(tmp_path, {("none", 1): cut(9.0, 4), ("hpcc", 1): cut(2.0, 1)})
     assert found.best == "hpcc"

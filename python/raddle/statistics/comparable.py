@@ -136,12 +136,16 @@ def _tested_classes(flows: pa.Table) -> list[int]:
     return [i for i, name in enumerate(codes(flows, "class")[1]) if scoring.is_tested(name)]
 
 
-def _judged_unfinished(flows: pa.Table) -> float:
+def _judged(flows: pa.Table) -> pa.Table:
+    """The tested flows; all where none is."""
     tested = _tested_classes(flows)
-    missing = np.isnan(floats(flows, "fct_ps"))
-    if tested:
-        missing &= np.isin(codes(flows, "class")[0], tested)
-    return float(missing.sum())
+    if not tested:
+        return flows
+    return take(flows, np.flatnonzero(np.isin(codes(flows, "class")[0], tested)))
+
+
+def _judged_unfinished(flows: pa.Table) -> float:
+    return float(np.isnan(floats(_judged(flows), "fct_ps")).sum())
 
 
 def _by_slowdown(
@@ -150,7 +154,7 @@ def _by_slowdown(
     judged = finished = 0
     values: dict[str, dict[str, float]] = {s: {} for s in schemes}
     for seed in seeds:
-        own = [tables[s, seed] for s in schemes]
+        own = [_judged(tables[s, seed]) for s in schemes]
         equal = len({t.num_rows for t in own}) == 1
         if not equal or any(t["fct_ps"].null_count for t in own):
             masks, flows = common_flows(own)

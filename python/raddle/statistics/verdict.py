@@ -530,8 +530,9 @@ _EXPLAINED = {
         "1.00 means that congestion does not hurt."
     ),
     "slowdown_p99": (
-        "Slowdown is a flow's completion time over what it would be on an idle fabric; "
-        "the score S needs tested long, short and Allreduce flows, under load and alone."
+        "Slowdown is a flow's completion time over what it would be on an idle fabric, of tested "
+        "flows where there are any; the score S needs tested long, short and Allreduce flows, "
+        "under load and alone."
     ),
 }
 
