@@ -250,10 +250,11 @@ class Replay:
         """`fabric` is the path of a map, None the trace's own; `costs` as `replay_costs()`."""
     def under(self, scheme: str) -> Replay:
         """The same under another scheme; plans and schedules of one are good for the other."""
-    def plan(self, variant: str, scope: str) -> ReplayPlan:
-        """Schedule all supersteps: "none", "reorder", "aggregate" or "both".
+    def plan(self, name: str, scope: str, leaders: int) -> ReplayPlan:
+        """Schedule all supersteps: "none", "reorder", "aggregate", "both" or "published".
 
-        `scope` says which messages may be joined: "rank-to-rank" or "rank-to-node".
+        `scope` says which messages may be joined: "rank-to-rank" or "rank-to-node"; so many
+        `leaders` of a host take those for several of its ranks apart.
         """
     def scheduled(self, plan: ReplayPlan) -> ReplaySchedule:
         """The program with the messages of a plan."""

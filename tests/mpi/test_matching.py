@@ -69,6 +69,17 @@ def test_messages_for_a_whole_node_are_handed_on(programs: Path, tmp_path: Path)
 
 
 @ours
+@pytest.mark.parametrize("leaders", ["1", "2"])
+def test_the_published_window(leaders: str, programs: Path, tmp_path: Path) -> None:
+    """It joins for nodes, so that leaders hand on, and what MPI promises is kept."""
+    program = on_nodes_of_their_own(programs / "matching-openmpi", ranks=2)
+    variables = {"RADDLE_SCHEDULE": "published", "RADDLE_SCHEDULE_LEADERS": leaders}
+    found = run(tmp_path, 4, *program, **variables)
+    assert found["handed_on"] > 100
+    assert found["parts"] > found["parcels"]
+
+
+@ours
 def test_ranks_of_one_node_are_not_joined(programs: Path, tmp_path: Path) -> None:
     found = run(tmp_path, 2, programs / "matching-openmpi")
     assert found["parts"] == found["parcels"] > 100

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from experiments.scheduling.cells import Case, Effort, run_trace
+from experiments.scheduling.order import SWITCH, bound_us, goal
 from raddle import _core
 from raddle.cli.app import app
 from raddle.core.trace import describe
 from raddle.errors import ResultsError, TraceError
 from raddle.report.replay import headline, render_replay
 from raddle.services.replay import Settings, preview, replay, replay_schemes
+from raddle.services.trace import import_goal
 from raddle.statistics.waits import split_time
 from raddle.text import span_us
 
@@ -141,6 +144,40 @@ def test_messages_of_a_pair_are_joined_without_a_leader(trace: Path) -> None:
     ]
     between = pair["network_messages"] + pair["joined"]
     assert between == 3 * pair["joined"]
+
+
+def test_the_published_window_begins_with_one_message_and_leaders_share(tmp_path: Path) -> None:
+    """Its first parcels are smaller than ours, so that there are more; leaders change no parcel."""
+    many = tmp_path / "md.trace.parquet"
+    _core.trace_generate(
+        "molecular-dynamics", "small", 48, 12, 1, "10us", 1, f"[fabric]\n{FABRIC}", many
+    )
+    one = replay(many, ["both", "published"], Settings(seeds=1))
+    four = replay(many, ["published"], Settings(seeds=1, leaders=4))
+    ours, published = (one["schedules"][name] for name in ("both", "published"))
+    assert ours["parcels"] < published["parcels"] < published["messages"]
+    shared = four["schedules"]["published"]
+    assert shared["parcels"] == published["parcels"]
+    assert shared["time_s"] < published["time_s"]
+    assert (one["leaders"], four["leaders"]) == (1, 4)
+
+
+def test_order_gains_only_on_a_card_that_keeps_it(tmp_path: Path) -> None:
+    """All begin with node 0: a card that sends in turn is at its link's bound all the same."""
+    effort = Effort(tmp_path, seeds=2, exchanges=1)
+    text, trace = tmp_path / "exchange.goal", tmp_path / "exchange.trace.parquet"
+    text.write_text(goal("ascending", 131072))
+    import_goal(text, trace, fabric=SWITCH)
+    found = {}
+    for in_order in (False, True):
+        case = Case("20ns", in_order=in_order)
+        summary = run_trace(effort, case, ("none", "reorder"), trace, case.settings(2))
+        found[in_order] = summary["schedules"]
+    bound = bound_us(131072, "20ns") / 1e6
+    assert bound < found[False]["none"]["time_s"] < 1.1 * bound
+    assert abs(found[False]["reorder"]["gain_pct"]) < 3
+    assert found[True]["reorder"]["gain_pct"] > 10
+    assert found[True]["none"]["time_s"] > found[False]["none"]["time_s"]
 
 
 def test_schemes_are_replayed_beside_each_other(trace: Path) -> None:

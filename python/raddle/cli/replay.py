@@ -50,8 +50,9 @@ def replay(
         list[str] | None,
         typer.Option(
             "--schedule",
-            help="Message schedule: none, reorder, aggregate or both; may be repeated.",
-            show_default="all",
+            help="Message schedule: none, reorder, aggregate, both (our window) or published "
+            "(both, by the paper's window); may be repeated.",
+            show_default="all but published",
         ),
     ] = None,
     scope: Annotated[
@@ -61,6 +62,15 @@ def replay(
             "ranks of a host (rank-to-node)."
         ),
     ] = "rank-to-node",
+    leaders: Annotated[
+        int,
+        whole(
+            least=1,
+            most=4096,
+            help="Ranks of a host, spread over it, that take messages for several of its ranks "
+            "apart.",
+        ),
+    ] = 1,
     scheme: Annotated[
         list[str] | None,
         typer.Option("--scheme", help="Congestion control; may be repeated.", show_default="none"),
@@ -108,6 +118,7 @@ def replay(
         fabric=fabric,
         placement=placement,
         scope=scope,
+        leaders=leaders,
         sockets=sockets,
         costs=_costs(costs),
         seeds=seeds,

@@ -37,6 +37,7 @@ class Costs(Answer):
     switch_overhead: str
     look_overhead: str
     nic_gap: str
+    nic_in_order: bool
     mtu: str
 
 
@@ -141,13 +142,14 @@ class Session:
         """The same under another scheme; schedules of one are good for the other."""
         return Session(self.replay.under(scheme))
 
-    def schedule(self, name: str, scope: str) -> Schedule:
-        """Schedule all supersteps: "none", "reorder", "aggregate" or "both".
+    def schedule(self, name: str, scope: str, leaders: int = 1) -> Schedule:
+        """Schedule all supersteps: "none", "reorder", "aggregate", "both" or "published".
 
-        `scope` says which messages may be joined: "rank-to-rank" or "rank-to-node".
+        `scope` says which messages may be joined: "rank-to-rank" or "rank-to-node"; so many
+        `leaders` of a host take those for several of its ranks apart.
         """
         start = time.thread_time()
-        plan = self.replay.plan(name, scope)
+        plan = self.replay.plan(name, scope, leaders)
         took_s = time.thread_time() - start
         return Schedule(self.replay.scheduled(plan), took_s)
 

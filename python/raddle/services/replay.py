@@ -28,9 +28,21 @@ from raddle.statistics.samples import Interval, mean_interval
 from raddle.statistics.waits import split_time
 from raddle.text import span_us, suggest
 
-__all__ = ["SCHEDULES", "Settings", "preview", "read_costs", "replay", "replay_schemes"]
+__all__ = [
+    "ALL_SCHEDULES",
+    "SCHEDULES",
+    "Settings",
+    "preview",
+    "read_costs",
+    "replay",
+    "replay_schemes",
+]
 
 SCHEDULES = ("none", "reorder", "aggregate", "both")
+"""What is replayed unless it is said."""
+
+ALL_SCHEDULES = (*SCHEDULES, "published")
+"""`published`: both by the paper's window, which begins with the first message and joins all."""
 
 MOST_CALLS = 2_000_000
 """A longer trace is not taken apart call by call."""
@@ -49,6 +61,8 @@ class Settings:
     scope
         Which messages may be joined: "rank-to-node", those of one rank to one host, whose leader
         hands them on (the paper's); "rank-to-rank", those of one rank to one other.
+    leaders
+        Ranks of a host, spread over it, that take messages for several of its ranks apart.
     scheme
         Congestion control.
     sockets
@@ -69,6 +83,7 @@ class Settings:
     fabric: Path | None = None
     placement: str = "recorded"
     scope: str = "rank-to-node"
+    leaders: int = 1
     scheme: str = "none"
     sockets: int = 2
     costs: dict[str, Any] = field(default_factory=dict)
@@ -94,7 +109,7 @@ def replay(
     trace
         The trace.
     schedules
-        Of "none", "reorder", "aggregate", "both".
+        Of `ALL_SCHEDULES`.
     settings
         How.
     jobs
@@ -299,15 +314,16 @@ def _prepare(
     first, *others = schemes
     session = _session(trace, replace(settings, scheme=first))
     sessions = {first: session, **{name: session.under(name) for name in others}}
-    return _Prepared(sessions, {name: session.schedule(name, settings.scope) for name in names})
+    made = {name: session.schedule(name, settings.scope, settings.leaders) for name in names}
+    return _Prepared(sessions, made)
 
 
 def _ordered(schedules: Sequence[str]) -> list[str]:
     for name in schedules:
-        if name not in SCHEDULES:
-            msg = f"--schedule: `{name}` is not a schedule: {suggest(name, SCHEDULES)}"
+        if name not in ALL_SCHEDULES:
+            msg = f"--schedule: `{name}` is not a schedule: {suggest(name, ALL_SCHEDULES)}"
             raise TraceError(msg)
-    return [name for name in SCHEDULES if name == "none" or name in schedules]
+    return [name for name in ALL_SCHEDULES if name == "none" or name in schedules]
 
 
 def _session(trace: Path, settings: Settings) -> Session:
@@ -341,6 +357,7 @@ def _what(session: Session, trace: Path, settings: Settings) -> dict[str, Any]:
             "most_ranks": occupied.most_ranks,
         },
         "scope": settings.scope,
+        "leaders": settings.leaders,
         "seeds": settings.seeds,
         "gap_share": settings.gap_share,
         "start_skew": settings.start_skew,

@@ -97,15 +97,22 @@ impl Lines {
         self.placement.node(rank) == self.node
     }
 
-    /// The rank of our node that takes parcels for several of its ranks apart; `None`: none does.
-    pub(crate) fn leader(&self) -> Option<u32> {
-        (self.join.scope == Scope::RankToNode).then(|| self.placement.leader(self.node))
+    /// Whether ranks take parcels for others of their nodes apart.
+    pub(crate) fn has_leaders(&self) -> bool {
+        self.join.scope == Scope::RankToNode
     }
 
-    /// Whether this process is that rank, and its node has others.
+    /// The rank of our node that takes parcels of `source` for several of its ranks apart; `None`: none does.
+    pub(crate) fn leader(&self, source: u32) -> Option<u32> {
+        self.has_leaders()
+            .then(|| self.placement.leader(self.node, source, self.join.leaders))
+    }
+
+    /// Whether this process is such a rank, and its node has others.
     pub(crate) fn leads_others(&self) -> bool {
-        let mut others = (0..self.ranks() as u32).filter(|&rank| rank != self.rank);
-        self.leader() == Some(self.rank) && others.any(|rank| self.is_inside(rank))
+        self.has_leaders()
+            && self.placement.leads(self.rank, self.join.leaders)
+            && self.placement.members(self.node).len() > 1
     }
 
     /// The longest parcel that is made: receivers provide for it.
@@ -122,7 +129,8 @@ impl Lines {
     }
 
     /// Appends a part for another process. It leaves at once if it stays inside the node, or is the first to its line in
-    /// this superstep; unless the superstep before had several: then others will follow, and wait with it.
+    /// this superstep; unless the superstep before had several: then others will follow, and wait with it. (Not where the
+    /// window begins with the first message, as published.)
     pub(crate) fn push(
         &mut self,
         head: &PartHead,
@@ -139,16 +147,17 @@ impl Lines {
             return;
         }
         let number = match self.join.scope {
-            Scope::RankToNode => self.placement.leader(node),
+            Scope::RankToNode => self.placement.leader(node, self.rank, self.join.leaders),
             Scope::RankToRank | Scope::NodeToNode => head.target,
         };
         let size = Bytes(bytes as u64);
         let line = &mut self.lines[number as usize];
         let first = line.window.is_none();
+        let waits = line.joins && !self.join.begins_with_first();
         let [sent, heard] = self.degrees.estimate();
         let window = line.window.get_or_insert_with(|| {
             let mut window = Window::new(&self.join, sent, heard);
-            if line.joins {
+            if waits {
                 // As if the first had left alone.
                 window.place(size);
             }
@@ -156,7 +165,7 @@ impl Lines {
         });
         let place = window.place(size);
         line.count += 1;
-        let alone = first && !line.joins;
+        let alone = first && !waits;
         if first {
             let began = self.used.len() as u32;
             self.used.push((self.order[node as usize], began, number));

@@ -179,6 +179,64 @@ fn a_leader_takes_apart_what_is_for_several_ranks_of_its_node() {
     assert_eq!(driver.delivered.len(), 3);
 }
 
+/// alpha of degree 1 is 1.5, of degree 2 2.5: what leaves before the superstep ends depends on it.
+#[test]
+fn the_published_window_grows_by_the_degrees_of_the_superstep_before() {
+    let settings = Settings {
+        join: Join::published_within(Bytes(63 << 10)),
+        ..Settings::default()
+    };
+    for (nodes, expected) in [
+        (1, [1, 1, 2, 3, 5, 8, 12]),
+        (2, [1, 2, 6, 17, 43, 109, 273]),
+    ] {
+        let mut zero = matcher(0, &apart(nodes + 1), &settings);
+        let mut driver = Driver::default();
+        // 76 B are 100 B with their head; a parcel has 12 B more.
+        for to in 1..=nodes {
+            send(&mut zero, message(to, 76), &mut driver);
+        }
+        driver.call(&mut zero, |matcher| matcher.flush());
+        driver.sent();
+        for _ in 0..expected.iter().sum::<u32>() + 1 {
+            send(&mut zero, message(1, 76), &mut driver);
+        }
+        let parts: Vec<u32> = driver.sent().iter().map(|&(_, parts)| parts).collect();
+        assert_eq!(parts, expected, "{nodes} targets");
+    }
+}
+
+/// Two of a node's four ranks lead: sources 0 and 1 take them in turn.
+#[test]
+fn several_leaders_share_what_comes_for_their_node() {
+    let settings = Settings {
+        join: Join {
+            leaders: 2,
+            ..Join::published()
+        },
+        ..Settings::default()
+    };
+    let placement = Placement::new(&[0, 0, 1, 1, 1, 1]).unwrap();
+    for (source, leader) in [(0, 2), (1, 4)] {
+        let mut sender = matcher(source, &placement, &settings);
+        let mut driver = Driver::default();
+        for to in [5, 3, 3, 5] {
+            send(&mut sender, message(to, 8), &mut driver);
+        }
+        driver.call(&mut sender, |matcher| matcher.flush());
+        let joined = std::mem::take(&mut driver.parcels).pop().unwrap();
+        assert_eq!(joined.0, leader);
+        let mut other = matcher(6 - leader, &placement, &settings);
+        let refused = driver.handle_parcel(&mut other, source, joined.1.bytes());
+        assert!(refused.unwrap_err().to_string().contains("target"));
+        let mut leading = matcher(leader, &placement, &settings);
+        driver
+            .handle_parcel(&mut leading, source, joined.1.bytes())
+            .unwrap();
+        assert!(leading.statistics().handed_on > 0);
+    }
+}
+
 /// 4096 B of window are 25 messages of 8 B, at 160 B each.
 #[test]
 fn without_room_messages_go_by_reference_until_it_is_granted() {

@@ -52,6 +52,8 @@ mod window;
 pub use graph::{Edge, Graph, Graphs};
 pub use order::{Distance, Priority, Reorder, Start, reorder};
 pub use receive::{Delivery, Handover, ReceivePlan};
-pub use schedule::{Parcel, Part, Schedule, Settings, UnknownVariant, Variant, schedule};
+pub use schedule::{
+    PUBLISHED, Parcel, Part, Schedule, Settings, UnknownVariant, Variant, schedule,
+};
 pub use set::{Message, MessageSet, Placement, SetError};
 pub use window::{Join, Place, Scope, Window, growth_factor};

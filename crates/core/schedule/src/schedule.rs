@@ -64,7 +64,7 @@ impl fmt::Display for Variant {
 
 /// A name that no variant has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is not a schedule: use none, reorder, aggregate or both")]
+#[error("`{0}` is not a schedule: use none, reorder, aggregate, both or published")]
 pub struct UnknownVariant(String);
 
 impl FromStr for Variant {
@@ -89,13 +89,35 @@ pub struct Settings<'a> {
     pub join: Join,
 }
 
+/// The name of [`Settings::named`] for the paper's system: both, with its window alone.
+pub const PUBLISHED: &str = "published";
+
+impl Settings<'_> {
+    /// The settings of a name: of a [`Variant`], with our window; or [`PUBLISHED`].
+    ///
+    /// # Errors
+    /// There is no such name.
+    pub fn named(name: &str) -> Result<Self, UnknownVariant> {
+        if name == PUBLISHED {
+            return Ok(Self {
+                join: Join::published(),
+                ..Self::default()
+            });
+        }
+        Ok(Self {
+            variant: name.parse()?,
+            ..Self::default()
+        })
+    }
+}
+
 /// What a process issues at once: one message as it is, or several that travel as one in the layout of
 /// [`crate::parcel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parcel {
     /// The rank that sends it.
     pub issuer: u32,
-    /// The rank that gets it: the target if all parts have the same, else the leader of the target's node.
+    /// The rank that gets it: the target if all parts have the same, else a leader of the target's node.
     pub receiver: u32,
     /// What travels: the message's bytes, or those of all parts with their heads.
     pub bytes: Bytes,
@@ -214,6 +236,7 @@ pub fn schedule(set: &MessageSet<'_>, settings: &Settings<'_>) -> Schedule {
     let mut writer = Writer {
         set,
         graphs: &graphs,
+        leaders: settings.join.leaders,
         schedule: Schedule {
             parcels: Vec::with_capacity(set.messages().len()),
             first: Vec::with_capacity(ranks + 1),
@@ -339,6 +362,7 @@ fn nodes(set: &MessageSet<'_>, message: u32) -> [u32; 2] {
 struct Writer<'a> {
     set: &'a MessageSet<'a>,
     graphs: &'a Graphs,
+    leaders: u32,
     schedule: Schedule,
 }
 
@@ -357,7 +381,7 @@ impl Writer<'_> {
             } = self.set.message(message);
             if target != first.target {
                 let placement = self.set.placement();
-                receiver = placement.leader(placement.node(target));
+                receiver = placement.leader(placement.node(target), first.source, self.leaders);
             }
             bytes = bytes
                 .saturating_add(own.0)

@@ -44,7 +44,10 @@ pub struct Placement {
     /// Numbers of the nodes that have ranks, ascending. A node's index here is its vertex in G'.
     numbers: Vec<u32>,
     node_of: Vec<u32>,
-    leaders: Vec<u32>,
+    /// Ranks by node, ascending.
+    members: Vec<u32>,
+    /// Where each node's begin in `members`, and the end of the last one's.
+    first: Vec<u32>,
 }
 
 impl Placement {
@@ -59,14 +62,16 @@ impl Placement {
         numbers.dedup();
         let index = |number| numbers.partition_point(|&other| other < number) as u32;
         let node_of: Vec<u32> = node_of_rank.iter().map(|&number| index(number)).collect();
-        let mut leaders = vec![0; numbers.len()];
-        for (rank, &node) in node_of.iter().enumerate().rev() {
-            leaders[node as usize] = rank as u32;
-        }
+        let mut members: Vec<u32> = (0..node_of.len() as u32).collect();
+        members.sort_by_key(|&rank| node_of[rank as usize]);
+        let first = (0..=numbers.len() as u32)
+            .map(|node| members.partition_point(|&rank| node_of[rank as usize] < node) as u32)
+            .collect();
         Ok(Self {
             numbers,
             node_of,
-            leaders,
+            members,
+            first,
         })
     }
 
@@ -118,13 +123,38 @@ impl Placement {
         self.numbers[node as usize]
     }
 
-    /// The rank that takes joined messages for several ranks of the node apart: the least.
+    /// The ranks of a node, ascending.
     ///
     /// # Panics
     /// If there is no such vertex.
     #[must_use]
-    pub fn leader(&self, node: u32) -> u32 {
-        self.leaders[node as usize]
+    pub fn members(&self, node: u32) -> &[u32] {
+        let node = node as usize;
+        &self.members[self.first[node] as usize..self.first[node + 1] as usize]
+    }
+
+    /// The rank of a node that takes joined messages of `source` for several of its ranks apart, where it has as many
+    /// `leaders` (0 counts as 1, more than it has ranks as all of them). They are spread evenly over its ranks, in order,
+    /// so over its sockets too; the first is the least rank. Sources take them in turn.
+    ///
+    /// # Panics
+    /// If there is no such vertex.
+    #[must_use]
+    pub fn leader(&self, node: u32, source: u32, leaders: u32) -> u32 {
+        let members = self.members(node);
+        let leaders = (leaders as usize).clamp(1, members.len());
+        members[source as usize % leaders * members.len() / leaders]
+    }
+
+    /// Whether a rank is one of so many leaders of its node.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    #[must_use]
+    pub fn leads(&self, rank: u32, leaders: u32) -> bool {
+        let node = self.node(rank);
+        let most = leaders.clamp(1, self.members(node).len() as u32);
+        (0..most).any(|source| self.leader(node, source, leaders) == rank)
     }
 }
 

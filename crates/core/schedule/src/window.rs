@@ -62,7 +62,8 @@ pub struct Join {
     /// Which messages may travel together.
     pub scope: Scope,
     /// The network's largest packet: a window is never smaller, since a packet costs the same however full it is. 0: the
-    /// paper's window, which begins with the first message.
+    /// paper's window, which begins with the first message and grows from there; where this is [`Self::limit`], a window
+    /// has its full size from the second parcel on and nothing grows.
     pub mtu: Bytes,
     /// Messages of at least this size go alone: copying them costs more than a message does.
     pub alone: Bytes,
@@ -77,6 +78,8 @@ pub struct Join {
     pub copy_rate: BitRate,
     /// How fast a node sends; 0 counts as infinitely slow.
     pub network_rate: BitRate,
+    /// Ranks of a node that take parcels for several of its ranks apart ([`crate::Placement::leader`]).
+    pub leaders: u32,
 }
 
 impl Default for Join {
@@ -93,6 +96,7 @@ impl Default for Join {
             most_parts: 1024,
             copy_rate: BitRate::from_gbps(272),
             network_rate: BitRate::from_gbps(64),
+            leaders: 1,
         }
     }
 }
@@ -110,7 +114,24 @@ impl Join {
             most_parts: u32::MAX,
             copy_rate: BitRate(u64::MAX),
             network_rate: BitRate(0),
+            leaders: 1,
         }
+    }
+
+    /// The paper's rule where a receiver provides memory for parcels of up to `limit`: the window begins with the first
+    /// message and grows by alpha up to there.
+    #[must_use]
+    pub const fn published_within(limit: Bytes) -> Self {
+        Self {
+            cap: limit,
+            ..Self::published()
+        }
+    }
+
+    /// Whether a window begins with the first message, which therefore goes alone, as published.
+    #[must_use]
+    pub const fn begins_with_first(&self) -> bool {
+        self.mtu.0 == 0
     }
 
     /// The most that a joined parcel may have, its head and the heads of its parts included.

@@ -140,8 +140,8 @@ fn a_metric_hears_the_numbers_of_nodes() {
     assert_eq!(
         (
             placement.number(0),
-            placement.leader(0),
-            placement.leader(1)
+            placement.leader(0, 0, 1),
+            placement.leader(1, 0, 1)
         ),
         (3, 1, 0)
     );
@@ -260,6 +260,38 @@ fn parcels_grow_by_the_growth_factor() {
     assert_eq!(parts(&Join::published(), 2, 5), [1, 2, 6, 17, 43]);
     // 112, 168, 252, 378, 567, 850, 1275: two fit from the third on.
     assert_eq!(parts(&Join::published(), 1, 7), [1, 1, 2, 3, 5, 8, 12]);
+}
+
+/// 63 KiB: what a library's receiver provides. 112 B grow by 2.5 up to there, and stay; with degree 1 by 1.5.
+#[test]
+fn the_published_window_grows_up_to_the_receivers_limit() {
+    let limit = 63 << 10;
+    for (degree, alpha, parcels) in [(2, 2.5_f64, 9), (1, 1.5, 18)] {
+        let found = parts(&Join::published_within(Bytes(limit)), degree, parcels);
+        let rooms =
+            (0..parcels as i32).map(|parcel| (112.0 * alpha.powi(parcel)).min(limit as f64));
+        let expected: Vec<u32> = rooms.map(|room| ((room - 12.0) / 100.0) as u32).collect();
+        assert_eq!(found, expected, "degree {degree}");
+        assert_eq!(*found.last().unwrap(), (limit as u32 - 12) / 100);
+    }
+}
+
+/// Leaders are spread over a node's ranks, and sources take them in turn.
+#[test]
+fn leaders_are_spread_over_the_ranks_of_a_node() {
+    let placement = Placement::blocks(16, 8).unwrap();
+    let of = |leaders| [0, 1, 2, 3, 4].map(|source| placement.leader(1, source, leaders));
+    assert_eq!(of(0), [8; 5]);
+    assert_eq!(of(1), [8; 5]);
+    assert_eq!(of(2), [8, 12, 8, 12, 8]);
+    assert_eq!(of(3), [8, 10, 13, 8, 10]);
+    assert_eq!(of(100), [8, 9, 10, 11, 12]);
+    let leading = |leaders| {
+        (8..16)
+            .filter(|&rank| placement.leads(rank, leaders))
+            .count()
+    };
+    assert_eq!([0, 1, 2, 3, 8, 100].map(leading), [1, 1, 2, 3, 8, 8]);
 }
 
 #[test]

@@ -84,9 +84,10 @@ fn settings() -> impl Strategy<Value = Settings<'static>> {
         select(vec![0, 1, 2, 5, 1024]),
         select(vec![0, 150, 200, 300, 1000]),
         select(vec![0, 100]),
+        0_u32..4,
     );
     let join = join.prop_map(
-        |(scope, mtu, alone, eager_limit, cap, most_parts, copy, network)| Join {
+        |(scope, mtu, alone, eager_limit, cap, most_parts, copy, network, leaders)| Join {
             scope,
             mtu: Bytes(mtu),
             alone: Bytes(alone),
@@ -95,6 +96,7 @@ fn settings() -> impl Strategy<Value = Settings<'static>> {
             most_parts,
             copy_rate: BitRate::from_gbps(copy),
             network_rate: BitRate::from_gbps(network),
+            leaders,
         },
     );
     let variant = select(Variant::ALL.to_vec());
@@ -423,7 +425,8 @@ proptest! {
             if one_target {
                 prop_assert_eq!(parcel.receiver, parts[0].target);
             } else {
-                prop_assert_eq!(parcel.receiver, case.placement.leader(node(parts[0].target)));
+                prop_assert_eq!(parcel.receiver, case.placement.leader(node(parts[0].target), parcel.issuer, settings.join.leaders));
+                prop_assert!(case.placement.leads(parcel.receiver, settings.join.leaders));
             }
             if !parcel.is_joined() {
                 continue;

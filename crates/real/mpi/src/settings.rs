@@ -49,6 +49,8 @@ pub(crate) enum Schedule {
     On,
     /// Also where nothing can be gained.
     Force,
+    /// By the paper's rule, also where nothing can be gained.
+    Published,
 }
 
 /// Which interfaces large messages use.
@@ -109,6 +111,7 @@ pub(crate) struct Settings {
     pub(crate) schedule: Schedule,
     /// Which messages are joined; never [`Scope::NodeToNode`].
     pub(crate) schedule_scope: Scope,
+    pub(crate) schedule_leaders: u32,
     pub(crate) rails: RailNames,
     pub(crate) rails_give_up: Duration,
 }
@@ -261,6 +264,7 @@ impl Settings {
                     ("off", Schedule::Off),
                     ("on", Schedule::On),
                     ("force", Schedule::Force),
+                    ("published", Schedule::Published),
                 ],
             ),
             schedule_scope: reader.choice(
@@ -270,6 +274,8 @@ impl Settings {
                     (Scope::RankToNode.name(), Scope::RankToNode),
                 ],
             ),
+            #[expect(clippy::cast_possible_truncation, reason = "at most 64")]
+            schedule_leaders: reader.number("RADDLE_SCHEDULE_LEADERS", 1, 64).unwrap_or(1) as u32,
             rails: reader
                 .one("RADDLE_RAILS", RailNames::parse)
                 .unwrap_or(RailNames::Off),
@@ -428,6 +434,10 @@ mod tests {
         assert!(!settings.takes_messages());
         for (name, value) in [
             ("RADDLE_MAX_BYTES", settings.max_bytes as u64),
+            (
+                "RADDLE_SCHEDULE_LEADERS",
+                u64::from(settings.schedule_leaders),
+            ),
             ("RADDLE_SETUP_MS", settings.setup.as_millis() as u64),
             ("RADDLE_RETRY_US", settings.retry.as_micros() as u64),
             ("RADDLE_GIVE_UP_MS", settings.give_up.as_millis() as u64),

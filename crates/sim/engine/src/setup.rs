@@ -191,6 +191,8 @@ pub struct RunConfig {
     pub nic_gap: Span,
     /// See [`Self::nic_gap`].
     pub nic_gap_per_byte: Span,
+    /// A network card sends messages one after the other, first come, first served, instead of their packets in turn.
+    pub nic_in_order: bool,
     /// Lowest rate congestion control may choose.
     pub min_rate: BitRate,
     /// Time without progress after which a sender goes back (not in compat mode).
@@ -237,6 +239,7 @@ impl RunConfig {
             path_choice: PathChoice::EcmpMurmur3,
             nic_gap: Span::ZERO,
             nic_gap_per_byte: Span::ZERO,
+            nic_in_order: false,
             min_rate: BitRate((line_rate.0 / 100).max(1)),
             retransmission_timeout: Span::from_ms(20),
             max_timeouts: 7,

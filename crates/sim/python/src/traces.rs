@@ -8,7 +8,7 @@ use raddle_replay::{
     Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled, Session, expand,
     trace_summary,
 };
-use raddle_schedule::{Join, Settings, UnknownVariant, Variant};
+use raddle_schedule::{Join, Settings, UnknownVariant};
 use raddle_tables::trace::{TraceFileError, assemble_folder, read_file, write_file};
 use raddle_trace::{Trace, goal};
 
@@ -229,20 +229,18 @@ impl Replay {
         Ok(Self { session })
     }
 
-    /// Schedule all supersteps ("none", "reorder", "aggregate", "both"), joining "rank-to-rank" or "rank-to-node". This is
-    /// what scheduling costs.
-    fn plan(&self, py: Python<'_>, variant: &str, scope: &str) -> PyResult<ReplayPlan> {
+    /// Schedule all supersteps ("none", "reorder", "aggregate", "both", "published"), joining "rank-to-rank" or
+    /// "rank-to-node" with so many leaders of a node. This is what scheduling costs.
+    fn plan(&self, py: Python<'_>, name: &str, scope: &str, leaders: u32) -> PyResult<ReplayPlan> {
         py.detach(|| {
-            let variant: Variant = variant
-                .parse()
-                .map_err(|error: UnknownVariant| wrong(error))?;
+            let named = Settings::named(name).map_err(|error: UnknownVariant| wrong(error))?;
             let settings = Settings {
-                variant,
                 join: Join {
                     scope: raddle_replay::scope(scope)?,
-                    ..Join::default()
+                    leaders,
+                    ..named.join
                 },
-                ..Settings::default()
+                ..named
             };
             let plan = self.session.plan(&settings)?;
             Ok(ReplayPlan { plan })

@@ -75,6 +75,8 @@ pub struct ReplayCosts {
     /// Least time between two packets of a network card (LogGP's g).
     #[schemars(transform = at_most("1ms"))]
     pub nic_gap: Span,
+    /// A network card sends messages one after the other, as they were issued, instead of their packets in turn.
+    pub nic_in_order: bool,
     /// Payload of a full packet.
     #[schemars(transform = between("64B", "9000B"))]
     pub mtu: Bytes,
@@ -91,6 +93,7 @@ impl Default for ReplayCosts {
             switch_overhead: Span::from_us(2),
             look_overhead: Span::from_us(1),
             nic_gap: Span::from_ns(20),
+            nic_in_order: false,
             mtu: Bytes(4096),
         }
     }
@@ -348,6 +351,7 @@ pub fn replay(
         sample_interval: Span::ZERO,
         mtu: settings.costs.mtu,
         nic_gap: settings.costs.nic_gap,
+        nic_in_order: settings.costs.nic_in_order,
         ..RunConfig::new(scheme, settings.seed, line_rate)
     };
     let summary = simulate(network, &config, &mut machine, &mut Discard, progress)?;

@@ -86,7 +86,7 @@ fn message(
     let gap = sequence.wrapping_sub(stream.next);
     let late = gap > u32::MAX / 2 || matcher.ahead.contains_key(&(head.source, sequence));
     // Without leaders all messages of a pair take one way, so that none can be missing.
-    if late || (gap != 0 && matcher.lines.leader().is_none()) {
+    if late || (gap != 0 && !matcher.lines.has_leaders()) {
         return fail("sequence", u64::from(sequence), "the next of its pair");
     }
     stream.next = sequence.wrapping_add(1);
@@ -107,15 +107,16 @@ fn message(
     Ok(())
 }
 
-/// Whether parts of `source` can come from `from`: its own, or handed on by our leader.
+/// Whether parts of `source` can come from `from`: its own, or handed on by our leader for it.
 fn may_send(matcher: &Matcher, from: u32, source: u32) -> bool {
-    source == from || (matcher.lines.leader() == Some(from) && !matcher.lines.is_inside(source))
+    source == from
+        || (matcher.lines.leader(source) == Some(from) && !matcher.lines.is_inside(source))
 }
 
 /// Whether this process gets the part, or hands it on.
 fn may_receive(matcher: &Matcher, from: u32, head: &PartHead) -> bool {
     head.target == matcher.rank
-        || (matcher.lines.leader() == Some(matcher.rank)
+        || (matcher.lines.leader(from) == Some(matcher.rank)
             && !matcher.lines.is_inside(from)
             && matcher.lines.is_inside(head.target))
 }

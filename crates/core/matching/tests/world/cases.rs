@@ -55,14 +55,22 @@ fn settings() -> impl Strategy<Value = Settings> {
     let limit = prop::sample::select(vec![10_u64, 300, 5000, 64 << 10, u64::MAX]);
     let memory = prop::sample::select(vec![0_u64, 30_000, 64 << 20]);
     let keys = prop::sample::select(vec![0_u32, 2, 1 << 20]);
-    (scope, limit, memory, keys, 1_u32..40).prop_map(|(scope, limit, memory, keys, most_parts)| {
+    let window = (1_u32..40, 0_u32..4, any::<bool>());
+    (scope, limit, memory, keys, window).prop_map(|(scope, limit, memory, keys, window)| {
+        let (most_parts, leaders, published) = window;
+        let join = if published {
+            Join::published()
+        } else {
+            Join::default()
+        };
         let join = Join {
             scope,
             eager_limit: Bytes(limit),
             alone: Bytes(3000),
             cap: Bytes(u64::MAX),
             most_parts,
-            ..Join::default()
+            leaders,
+            ..join
         };
         Settings {
             join,

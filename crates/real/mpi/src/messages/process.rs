@@ -24,19 +24,28 @@ const ALONE: Bytes = Bytes(20 << 10);
 /// What all ranks use. `keys` is the largest tag of the shadow channel.
 fn agreed(keys: u32) -> Agreed {
     let default = Agreed::default();
+    let settings = settings::get();
+    let ours = Join {
+        scope: settings.schedule_scope,
+        // A full parcel costs little more than a short one: a window is full from the second parcel on.
+        mtu: LONGEST,
+        alone: ALONE,
+        eager_limit: LONGEST,
+        ..default.join
+    };
+    let join = match settings.schedule {
+        // With rails only, small messages leave one by one.
+        Schedule::Off => Join {
+            most_parts: 1,
+            ..ours
+        },
+        Schedule::On | Schedule::Force => ours,
+        Schedule::Published => Join::published_within(LONGEST),
+    };
     Agreed {
         join: Join {
-            scope: settings::get().schedule_scope,
-            // A full parcel costs little more than a short one.
-            mtu: LONGEST,
-            alone: ALONE,
-            eager_limit: LONGEST,
-            // With rails only, small messages leave one by one.
-            most_parts: match settings::get().schedule {
-                Schedule::Off => 1,
-                Schedule::On | Schedule::Force => default.join.most_parts,
-            },
-            ..default.join
+            leaders: settings.schedule_leaders,
+            ..join
         },
         keys: default.keys.min(keys),
         ..default

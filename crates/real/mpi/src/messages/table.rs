@@ -99,8 +99,9 @@ unsafe extern "C" fn ability(keys: c_int) -> u64 {
         }
         let version = env!("CARGO_PKG_VERSION").bytes();
         let ours = [settings.schedule as u8, settings.schedule_scope as u8];
+        let leaders = settings.schedule_leaders.to_be_bytes();
         let rails = settings.rails.to_string();
-        let ours = version.chain(ours).chain(rails.bytes());
+        let ours = version.chain(ours).chain(leaders).chain(rails.bytes());
         settings::fold(ours.chain(keys.to_be_bytes())).max(1)
     })
 }
@@ -128,7 +129,10 @@ unsafe extern "C" fn open(rank: c_int, size: c_int, nodes: *const u64) -> c_int 
         log::plain("an error of Raddle in MPI_Init; please report it");
         process::abort()
     };
-    let forced = settings::get().schedule == Schedule::Force;
+    let forced = matches!(
+        settings::get().schedule,
+        Schedule::Force | Schedule::Published
+    );
     flag(forced, ffi::RADDLE_FORCED) | flag(hands_on, ffi::RADDLE_HANDS_ON)
 }
 

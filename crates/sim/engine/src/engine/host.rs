@@ -150,18 +150,19 @@ impl Engine<'_> {
         }
     }
 
-    /// Round robin over the flows, starting after the one served last. Finished flows that are met are let go of.
+    /// Round robin over the flows, starting after the one served last; or the first that has data, where the card keeps the
+    /// order. Finished flows that are met are let go of.
     fn choose_flow(&mut self, nic_index: u32) -> Choice {
         let nic = &mut self.nics[nic_index as usize];
         let count = nic.flows.len();
         let (mut wake, mut found, mut finished) = (Time::NEVER, None, false);
-        let mut place = if nic.served + 1 < count {
+        let mut place = if nic.served + 1 < count && !self.config.nic_in_order {
             nic.served + 1
         } else {
             0
         };
         // The reference starts at (served + 1) mod count even where the list has shrunk since.
-        if nic.served >= count && count > 0 {
+        if nic.served >= count && count > 0 && !self.config.nic_in_order {
             place = (nic.served + 1) % count;
         }
         for _ in 0..count {
