@@ -29,7 +29,7 @@ def reproduce(
     shapes = [(hosts, ppn) for hosts in HOSTS for ppn in RANKS]
     cells = [Cell(hosts, BYTES, ppn, mode, 0.0) for hosts, ppn in shapes for mode in MODES]
     times = dict(zip(cells, simulate(machine, cells), strict=True))
-    found = measured.get(MEASURED) or {}
+    found = measured.get(MEASURED, {}).get("result", {})
     ratios = {one["what"]: one for one in found.get("comparisons", ())}
     rows, table = [], []
     for hosts, ppn in shapes:
