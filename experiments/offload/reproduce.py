@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from experiments.offload import lab
+from experiments.offload import bounds, lab
 from experiments.offload.model import (
     BINDINGS,
     HERE,
@@ -152,23 +150,6 @@ def saving_errors(
     )
 
 
-def most_monotone(cells: Sequence[Cell]) -> int:
-    """Give how many cells a model can hit in which more bytes, nodes or processes take no less.
-
-    Two cells exclude each other if the lesser would have to be above the greater. That relation is
-    transitive, so that the most cells without such a pair are an antichain (Dilworth 1950).
-    """
-    n = len(cells)
-    links = np.zeros((n, n), dtype=bool)
-    for i, a in enumerate(cells):
-        for j, b in enumerate(cells):
-            below = a.nodes <= b.nodes and a.ppn <= b.ppn and a.bytes <= b.bytes
-            if i != j and a.mode == b.mode and below:
-                links[i, j] = a.published_us * (1 - CLOSE) > b.published_us * (1 + CLOSE)
-    matched = maximum_bipartite_matching(csr_array(links.astype(np.int8)), perm_type="column")
-    return n - int(np.sum(matched >= 0))
-
-
 def reproduce(context: Context) -> Outcome:
     """Tables 4 to 7, and what the paper says of them."""
     cells = read_published()
@@ -196,7 +177,7 @@ def reproduce(context: Context) -> Outcome:
             **{f"errors-{mode}": grid(cells, found, mode) for mode in MODES},
             "savings": saving_table(cells, found),
             "winners": winner_table(cells, found),
-            "bounds": bound_table(cells),
+            "bounds": bounds.table(cells, list(predicted(cells))),
             "icofoam": count_table(),
             **lab_tables,
         },
@@ -443,21 +424,5 @@ def winner_table(cells: Sequence[Cell], found: Times) -> Table:
             *rows,
             ("all", len(theirs), len(own), agreed),
             ("null model: always the most frequent", "", "", most),
-        ],
-    )
-
-
-def bound_table(cells: Sequence[Cell]) -> Table:
-    """What no model can pass."""
-    which = predicted(cells)
-    offload = [c for c, w in zip(cells, which, strict=True) if w]
-    return Table(
-        ("a model in which", "can have within 10 %", "of"),
-        [
-            (
-                "more bytes, nodes or processes never take less time",
-                most_monotone(offload),
-                len(offload),
-            )
         ],
     )

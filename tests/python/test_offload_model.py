@@ -133,14 +133,38 @@ def test_every_reading_has_its_costs(model: ModuleType) -> None:
 
 
 def test_cells_that_exclude_each_other_are_counted(model: ModuleType) -> None:
-    reproduce = importlib.import_module("experiments.offload.reproduce")
+    bounds = importlib.import_module("experiments.offload.bounds")
 
     def cells(*times: float) -> list[Any]:
         return [model.Cell(4, 4 << i, 8, "node", us) for i, us in enumerate(times)]
 
-    assert reproduce.most_monotone(cells(1.0, 2.0, 3.0)) == 3
+    assert bounds.most_monotone(cells(1.0, 2.0, 3.0)) == 3
     # 10 % each way is just enough.
-    assert reproduce.most_monotone(cells(1.2, 1.0)) == 2
-    assert reproduce.most_monotone(cells(1.3, 1.0)) == 1
-    assert reproduce.most_monotone(cells(9.0, 1.0, 2.0, 3.0)) == 3
-    assert reproduce.most_monotone(cells(9.0, 5.0, 1.0)) == 1
+    assert bounds.most_monotone(cells(1.2, 1.0)) == 2
+    assert bounds.most_monotone(cells(1.3, 1.0)) == 1
+    assert bounds.most_monotone(cells(9.0, 1.0, 2.0, 3.0)) == 3
+    assert bounds.most_monotone(cells(9.0, 5.0, 1.0)) == 1
+
+
+def test_models_that_know_other_cells_find_times_that_follow_their_rule(model: ModuleType) -> None:
+    bounds = importlib.import_module("experiments.offload.bounds")
+    ways = {"plain": 0.0, "node": 0.3}
+    cells = [
+        model.Cell(nodes, size, ppn, mode, np.exp(0.2 * i + 0.01 * i**2 + share * nodes**0.5))
+        for nodes in model.NODES
+        for ppn in model.PPN
+        for i, size in enumerate(model.SIZES)
+        for mode, share in ways.items()
+    ]
+    for cell in cells:
+        assert bounds.interpolated(cell, cells) == pytest.approx(cell.published_us)
+    # Where the offloaded time is a power law of the plain one, nodes and processes.
+    lawful = [
+        dataclasses.replace(c, published_us=c.published_us**0.8 * c.nodes**0.2 * c.ppn**-0.1)
+        if c.mode == "node"
+        else c
+        for c in [dataclasses.replace(c, published_us=float(c.bytes)) for c in cells]
+    ]
+    for cell in lawful:
+        if cell.mode == "node":
+            assert bounds.regressed(cell, lawful) == pytest.approx(cell.published_us)
