@@ -11,6 +11,7 @@ from raddle import core
 from raddle.errors import RunCancelled
 from raddle.report import write_report
 from raddle.results.folder import Results, load
+from raddle.services.engines.choice import Engine
 from raddle.services.run import execute, plan_file, plan_text
 
 __all__ = ["Scheme", "run", "schemes"]
@@ -79,7 +80,7 @@ def run(
     else:
         plan = plan_file(Path(experiment))
     try:
-        outcome = execute(plan, folder, jobs=jobs, replace=replace)
+        outcome = execute(plan, folder, engine=Engine(jobs=jobs), replace=replace)
     except RunCancelled as error:
         raise KeyboardInterrupt from error
     if outcome.interrupted:

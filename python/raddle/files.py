@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import stat
 import sys
 from collections.abc import Iterator
@@ -127,7 +128,8 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.is_dir():
         msg = f"{path} is a folder\n  hint: name a file in it"
         raise ResultsError(msg)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # A process of another machine may have the same number.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

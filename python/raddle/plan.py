@@ -176,12 +176,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class RunStats:
-    """What a finished run says about itself (`stats.json` beside its parts)."""
+    """What a finished run says about itself: `stats.json` beside its parts, on any machine alike."""
 
     name: str
     stamp: str
     packet_hops: int
-    wall_s: float
     simulated_ps: int
     flows: int
     finished: int
@@ -197,7 +196,6 @@ class RunStats:
             name=str(raw["name"]),
             stamp=str(raw["stamp"]),
             packet_hops=int(raw["packet_hops"]),
-            wall_s=float(raw["wall_s"]),
             simulated_ps=int(raw["simulated_ps"]),
             flows=int(raw["flows"]),
             finished=int(raw["finished"]),

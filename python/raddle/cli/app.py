@@ -8,6 +8,7 @@ from raddle.cli import fabric, lab, trace, traffic
 from raddle.cli.capacity import capacity
 from raddle.cli.config import config
 from raddle.cli.folders import compare, report
+from raddle.cli.merge import merge
 from raddle.cli.mgid import mgid
 from raddle.cli.place import place
 from raddle.cli.record import record
@@ -16,6 +17,7 @@ from raddle.cli.reproduce import reproduce
 from raddle.cli.route import route
 from raddle.cli.run import run
 from raddle.cli.start import doctor, init, schema
+from raddle.cli.status import status
 from raddle.cli.sweep import sweep
 from raddle.cli.talk import Commands, examples
 from raddle.version import __version__
@@ -146,9 +148,27 @@ app.command(
         "raddle sweep my.toml --set traffic.load_factor=0.3,0.6,0.9 --set simulation.buffer=8MiB,"
         "32MiB --out out/sweep",
         "raddle sweep my.toml --set schemes.hpcc.target_utilisation=0.9,0.95 --json",
+        "raddle sweep my.toml --set simulation.buffer=4MiB,8MiB --engine dask --jobs 8",
+        "raddle sweep my.toml --set simulation.buffer=4MiB,8MiB "
+        "--shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT",
         "Ctrl-C keeps finished runs; the same command resumes.",
     ),
 )(sweep)
+app.command(
+    name="status",
+    epilog=examples(
+        "raddle status out/my-sweep",
+        "raddle status out/shard-* --json | jq .counts",
+        "watch raddle status out/my-sweep   once more every two seconds",
+    ),
+)(status)
+app.command(
+    name="merge",
+    epilog=examples(
+        "raddle merge out/shard-1 out/shard-2 out/shard-3 --out out/all",
+        "raddle merge out/my-sweep   what shards left in one folder, in place",
+    ),
+)(merge)
 app.command(name="report", epilog=examples("raddle report out/my"))(report)
 app.command(
     name="compare",

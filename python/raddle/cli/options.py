@@ -1,6 +1,7 @@
 """Options that several commands have, and what numbers and quantities may be on all of them."""
 
 import math
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from raddle import services
 __all__ = [
     "AsJson",
     "Colours",
+    "EngineChoice",
     "ExperimentFile",
     "FaultTolerant",
     "GridLengths",
@@ -20,7 +22,9 @@ __all__ = [
     "Processes",
     "Quiet",
     "Replace",
+    "Scheduler",
     "Seed",
+    "Shard",
     "check_only",
     "quantity",
     "real",
@@ -28,6 +32,16 @@ __all__ = [
     "key_values",
     "whole",
 ]
+
+
+
+class EngineNames(StrEnum):
+    """Who simulates."""
+
+    LOCAL = "local"
+    DASK = "dask"
+    SHARDS = "shards"
+
 
 MOST_COUNT = 2**31 - 1
 """The largest number of things: no command has more, and the compiled part counts in 32 bits."""
@@ -93,6 +107,33 @@ Jobs = Annotated[
         show_envvar=False,
         help="Runs at the same time.",
         show_default="cores",
+    ),
+]
+EngineChoice = Annotated[
+    EngineNames | None,
+    typer.Option(
+        "--engine",
+        help="Who simulates: threads of this process; the workers of a Dask cluster; or all "
+        "processes that share the folder, each taking what is free.",
+        show_default="local, or shards with --shard",
+    ),
+]
+Shard = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Only the I-th of N parts of the runs, as in a job array.",
+        show_default="all that are free",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Scheduler of a Dask cluster.",
+        show_default="a cluster of --jobs processes here",
     ),
 ]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Leave out report.html.")]

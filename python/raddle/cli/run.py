@@ -8,16 +8,20 @@ import typer
 from raddle import report, services
 from raddle.cli.options import (
     AsJson,
+    EngineChoice,
     ExperimentFile,
     Jobs,
     NoReport,
     Quiet,
     Replace,
+    Scheduler,
+    Shard,
     check_only,
     results_folder,
 )
 from raddle.cli.progress import shown_progress
 from raddle.cli.show import say_outcome, show_plan, show_summary
+from raddle.cli.status import show_shared
 from raddle.cli.talk import (
     EXIT_INTERRUPTED,
     guarded,
@@ -38,10 +42,14 @@ def run(
     no_report: NoReport = False,
     replace: Replace = False,
     jobs: Jobs = None,
+    engine: EngineChoice = None,
+    shard: Shard = None,
+    scheduler: Scheduler = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate an experiment: every scheme and seed, results and a report into a folder."""
+    chosen = services.engines.choice.chosen(engine, jobs=jobs, shard=shard, scheduler=scheduler)
     plan = services.run.plan_file(file)
     folder = out if out is not None else Path("out") / source_name(file).stem
     if not quiet:
@@ -60,7 +68,10 @@ def run(
         return
     terminate_like_interrupt()
     with shown_progress(quiet=quiet or as_json) as watch:
-        outcome = services.run.execute(plan, folder, jobs=jobs, watch=watch, replace=replace)
+        outcome = services.run.execute(plan, folder, engine=chosen, watch=watch, replace=replace)
+    if not outcome.joined:
+        show_shared([outcome], folder, quiet=quiet, as_json=as_json)
+        return
     if not no_report and outcome.summary.get("schemes"):
         report.write_report(folder)
     if as_json:

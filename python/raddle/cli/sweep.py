@@ -6,19 +6,24 @@ from typing import Annotated
 
 import typer
 
-from raddle import report, services
+from raddle import services
+from raddle.cli.merge import write_sweep_pages
 from raddle.cli.options import (
     AsJson,
+    EngineChoice,
     ExperimentFile,
     Jobs,
     Quiet,
     Replace,
+    Scheduler,
+    Shard,
     check_only,
     key_values,
     results_folder,
 )
 from raddle.cli.progress import shown_progress
 from raddle.cli.show import say_sweep, show_sweep, show_sweep_plan
+from raddle.cli.status import show_shared
 from raddle.cli.talk import (
     EXIT_INTERRUPTED,
     guarded,
@@ -51,10 +56,14 @@ def sweep(
     ] = False,
     replace: Replace = False,
     jobs: Jobs = None,
+    engine: EngineChoice = None,
+    shard: Shard = None,
+    scheduler: Scheduler = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Run an experiment at many settings: a results folder per point, one table, one picture."""
+    by = services.engines.choice.chosen(engine, jobs=jobs, shard=shard, scheduler=scheduler)
     chosen = [services.overlay.parse_setting(text) for text in settings]
     points = services.sweep.plan_points(file, chosen)
     folder = out if out is not None else Path("out") / f"{file.stem}-sweep"
@@ -81,20 +90,17 @@ def sweep(
     terminate_like_interrupt()
     with shown_progress(quiet=quiet or as_json) as watch:
         outcomes, table = services.sweep.run_sweep(
-            points, folder, jobs=jobs, watch=watch, replace=replace
+            points, folder, engine=by, watch=watch, replace=replace
         )
-    begun = any(p["schemes"] for p in table["points"])
-    if reports and begun:
-        for outcome in outcomes:
-            if outcome.summary.get("schemes"):
-                report.write_report(outcome.out)
-    if not no_report and begun:
-        report.write_sweep(folder, table)
+    if not outcomes[0].joined:
+        show_shared(outcomes, folder, quiet=quiet, as_json=as_json)
+        return
+    page = write_sweep_pages(outcomes, folder, table, picture=not no_report, reports=reports)
     if as_json:
         print_json(table)
     else:
         show_sweep(table)
     if not quiet:
-        say_sweep(outcomes, folder, report=not no_report and begun)
+        say_sweep(outcomes, folder, report=page)
     if outcomes[0].interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)

@@ -1,5 +1,6 @@
-"""Whose results a folder holds, and that it has one writer at a time."""
+"""Whose results a folder holds, and who may write it: one process, or several that share it."""
 
+import errno
 import fcntl
 import json
 import os
@@ -9,12 +10,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from raddle.errors import ResultsError
+from raddle.results.planned import POINTS
 
 __all__ = ["Kind", "claim_folder", "kind_of"]
 
 Kind = Literal["run", "sweep", "route", "replay", "reproduce"]
 BEGUN = frozenset({".runs", "experiment.toml"})
 """What a run leaves before any of its simulations is done."""
+
+LOCK = "locked while a process writes this folder\n"
+"""What the lock's file says: a disk that is full is found before anything is simulated."""
+
+NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
+"""A file system has no locks."""
 
 REPRODUCES = ".runs/reproduce"
 """Stands in a folder that `raddle reproduce` has begun, long before its summary."""
@@ -27,7 +35,7 @@ def kind_of(out: Path) -> Kind | Literal["other"] | None:
     names = {entry.name for entry in out.iterdir()}
     manifest, summary = (_read_json(out / f"{name}.json") for name in ("manifest", "summary"))
     found: Kind | Literal["other"] | None = None
-    if "sweep.json" in names:
+    if "sweep.json" in names or (out / POINTS).is_file():
         found = "sweep"
     elif "route" in (manifest.get("kind"), summary.get("kind")):
         found = "route"
@@ -56,8 +64,11 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def claim_folder(out: Path, kind: Kind) -> Iterator[None]:
+def claim_folder(out: Path, kind: Kind, *, shared: bool = False) -> Iterator[None]:
     """Make `out` ours to write results of one kind while the block runs.
+
+    With `shared` others may hold it as well that also share it: they agree by
+    `raddle.results.owners` on who does what, which works where a file system has no locks, too.
 
     Raises
     ------
@@ -78,15 +89,17 @@ def claim_folder(out: Path, kind: Kind) -> Iterator[None]:
         raise ResultsError(msg)
     (out / ".runs").mkdir(parents=True, exist_ok=True)
     file = out / ".runs" / "lock"
-    with file.open("a") as lock:
+    with file.open("a+") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:
-            msg = f"another raddle is writing {out}: wait for it, or choose another --out"
-            raise ResultsError(msg) from error
+            if not (shared and error.errno in NO_LOCKS):
+                msg = f"another raddle is writing {out}: wait for it, or choose another --out"
+                raise ResultsError(msg) from error
         try:
-            os.ftruncate(lock.fileno(), 0)
-            os.write(lock.fileno(), f"process {os.getpid()}\n".encode())
+            if os.fstat(lock.fileno()).st_size != len(LOCK):
+                os.ftruncate(lock.fileno(), 0)
+                os.write(lock.fileno(), LOCK.encode())
         except OSError as error:
             with suppress(OSError):
                 file.unlink()

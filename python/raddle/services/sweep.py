@@ -17,6 +17,8 @@ from raddle.errors import ExperimentError
 from raddle.files import write_json
 from raddle.plan import Plan
 from raddle.results.claim import kind_of
+from raddle.results.planned import Planned
+from raddle.services.engines.choice import LOCAL, Engine
 from raddle.services.overlay import Setting, naming_the_setting, overlays
 from raddle.services.run import Outcome, execute_all, plan_text
 from raddle.services.runner import Watch
@@ -26,8 +28,10 @@ from raddle.statistics.rule import leaders
 __all__ = [
     "Point",
     "plan_points",
+    "refuse_no_sweep",
     "run_sweep",
     "sweep_json",
+    "write_table",
 ]
 
 SWEEP_SCHEMA = 1
@@ -68,11 +72,11 @@ def run_sweep(
     points: Sequence[Point],
     out: Path,
     *,
-    jobs: int | None = None,
+    engine: Engine = LOCAL,
     watch: Watch | None = None,
     replace: bool = False,
 ) -> tuple[list[Outcome], dict[str, Any]]:
-    """Simulate what is missing of all points, and write `out`/sweep.json.
+    """Simulate what is missing of all points, and write `out`/sweep.json if it is ours to join.
 
     With `replace`, results of other experiments in the points' folders are deleted.
 
@@ -82,32 +86,54 @@ def run_sweep(
         What each point did, and the table that `sweep.json` holds. After Ctrl-C the finished
         runs are kept and the table says ``complete: false``; the same call resumes.
     """
+    refuse_no_sweep(out)
+    planned = [Planned(p.plan, out / p.name, p.set) for p in points]
+    outcomes = execute_all(planned, out, engine=engine, watch=watch, replace=replace)
+    table: dict[str, Any] = {}
+    if all(outcome.joined for outcome in outcomes):
+        table = write_table([p.set for p in points], outcomes, out)
+    return outcomes, table
+
+
+def refuse_no_sweep(out: Path) -> None:
+    """Refuse a folder that no sweep may be written into.
+
+    Raises
+    ------
+    ExperimentError
+        It is a file, or holds results of another command.
+    """
     if out.exists() and not out.is_dir():
         msg = f"{out} is a file; give --out a folder"
         raise ExperimentError(msg)
     held = kind_of(out)
-    if held not in (None, "sweep", "other"):  # points of a sweep that was killed are other files
+    if held not in (None, "sweep", "other"):
         msg = f"{out} holds results of `raddle {held}`\n  hint: name another folder with --out"
         raise ExperimentError(msg)
-    outcomes = execute_all(
-        [(p.plan, out / p.name) for p in points], jobs=jobs, watch=watch, replace=replace
-    )
-    table = sweep_json(points, outcomes)
+
+
+def write_table(
+    sets: Sequence[Mapping[str, str]], outcomes: Sequence[Outcome], out: Path
+) -> dict[str, Any]:
+    """Write `out`/sweep.json, and give what it holds: what came of each point."""
+    table = sweep_json(sets, outcomes, out)
     if write_json(out / "sweep.json", table):
         (out / "sweep.html").unlink(missing_ok=True)
-    return outcomes, table
+    return table
 
 
-def sweep_json(points: Sequence[Point], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def sweep_json(
+    sets: Sequence[Mapping[str, str]], outcomes: Sequence[Outcome], out: Path
+) -> dict[str, Any]:
     """The sweep as one table: the main figures of every scheme at every point."""
     rows = []
-    for point, outcome in zip(points, outcomes, strict=True):
+    for chosen, outcome in zip(sets, outcomes, strict=True):
         schemes = outcome.summary.get("schemes", {})
         verdict = outcome.summary.get("verdict") or {}
         rows.append(
             {
-                "set": dict(point.set),
-                "folder": point.name,
+                "set": dict(chosen),
+                "folder": outcome.out.relative_to(out).as_posix(),
                 "complete": outcome.complete,
                 "best": verdict.get("best"),
                 "verdict": {key: verdict.get(key) for key in VERDICT},
@@ -115,13 +141,13 @@ def sweep_json(points: Sequence[Point], outcomes: Sequence[Outcome]) -> dict[str
                 "schemes": {name: _figures(row) for name, row in schemes.items()},
             }
         )
-    keys = list(points[0].set) if points else []
+    keys = list(sets[0]) if sets else []
     return {
         "schema": SWEEP_SCHEMA,
-        "name": points[0].plan.name if points else "",
+        "name": outcomes[0].plan.name if outcomes else "",
         "complete": all(outcome.complete for outcome in outcomes),
-        "keys": {key: list(dict.fromkeys(p.set[key] for p in points)) for key in keys},
-        "seeds": list(points[0].plan.seeds) if points else [],
+        "keys": {key: list(dict.fromkeys(chosen[key] for chosen in sets)) for key in keys},
+        "seeds": list(outcomes[0].plan.seeds) if outcomes else [],
         "figures": dict(FIGURES),
         "points": rows,
     }

@@ -72,7 +72,6 @@ def summarise(
             **_multicast(results, scheme, loaded),
             "packet_hops": sum(r.packet_hops for r in runs),
             "simulated_ps": max((r.simulated_ps for r in loaded), default=None),
-            "wall_s": round(sum(r.wall_s for r in runs), 3),
             "parameters": {
                 row["key"]: {"value": row["value"], "source": row["source"]}
                 for row in parameters.get(scheme, [])

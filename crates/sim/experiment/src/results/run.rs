@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::Instant,
 };
 
 use raddle_workload::Workload;
@@ -13,7 +12,7 @@ use super::{ResultsError, RunRecorder};
 use crate::{Files, Resolved};
 use raddle_engine::{Progress, simulate};
 
-/// What a finished run says about itself, in `stats.json` beside its tables.
+/// What a finished run says about itself, in `stats.json` beside its tables: the same on every machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStats {
     /// Name of the run.
@@ -22,8 +21,6 @@ pub struct RunStats {
     pub stamp: String,
     /// Link traversals of data packets and acknowledgements.
     pub packet_hops: u64,
-    /// Real time that the run took, in seconds.
-    pub wall_s: f64,
     /// Simulated time at its end.
     pub simulated_ps: u64,
     /// Flows that were started.
@@ -121,7 +118,6 @@ fn simulate_into(
     let classes = workload.classes().to_vec();
     let fabric = &resolved.network.fabric;
     let mut recorder = RunRecorder::create(folder, scheme, run.seed, &classes, &config, fabric)?;
-    let start = Instant::now();
     let summary = simulate(
         &resolved.network,
         &config,
@@ -146,7 +142,6 @@ fn simulate_into(
         name: run.name.clone(),
         stamp: run.stamp.clone(),
         packet_hops: summary.packet_hops,
-        wall_s: start.elapsed().as_secs_f64(),
         simulated_ps: summary.end_ps,
         flows,
         finished,
