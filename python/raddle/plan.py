@@ -176,7 +176,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class RunStats:
-    """What a finished run says about itself: `stats.json` beside its parts, on any machine alike."""
+    """What a finished run says about itself, in `stats.json`: the same on every machine."""
 
     name: str
     stamp: str

@@ -53,7 +53,7 @@ def write(
         "runs": [
             {"name": f"{s}-seed{n}-loaded", "scheme": s, "seed": n, "variant": "loaded",
              "done": True, "stamp": sha256(experiment.encode()).hexdigest(), "flows": 0,
-             "finished": 0, "simulated_ps": 0, "packet_hops": 0, "wall_s": 0.0}
+             "finished": 0, "simulated_ps": 0, "packet_hops": 0}
             for s, n in runs
         ],
     }  # fmt: skip

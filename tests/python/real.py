@@ -53,11 +53,20 @@ def interrupt(*words: str | Path, folder: Path, runs: Path, after: int) -> int:
         cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     deadline = time.monotonic() + 60
-    while len(list(runs.rglob("stats.json"))) < after and process.poll() is None:
+    while len(done_runs(runs)) < after and process.poll() is None:
         assert time.monotonic() < deadline, "no run ended within a minute"
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     return process.wait(60)
+
+
+def done_runs(out: Path) -> list[str]:
+    """The runs that are done below a folder in which others write, by their paths."""
+    return [
+        os.path.relpath(folder, out)
+        for folder, _, files in os.walk(out)
+        if "stats.json" in files and not folder.endswith(".tmp") and ".tmp/" not in folder
+    ]
 
 
 def parquet_of(out: Path) -> dict[str, bytes]:

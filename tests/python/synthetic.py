@@ -398,7 +398,7 @@ class SyntheticCore(ModuleType):
         )
         flows = tables["flows"]
         stats = {
-            "name": run["name"], "stamp": run["stamp"], "packet_hops": 33_100_000, "wall_s": 5.9,
+            "name": run["name"], "stamp": run["stamp"], "packet_hops": 33_100_000,
             "simulated_ps": END_PS, "flows": flows.num_rows,
             "finished": flows.num_rows - flows["fct_ps"].null_count,
         }  # fmt: skip
@@ -507,7 +507,9 @@ def write_results(
     import tomli_w
 
     from raddle.plan import Plan
-    from raddle.services.run import _finish, _state
+    from raddle.results.planned import Planned
+    from raddle.services.join import join
+    from raddle.services.run import states_of
 
     core = SyntheticCore(shape, flows)
     text = tomli_w.dumps(
@@ -522,7 +524,7 @@ def write_results(
     for run in plan.runs:
         core.run(plan.text, run.index, str(out), core.Progress())
     with installed(core):
-        _finish(plan, out, [_state(plan, out, run) for run in plan.runs])
+        join(plan, out, states_of(Planned(plan, out), out))
 
 
 class installed:

@@ -13,6 +13,7 @@ import pytest
 import raddle
 from raddle.errors import ResultsError
 from raddle.results.claim import claim_folder
+from raddle.services.engines.choice import Engine
 from raddle.services.run import execute, plan_file
 from synthetic import Progress, SyntheticCore
 
@@ -20,7 +21,7 @@ from synthetic import Progress, SyntheticCore
 def test_a_run_leaves_a_complete_results_folder(
     core: SyntheticCore, experiment: Path, tmp_path: Path
 ) -> None:
-    outcome = execute(plan_file(experiment), tmp_path / "out", jobs=2)
+    outcome = execute(plan_file(experiment), tmp_path / "out", engine=Engine(jobs=2))
     assert outcome.complete
     assert len(core.simulated) == 8
     files = {p.name for p in (tmp_path / "out").iterdir()}
@@ -44,7 +45,7 @@ def test_results_do_not_depend_on_the_number_of_jobs(
     core: SyntheticCore, experiment: Path, tmp_path: Path
 ) -> None:
     for jobs in (1, 4):
-        execute(plan_file(experiment), tmp_path / str(jobs), jobs=jobs)
+        execute(plan_file(experiment), tmp_path / str(jobs), engine=Engine(jobs=jobs))
     for name in ("flows.parquet", "isolated/pauses.parquet", "summary.json"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "4" / name).read_bytes()
 
@@ -102,7 +103,7 @@ def test_another_experiment_is_refused_even_if_no_run_has_the_same_name(
         execute(plan_file(experiment), out)
     execute(plan_file(experiment), out, replace=True)
     parts = {entry.name.partition("-")[0] for entry in (out / ".runs").iterdir()}
-    assert parts == {"lock", "swift"}
+    assert parts == {"lock", "plan.json", "swift"}
 
 
 def test_results_of_another_version_are_replaced_only_on_request(
@@ -193,7 +194,7 @@ def test_an_interrupt_keeps_finished_runs_and_the_same_call_resumes(
             raise KeyboardInterrupt
 
     core.on_run = hang_at_the_third
-    outcome = execute(plan_file(experiment), out, jobs=1, watch=press_ctrl_c)
+    outcome = execute(plan_file(experiment), out, engine=Engine(jobs=1), watch=press_ctrl_c)
     assert outcome.interrupted
     assert not outcome.complete
     assert len(core.simulated) == 2
@@ -230,7 +231,7 @@ def test_a_failing_run_keeps_the_finished_ones_and_says_which_it_was(
     core.on_run = fail
     out = tmp_path / "out"
     with pytest.raises(ResultsError, match=r"disk full\n.*hpcc-seed1-loaded stopped there"):
-        execute(plan_file(experiment), out, jobs=1)
+        execute(plan_file(experiment), out, engine=Engine(jobs=1))
     assert json.loads((out / "manifest.json").read_text())["complete"] is False
 
 

@@ -273,7 +273,7 @@ def test_an_older_summary_is_judged_anew_in_the_report(tmp_path: Path) -> None:
 
 
 class Stub:
-    """A point or an outcome of a sweep."""
+    """An outcome of a sweep."""
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__ |= fields
@@ -285,13 +285,14 @@ def test_a_sweep_names_leaders_by_the_same_rule(tmp_path: Path) -> None:
         "b": {("hpcc", 1): times(2.0), ("none", 1): times(2.01)},
         "c": {("hpcc", 1): cut(2.0, 15), ("none", 1): cut(4.0, 15)},
     }
-    points, outcomes = [], []
+    sets, outcomes = [], []
     plan = Stub(name="swept", seeds=(1,))
     for name, runs in rows.items():
         write(tmp_path / name, runs)
-        points.append(Stub(set={"key": name}, name=name, plan=plan))
-        outcomes.append(Stub(summary=load(tmp_path / name).summary, complete=True))
-    table_ = sweep_json(points, outcomes)  # type: ignore[arg-type]
+        sets.append({"key": name})
+        summary = load(tmp_path / name).summary
+        outcomes.append(Stub(summary=summary, complete=True, plan=plan, out=tmp_path / name))
+    table_ = sweep_json(sets, outcomes, tmp_path)  # type: ignore[arg-type]
     assert [p["best"] for p in table_["points"]] == ["hpcc", None, None]
     found = [p["leaders"]["slowdown_p99"] for p in table_["points"]]
     assert found == [["hpcc"], ["hpcc", "none"], []]

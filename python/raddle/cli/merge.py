@@ -28,9 +28,7 @@ def merge(
         list[Path],
         typer.Argument(metavar="DIR...", help="Results folders of shards.", show_default=False),
     ],
-    out: Annotated[
-        Path | None, results_folder("the folder, if it is one; else out/merged")
-    ] = None,
+    out: Annotated[Path | None, results_folder("the folder, if it is one; else out/merged")] = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave out the pages.")] = False,
     reports: Annotated[
         bool, typer.Option("--reports", help="Of a sweep, also write every point's report.html.")
@@ -75,7 +73,7 @@ def write_sweep_pages(
     picture: bool,
     reports: bool,
 ) -> bool:
-    """Write the pages of a sweep that are asked for, if a run is done; whether there is a picture."""
+    """Write the pages of a sweep that are asked for; tell whether there is a picture."""
     begun = any(point["schemes"] for point in table["points"])
     if reports and begun:
         for outcome in outcomes:

@@ -1,13 +1,13 @@
 """Options that several commands have, and what numbers and quantities may be on all of them."""
 
 import math
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from raddle import services
+from raddle.services.engines.choice import EngineName
 
 __all__ = [
     "AsJson",
@@ -32,16 +32,6 @@ __all__ = [
     "key_values",
     "whole",
 ]
-
-
-
-class EngineNames(StrEnum):
-    """Who simulates."""
-
-    LOCAL = "local"
-    DASK = "dask"
-    SHARDS = "shards"
-
 
 MOST_COUNT = 2**31 - 1
 """The largest number of things: no command has more, and the compiled part counts in 32 bits."""
@@ -110,7 +100,7 @@ Jobs = Annotated[
     ),
 ]
 EngineChoice = Annotated[
-    EngineNames | None,
+    EngineName | None,
     typer.Option(
         "--engine",
         help="Who simulates: threads of this process; the workers of a Dask cluster; or all "

@@ -44,9 +44,7 @@ def status(
     _show(found)
 
 
-def show_shared(
-    outcomes: "Sequence[Outcome]", folder: Path, *, quiet: bool, as_json: bool
-) -> None:
+def show_shared(outcomes: "Sequence[Outcome]", folder: Path, *, quiet: bool, as_json: bool) -> None:
     """What stands when a process that shares a folder has nothing left to do in it."""
     found = services.status.status([folder])
     states = [state for outcome in outcomes for state in outcome.states]

@@ -156,9 +156,13 @@ class Claims:
 
     def processes(self) -> list[tuple[Process, float, Mapping[str, Work]]]:
         """Who is at work: each process, its last sign of life, and its runs."""
-        found = []
-        for file in sorted(self.folder.glob("owners/*.json")):
-            sign = _read(file)
+        found: list[tuple[Process, float, Mapping[str, Work]]] = []
+        try:
+            names = sorted(os.listdir(self.folder / "owners"))
+        except OSError:
+            return found
+        for name in names:
+            sign = _read(self.folder / "owners" / name) if name.endswith(".json") else None
             process = None if sign is None else _process(sign[0].get("process"))
             if sign is not None and process is not None:
                 runs = {key: _work(sign[0], key) or Work(0.0) for key in sign[0].get("runs", {})}
@@ -214,7 +218,7 @@ class _Held:
 
 
 class Owner:
-    """This process among the owners of runs; made by `Claims.owner`."""
+    """A process, as it sees itself among the owners of runs; made by `Claims.owner`."""
 
     def __init__(self, claims: Claims, process: Process) -> None:
         self.claims = claims
@@ -313,9 +317,7 @@ class Owner:
     def write(self, *, quietly: bool = False) -> None:
         """Write the sign of life; `quietly` without an error if the disk is full."""
         with self._lock:
-            runs = {
-                key: asdict(Work(one.since, *one.look())) for key, one in self._held.items()
-            }
+            runs = {key: asdict(Work(one.since, *one.look())) for key, one in self._held.items()}
             file = self._sign
             text = json.dumps({"process": asdict(self.process), "runs": runs}) + "\n"
             try:

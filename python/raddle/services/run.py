@@ -26,7 +26,7 @@ from raddle.results.owners import Claims, Process
 from raddle.results.parts import refuse_others, remove_leftovers, remove_others
 from raddle.results.planned import Planned, keep, plan_changes
 from raddle.services import engines
-from raddle.services.engines.choice import LOCAL, Engine
+from raddle.services.engines.choice import LOCAL, Engine, EngineName
 from raddle.services.engines.work import Ended, RunState
 from raddle.services.join import join
 from raddle.services.runner import Watch
@@ -130,7 +130,7 @@ def execute_all(
     watch: Watch | None = None,
     replace: bool = False,
 ) -> list[Outcome]:
-    """`execute` for several plans at once, whose folders lie in `top`: their runs share the cores."""
+    """`execute` for several plans at once, whose folders lie in `top`: they share the cores."""
     if engine.jobs is not None and engine.jobs < 1:
         msg = f"jobs must be 1 or more, got {engine.jobs}"
         raise ExperimentError(msg)
@@ -157,10 +157,12 @@ def execute_all(
         if not engine.shares:
             claims.clear()
             made = [join_states(point, part) for point, part in zip(points, parts, strict=True)]
-        elif all([state.refresh() for part in parts for state in part]):
+        elif not [s for part in parts for s in part if not s.refresh()]:
             with joining(claims) as ours:
                 if ours:
-                    made = [join_states(point, part) for point, part in zip(points, parts, strict=True)]
+                    made = [
+                        join_states(point, part) for point, part in zip(points, parts, strict=True)
+                    ]
         else:
             ours = False
         if ended.failure is not None:
@@ -206,7 +208,7 @@ JOIN = "join"
 def _simulator(
     engine: Engine,
 ) -> Callable[[Sequence[RunState], Claims, Engine, Watch | None], Ended]:
-    if engine.name != "dask":
+    if engine.name != EngineName.DASK:
         return engines.threads.simulate
     try:
         return engines.dask.simulate

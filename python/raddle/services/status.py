@@ -97,7 +97,7 @@ def _runs(folder: Path) -> list[RunStatus]:
     for point in kept(folder):
         for state in states_of(point, folder):
             last = claims.last(state.key)
-            died = _died(claims, state.key, last)
+            died = _died(claims, state.key, last, done=state.stats is not None)
             if state.stats is not None:
                 went = how_it_went(point.out, state.run.name)
                 one = RunStatus(
@@ -130,12 +130,13 @@ def _runs(folder: Path) -> list[RunStatus]:
     return found
 
 
-def _died(claims: Claims, key: str, last: Claim | None) -> list[str]:
+def _died(claims: Claims, key: str, last: Claim | None, *, done: bool) -> list[str]:
     """The hosts of the processes that died on a run, in order."""
     hosts = [
         process.host if process is not None else "?"
         for process, released in claims.history(key)
         if not released
     ]
-    lives = last is not None and not last.released and not claims.dead(last, time.time())
-    return hosts[:-1] if lives else hosts
+    return (
+        hosts[:-1] if done or (last is not None and not claims.dead(last, time.time())) else hosts
+    )

@@ -3,15 +3,25 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from enum import StrEnum
+from typing import TypeVar
 
 from raddle.errors import ExperimentError
 
 __all__ = ["LOCAL", "Engine", "EngineName", "Shard", "chosen", "parse_shard"]
 
-EngineName = Literal["local", "dask", "shards"]
-
 T = TypeVar("T")
+
+
+class EngineName(StrEnum):
+    """Who simulates."""
+
+    LOCAL = "local"
+    """Threads of this process, which has the folder for itself."""
+    DASK = "dask"
+    """The workers of a Dask cluster."""
+    SHARDS = "shards"
+    """Threads of this process and of all others that share the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +43,7 @@ class Shard:
 class Engine:
     """Who simulates the runs."""
 
-    name: EngineName = "local"
-    """`local`: threads of this process, which has the folder for itself. `dask`: the workers of a
-    Dask cluster. `shards`: threads of this process and of all others that share the folder."""
+    name: EngineName = EngineName.LOCAL
     jobs: int | None = None
     """Runs at the same time, of this process or of its own cluster; as many as cores if None."""
     shard: Shard | None = None
@@ -46,7 +54,7 @@ class Engine:
     @property
     def shares(self) -> bool:
         """Whether other processes may write the same folder."""
-        return self.name == "shards"
+        return self.name == EngineName.SHARDS
 
 
 LOCAL = Engine()
@@ -66,14 +74,14 @@ def chosen(
     ExperimentError
         They contradict each other.
     """
-    if shard is not None and name not in (None, "shards"):
+    if shard is not None and name not in (None, EngineName.SHARDS):
         msg = f"--shard {shard} needs --engine shards, not {name}"
         raise ExperimentError(msg)
-    if scheduler is not None and name != "dask":
+    if scheduler is not None and name != EngineName.DASK:
         msg = f"--scheduler {scheduler} needs --engine dask"
         raise ExperimentError(msg)
     part = None if shard is None else parse_shard(shard)
-    return Engine(name or ("shards" if part else "local"), jobs, part, scheduler)
+    return Engine(name or (EngineName.SHARDS if part else EngineName.LOCAL), jobs, part, scheduler)
 
 
 def parse_shard(text: str) -> Shard:

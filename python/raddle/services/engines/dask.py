@@ -11,14 +11,14 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import distributed
 
 from raddle.errors import ExperimentError, RaddleError, ResultsError, RunFailed
 from raddle.machine import cores
-from raddle.plan import RunStats
 from raddle.results.owners import Claims
 from raddle.results.planned import kept_plan
 from raddle.services.engines.choice import Engine
@@ -32,6 +32,9 @@ from raddle.services.engines.work import (
 )
 from raddle.services.runner import Job, Look, Watch
 from raddle.version import __version__
+
+if TYPE_CHECKING:
+    from raddle.plan import RunStats
 
 __all__ = ["simulate"]
 
@@ -143,9 +146,7 @@ class _Nothing:
         """Do nothing."""
 
 
-def _attend(
-    tasks: Sequence[_Task], claims: Claims, watch: Watch | None
-) -> RaddleError | None:
+def _attend(tasks: Sequence[_Task], claims: Claims, watch: Watch | None) -> RaddleError | None:
     """Wait for all tasks, and show how far they are; the error of the first that failed."""
     looked = 0.0
     jobs = [task.job for task in tasks]
@@ -211,7 +212,7 @@ def _work(top: str, out: str, name: str, key: str, version: str) -> float:
     state = RunState.of(plan, Path(out), run, key)
     with Claims(Path(top)).owner() as owner:
         # Dask says who does what: another owner's worker is gone, or believed to be.
-        job = job_of(state, lambda progress: claimed_run(state, owner, progress, force=True))
+        job = job_of(state, partial(claimed_run, state, owner, force=True))
         job.run()
         job.answered()
     return job.cpu_s

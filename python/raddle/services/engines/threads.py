@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from raddle.machine import cores
 from raddle.results.owners import Claim, Claims
@@ -48,15 +49,13 @@ def simulate(
             }
             free = [state for state in left if state.key not in held]
             if not free:
-                if all([alive.seen(claim) for claim in held.values()]):
+                seen = [alive.seen(claim) for claim in held.values()]
+                if all(seen):
                     return Ended(elsewhere=left)
                 if _interrupted_wait():
                     return Ended(interrupted=True, elsewhere=left)
                 continue
-            jobs = [
-                job_of(state, lambda progress, state=state: claimed_run(state, owner, progress))
-                for state in free
-            ]
+            jobs = [job_of(state, partial(claimed_run, state, owner)) for state in free]
             interrupted = run_jobs(jobs, engine.jobs or cores(), watch=watch)
             for state, job in zip(free, jobs, strict=True):
                 state.cpu_s += job.cpu_s
