@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from raddle.results.owners import Claims
+
 QUICK = """\
 schema = 1
 name = "quick"
@@ -67,6 +69,52 @@ def done_runs(out: Path) -> list[str]:
         for folder, _, files in os.walk(out)
         if "stats.json" in files and not folder.endswith(".tmp") and ".tmp/" not in folder
     ]
+
+
+def start(*words: str | Path, folder: Path) -> "subprocess.Popen[str]":
+    """Start `raddle` in `folder`, and do not wait for it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "raddle", *map(str, words)],
+        cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def ended(process: "subprocess.Popen[str]", status: int = 0) -> str:
+    """What a process of `start` said on stdout; fails if it does not end with `status`."""
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == status, out + err
+    return out
+
+
+def kill_at_work(top: Path, only: int | None = None, least: int = 1) -> tuple[int, list[str]]:
+    """Kill a process in the middle of a run, when `least` runs are done; its number and runs."""
+    deadline = time.monotonic() + 60
+    while True:
+        assert time.monotonic() < deadline, "nobody was at a run within a minute"
+        done = done_runs(top)
+        for process, _, runs in Claims(top).processes() if len(done) >= least else ():
+            if not runs or only not in (None, process.pid) or not process.runs():
+                continue
+            os.kill(process.pid, signal.SIGSTOP)  # so that it cannot end the run meanwhile
+            held = [key for own, _, keys in Claims(top).processes() if own == process
+                    for key in keys]  # fmt: skip
+            left = [key for key in held if not _is_done(top, key)]
+            if left:
+                os.kill(process.pid, signal.SIGKILL)
+                return process.pid, left
+            os.kill(process.pid, signal.SIGCONT)
+        time.sleep(0.005)
+
+
+def _is_done(top: Path, key: str) -> bool:
+    point, _, name = key.rpartition("/")
+    return (top / point / ".runs" / name / "stats.json").is_file()
+
+
+def tree(out: Path) -> dict[str, bytes]:
+    """Every file of a results folder but manifest.json, byte by byte."""
+    files = (f for f in out.rglob("*") if f.is_file() and f.name != "manifest.json")
+    return {str(f.relative_to(out)): f.read_bytes() for f in files}
 
 
 def parquet_of(out: Path) -> dict[str, bytes]:

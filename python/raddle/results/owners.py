@@ -158,11 +158,11 @@ class Claims:
         """Who is at work: each process, its last sign of life, and its runs."""
         found: list[tuple[Process, float, Mapping[str, Work]]] = []
         try:
-            names = sorted(os.listdir(self.folder / "owners"))
+            files = sorted((self.folder / "owners").iterdir())
         except OSError:
             return found
-        for name in names:
-            sign = _read(self.folder / "owners" / name) if name.endswith(".json") else None
+        for file in files:
+            sign = _read(file) if file.suffix == ".json" else None
             process = None if sign is None else _process(sign[0].get("process"))
             if sign is not None and process is not None:
                 runs = {key: _work(sign[0], key) or Work(0.0) for key in sign[0].get("runs", {})}
