@@ -75,11 +75,15 @@ def status(folders: Sequence[Path]) -> Status:
     ResultsError
         A folder is not there or was not planned by this raddle.
     """
-    rank = {"done": 2, "running": 1, "waiting": 0}
+
+    def rank(run: RunStatus) -> tuple[int, int]:
+        """Where a run is further, or more is known of it."""
+        return ("waiting", "running", "done").index(run.state), len(run.taken_over_from)
+
     best: dict[str, RunStatus] = {}
     for folder in folders:
         for run in _runs(folder):
-            if run.key not in best or rank[run.state] > rank[best[run.key].state]:
+            if run.key not in best or rank(run) > rank(best[run.key]):
                 best[run.key] = run
     runs = list(best.values())
     join = Claims(folders[0]).last(JOIN)
