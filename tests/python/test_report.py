@@ -172,7 +172,7 @@ def to_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "members_reached": len(own) - missed, "members_missed": missed, "second_copies": 1234,
             "foreign_copies": 0, "late_copies": 0, "dead_ends": 5,
         }  # fmt: skip
-        stats.append((scheme, 1, "loaded", RunStats(scheme, "", 1, 1.0, 1, 60, 60, counts)))
+        stats.append((scheme, 1, "loaded", RunStats(scheme, "", 1, 1, 60, 60, counts)))
     summary = summarise(results, name="groups", complete=True, parameters={}, stats=stats)
     (out / "summary.json").write_text(json.dumps(summary))
     write_report(out)

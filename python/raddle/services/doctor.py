@@ -68,6 +68,7 @@ def examine() -> list[Check]:
     checks += [
         _package("pandas", "pip install 'raddle[pandas]' for results.flows.to_pandas()"),
         _package("polars", "pip install 'raddle[polars]' for polars.from_arrow(results.flows)"),
+        _package("distributed", "pip install 'raddle[dask]' for --engine dask"),
         _browser(),
         _lab(),
         _mpi(),
