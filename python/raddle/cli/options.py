@@ -103,8 +103,8 @@ EngineChoice = Annotated[
     EngineName | None,
     typer.Option(
         "--engine",
-        help="Who simulates: threads of this process; the workers of a Dask cluster; or all "
-        "processes that share the folder, each taking what is free.",
+        help="Who simulates. local: threads of this process. dask: workers of a Dask cluster. "
+        "shards: all processes that share the folder, each taking what is free.",
         show_default="local, or shards with --shard",
     ),
 ]
