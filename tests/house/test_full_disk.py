@@ -17,6 +17,7 @@ ROUTES = (GOOD / "routes.toml").read_text()
 WRITERS = {
     "run": "run my.toml --out full/out -q",
     "sweep": "sweep my.toml --set simulation.buffer=4MiB,8MiB --out full/out -q",
+    "shard": "run my.toml --shard 1/2 --out full/out -q",
     "route": "route routes.toml --out full/out -q",
     "replay": f"replay {TRACE} --out full/out --seeds 1 --schedule none --traces -q",
     "trace generate": "trace generate transport --ranks 4 --out full/a.trace.parquet",

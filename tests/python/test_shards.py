@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import signal
 import time
@@ -214,3 +215,26 @@ def test_the_shards_of_a_plan_are_all_of_it(runs: int, of: int) -> None:
     parts = [parse_shard(f"{number}/{of}").part(range(runs)) for number in range(1, of + 1)]
     assert sorted(run for part in parts for run in part) == list(range(runs))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.scale
+def test_many_processes_die_and_come_back(folder: Path) -> None:
+    seeds = ",".join(f"[{seed}]" for seed in range(1, 9))
+    words = (*SWEEP[:4], "--set", f"simulation.seeds={seeds}", "--jobs", "1", "--no-report")
+    raddle(*words, "--out", "calm", folder=folder)
+    share = (*words, "--engine", "shards", "--out", "chaos")
+    processes = [start(*share, folder=folder) for _ in range(6)]
+    dice = random.Random(1)
+    for done in range(4, 56, 4):
+        pid, _ = kill_at_work(folder / "chaos", least=done)
+        if dice.random() < 0.7:
+            processes.append(start(*share, folder=folder))
+        assert pid in {process.pid for process in processes}
+    processes.append(start(*share, folder=folder))
+    ends = [process.wait(300) for process in processes]
+    for process in processes:
+        process.communicate()
+    assert set(ends) == {0, -signal.SIGKILL}
+    assert ends.count(-signal.SIGKILL) == 13
+    assert tree(folder / "chaos") == tree(folder / "calm")
+    assert len(done_runs(folder / "chaos")) == 64

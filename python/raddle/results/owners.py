@@ -257,8 +257,8 @@ class Owner:
             Our claim, or None if the run is another's. After it, look again whether the run is
             done: it may have been finished before it was claimed.
         """
-        if not self._sign.is_file():
-            return None  # all is done, and the folder was joined
+        if not self.wanted:
+            return None
         before = self.claims.last(key)
         if before is not None and not force and not self.claims.dead(before, self.now):
             return None
@@ -291,11 +291,16 @@ class Owner:
                 self._fill(lambda text: temporary.write_text(text), released=True)
         self.beat()
 
+    @property
+    def wanted(self) -> bool:
+        """Whether the claims are still there: they are cleared when all is done or given up."""
+        return self._sign.is_file()
+
     def lost(self, key: str) -> bool:
-        """Whether a run that we took is another's now."""
+        """Whether a run that we took is another's now, or nobody's."""
         with self._lock:
             held = self._held.get(key)
-        if held is None or not self._sign.is_file():
+        if held is None or not self.wanted:
             return True
         return self.claims.file(key, held.number + 1).exists()
 
@@ -311,7 +316,7 @@ class Owner:
                 with self._lock:
                     self._held.pop(key, None)
                 one.lost()
-        if self._sign.is_file():
+        if self.wanted:
             self.write(quietly=True)
 
     def write(self, *, quietly: bool = False) -> None:

@@ -152,12 +152,15 @@ def execute_all(
             alone(points, claims)
         _keep(points, top, claims)
         parts = [states_of(point, top) for point in points]
-        ended = simulate([state for part in parts for state in part], claims, engine, watch)
+        states = [state for part in parts for state in part]
+        ended = simulate(states, claims, engine, watch)
         ours = True
         if not engine.shares:
             claims.clear()
+        left = [state for state in states if not state.refresh()]  # others may have done them
+        if not engine.shares:
             made = [join_states(point, part) for point, part in zip(points, parts, strict=True)]
-        elif not [s for part in parts for s in part if not s.refresh()]:
+        elif not left:
             with joining(claims) as ours:
                 if ours:
                     made = [

@@ -41,6 +41,8 @@ __all__ = ["simulate"]
 POLL_S = 0.1
 LOOK_S = 1.0
 """The progress of the workers is read so often."""
+BEAT_S = 2.0
+"""A worker gives a sign of life so often."""
 VISIBLE_S = 90.0
 """What a worker wrote is seen here after so long at the latest: NFS clients keep what they know of
 a folder for up to 60 s."""
@@ -210,7 +212,7 @@ def _work(top: str, out: str, name: str, key: str, version: str) -> float:
     plan = kept_plan(Path(out))
     run = next(run for run in plan.runs if run.name == name)
     state = RunState.of(plan, Path(out), run, key)
-    with Claims(Path(top)).owner() as owner:
+    with Claims(Path(top)).owner(beat_s=BEAT_S) as owner:
         # Dask says who does what: another owner's worker is gone, or believed to be.
         job = job_of(state, partial(claimed_run, state, owner, force=True))
         job.run()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raddle import core
-from raddle.errors import RaddleError, ResultsError, RunFailed
+from raddle.errors import RaddleError, ResultsError, RunCancelled, RunFailed
 from raddle.plan import Plan, PlannedRun, RunStats
 from raddle.results.owners import Owner
 from raddle.results.parts import finished_run, publish, working_folder
@@ -100,6 +100,9 @@ def _simulate(state: RunState, owner: Owner, progress: core.runs.Progress) -> Ru
     started = time.monotonic()
     try:
         stats = core.runs.run(state.plan, state.run.index, work, progress)
+        if not owner.wanted:
+            msg = f"run {state.run.name} was given up while it was simulated"
+            raise RunCancelled(msg)
         went = {
             "schema": 1,
             "host": owner.process.host,
