@@ -236,7 +236,7 @@ class _Judge:
         return every(len(self.compared.schemes), "scheme")
 
     def _kind(self) -> str:
-        return "tested flow" if self.compared.figure == "s" else "flow"
+        return "tested flow" if self.compared.tested else "flow"
 
     def _what(self) -> str:
         """Which flows were compared, and what counts as a tie."""
