@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from raddle.errors import ExperimentError, ResultsError
+from raddle.report import write_report, write_sweep
 from raddle.results.owners import Claims
 from raddle.services.engines.choice import Engine, EngineName, Shard, chosen, parse_shard
 from raddle.services.merge import merge
+from raddle.services.overlay import parse_setting
 from raddle.services.run import execute, plan_file
 from raddle.services.status import status
+from raddle.services.sweep import plan_points, run_sweep
 from real import (
     QUICK,
     done_runs,
@@ -40,8 +43,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An experiment, and what one machine makes of it: `ran` and `swept`, of eight runs each."""
     folder = tmp_path_factory.mktemp("many")
     (folder / "many.toml").write_text(MANY)
-    raddle(*RUN, "--out", "ran", folder=folder)
-    raddle(*SWEEP, "--out", "swept", "--reports", folder=folder)
+    execute(plan_file(folder / "many.toml"), folder / "ran")
+    write_report(folder / "ran")
+    points = plan_points(folder / "many.toml", [parse_setting(BUFFERS), parse_setting(SCHEMES)])
+    outcomes, table = run_sweep(points, folder / "swept")
+    for outcome in outcomes:
+        write_report(outcome.out)
+    write_sweep(folder / "swept", table)
     return folder
 
 

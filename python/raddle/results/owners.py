@@ -79,7 +79,16 @@ class Process:
 
     def runs(self) -> bool:
         """Whether the process is there; only for one that is `here`."""
-        return _started(self.pid) == self.started
+        started = _started(self.pid)
+        if started is not None:
+            return started == self.started
+        try:
+            os.kill(self.pid, 0)
+        except PermissionError:
+            return True  # another user's, of whom the system does not tell
+        except OSError:
+            return False
+        return not self.started  # where nobody knows starts, the number is all there is
 
 
 @dataclass(frozen=True, slots=True)
