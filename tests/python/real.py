@@ -36,7 +36,8 @@ def raddle(*words: str | Path, folder: Path, status: int = 0) -> subprocess.Comp
     """Run `raddle` in `folder`; fails, showing what it said, if it does not end with `status`."""
     done = subprocess.run(
         [sys.executable, "-m", "raddle", *map(str, words)],
-        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_S,
+        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False,
+        timeout=2 * PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == status, f"raddle {words}:\n{done.stdout}{done.stderr}"
     return done

@@ -25,14 +25,14 @@ from real import (
 
 pytest.importorskip("distributed")
 
-MANY = QUICK + "seeds = [1, 2]\n"
+MANY = QUICK + "seeds = [1, 2, 3, 4]\n"
 RUN = ("run", "many.toml")
 DASK = (*RUN, "--engine", "dask")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An experiment of eight runs, and what one machine makes of it, `ran`."""
+    """An experiment of sixteen runs, and what one machine makes of it, `ran`."""
     folder = tmp_path_factory.mktemp("dask")
     (folder / "many.toml").write_text(MANY)
     execute(plan_file(folder / "many.toml"), folder / "ran")
@@ -67,7 +67,7 @@ def test_a_worker_that_is_killed_loses_no_run(folder: Path) -> None:
     assert len(lost) == 1
     ended(process)
     assert tree(folder / "killed") == tree(folder / "ran")
-    assert len(done_runs(folder / "killed")) == 8
+    assert len(done_runs(folder / "killed")) == 16
 
 
 def test_an_interrupted_run_resumes_with_a_cluster_that_exists(
@@ -76,7 +76,7 @@ def test_an_interrupted_run_resumes_with_a_cluster_that_exists(
     words = (*DASK, "--scheduler", scheduler, "--out", "cut")
     assert interrupt(*words, folder=folder, runs=folder / "cut", after=2) == 130
     done = done_runs(folder / "cut")
-    assert 2 <= len(done) < 8
+    assert 2 <= len(done) < 16
     assert json.loads((folder / "cut" / "summary.json").read_text())["complete"] is False
     assert f"; {len(done)} were there already" in raddle(*words, folder=folder).stderr
     assert Claims(folder / "cut").at_work() == []
