@@ -7,7 +7,7 @@ use raddle_units::{Bytes, NodeId, Span, Time};
 
 use crate::error::{MAX_CLASSES, MAX_SIZE_BYTES};
 use crate::message::{DATA_PRIORITY, PLAIN_CLASS};
-use crate::{Message, TrafficError, Workload};
+use crate::{Destination, Message, TrafficError, Workload};
 
 /// A step of a [`MessageGraph`]: a message or a gap, in order of creation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -17,7 +17,7 @@ pub struct Step(pub u32);
 enum Work {
     Message {
         src: NodeId,
-        dst: NodeId,
+        dst: Destination,
         size: Bytes,
         class: u8,
         priority: u8,
@@ -100,9 +100,9 @@ impl GraphBuilder {
     }
 
     /// A message of `size` bytes.
-    pub fn message(&mut self, src: NodeId, dst: NodeId, size: Bytes) -> Step {
-        let step = self.work.len();
-        if src == dst {
+    pub fn message(&mut self, src: NodeId, dst: impl Into<Destination>, size: Bytes) -> Step {
+        let (step, dst) = (self.work.len(), dst.into());
+        if dst == Destination::Host(src) {
             self.fail(
                 step,
                 &format!("a message from host {} to itself: change one end", src.0),

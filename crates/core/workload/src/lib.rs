@@ -53,8 +53,8 @@ pub use graph::{GraphBuilder, MessageGraph, Step};
 pub use ideal::{IdealNetwork, drive_ideal};
 pub use list::{FlowList, Streamed};
 pub use message::{
-    DATA_PRIORITY, GroupId, Message, OffloadId, PLAIN_CLASS, ReductionId, TESTED_PREFIX, Workload,
-    is_tested_class,
+    DATA_PRIORITY, Destination, GroupId, Message, OffloadId, PLAIN_CLASS, ReductionId,
+    TESTED_PREFIX, Workload, is_tested_class,
 };
 pub use spec::{FlowFile, ReadFile, TrafficSource, TrafficSpec, has_isolated_twin};
 pub use stats::{ClassStats, LoadBase, TrafficStats, describe};

@@ -1,5 +1,7 @@
 //! What a workload gives to a driver: messages, one at a time, in order of time.
 
+use std::fmt;
+
 use raddle_units::{Bytes, NodeId, Time};
 
 use crate::TrafficError;
@@ -13,32 +15,9 @@ pub const TESTED_PREFIX: &str = "tested-";
 /// Data priority of the reference flow files; 0 is kept for control traffic there.
 pub const DATA_PRIORITY: u8 = 3;
 
-/// A member of an in-network reduction, by its place in the driver's list of members.
-///
-/// A message to it is a round of in-network computing: its sender is the member's own host, it is delivered when that host
-/// has the result.
+/// A multicast group, by its place in the driver's list of groups.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct OffloadId(pub u32);
-
-impl OffloadId {
-    /// Addresses from here on name members.
-    const FIRST_ADDRESS: u32 = 3 << 30;
-    /// Members that addresses can tell apart.
-    pub const LIMIT: u32 = 1 << 29;
-
-    /// What a round has as its [`Message::dst`]. The number is below [`Self::LIMIT`].
-    pub const fn address(self) -> NodeId {
-        NodeId(Self::FIRST_ADDRESS | self.0)
-    }
-
-    /// The member that an address names; `None`: it is a host's, a group's or a group's reduction.
-    pub const fn of(address: NodeId) -> Option<Self> {
-        if address.0 < Self::FIRST_ADDRESS || ReductionId::of(address).is_some() {
-            return None;
-        }
-        Some(Self(address.0 - Self::FIRST_ADDRESS))
-    }
-}
+pub struct GroupId(pub u32);
 
 /// A reduction of a multicast group, by the group's place in the driver's list.
 ///
@@ -47,47 +26,91 @@ impl OffloadId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ReductionId(pub u32);
 
-impl ReductionId {
-    /// Addresses from here on name reductions.
-    const FIRST_ADDRESS: u32 = 7 << 29;
-    /// Groups that addresses can tell apart.
-    pub const LIMIT: u32 = 1 << 29;
+/// A member of an in-network reduction, by its place in the driver's list of members.
+///
+/// A message to it is a round of in-network computing: its sender is the member's own host, it is delivered when that host
+/// has the result.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OffloadId(pub u32);
 
-    /// What a contribution has as its [`Message::dst`]. The number is below [`Self::LIMIT`].
-    pub const fn address(self) -> NodeId {
-        NodeId(Self::FIRST_ADDRESS | self.0)
+/// Where a message goes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Destination {
+    /// To a host, never the sender.
+    Host(NodeId),
+    /// To all other members of a group, of which the sender is one.
+    Group(GroupId),
+    /// Into a reduction of a group of which the sender is a member.
+    Reduction(ReductionId),
+    /// Into an in-network reduction, as a round of a member on the sender.
+    Offload(OffloadId),
+}
+
+impl Destination {
+    /// The host; `None`: it is not one host.
+    #[inline]
+    pub const fn host(self) -> Option<NodeId> {
+        match self {
+            Self::Host(host) => Some(host),
+            _ => None,
+        }
     }
 
-    /// The group that an address names; `None`: it names something else.
-    pub const fn of(address: NodeId) -> Option<Self> {
-        if address.0 < Self::FIRST_ADDRESS {
-            return None;
+    /// The group whose members receive it; `None`: it is something else.
+    #[inline]
+    pub const fn group(self) -> Option<GroupId> {
+        match self {
+            Self::Group(group) => Some(group),
+            _ => None,
         }
-        Some(Self(address.0 - Self::FIRST_ADDRESS))
     }
 }
 
-/// A multicast group, by its place in the driver's list of groups.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct GroupId(pub u32);
-
-impl GroupId {
-    /// Addresses from here on name groups, as the upper part of the address space does in IP and InfiniBand.
-    const FIRST_ADDRESS: u32 = 1 << 31;
-    /// Groups that addresses can tell apart.
-    pub const LIMIT: u32 = 1 << 30;
-
-    /// What a message to the group has as its [`Message::dst`]. The number is below [`Self::LIMIT`].
-    pub const fn address(self) -> NodeId {
-        NodeId(Self::FIRST_ADDRESS | self.0)
+impl PartialEq<NodeId> for Destination {
+    /// Whether it is this host.
+    fn eq(&self, host: &NodeId) -> bool {
+        *self == Self::Host(*host)
     }
+}
 
-    /// The group that an address names; `None`: it is a host's.
-    pub const fn of(address: NodeId) -> Option<Self> {
-        if address.0 < Self::FIRST_ADDRESS || address.0 >= OffloadId::FIRST_ADDRESS {
-            return None;
+impl PartialEq<Destination> for NodeId {
+    fn eq(&self, destination: &Destination) -> bool {
+        destination == self
+    }
+}
+
+impl From<NodeId> for Destination {
+    fn from(host: NodeId) -> Self {
+        Self::Host(host)
+    }
+}
+
+impl From<GroupId> for Destination {
+    fn from(group: GroupId) -> Self {
+        Self::Group(group)
+    }
+}
+
+impl From<ReductionId> for Destination {
+    fn from(reduction: ReductionId) -> Self {
+        Self::Reduction(reduction)
+    }
+}
+
+impl From<OffloadId> for Destination {
+    fn from(member: OffloadId) -> Self {
+        Self::Offload(member)
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) => write!(f, "host {}", host.0),
+            Self::Group(group) => write!(f, "group {}", group.0),
+            Self::Reduction(reduction) => write!(f, "the reduction of group {}", reduction.0),
+            Self::Offload(member) => write!(f, "reduction member {}", member.0),
         }
-        Some(Self(address.0 - Self::FIRST_ADDRESS))
     }
 }
 
@@ -98,10 +121,8 @@ pub struct Message {
     pub start: Time,
     /// Sending host.
     pub src: NodeId,
-    /// Receiving host, never the sender; or a group's address ([`GroupId::address`]), of which the sender is a member;
-    /// or that of a member of an in-network reduction on the sender ([`OffloadId::address`]), or of a reduction of a group of
-    /// which the sender is a member ([`ReductionId::address`]).
-    pub dst: NodeId,
+    /// Who receives it.
+    pub dst: Destination,
     /// Payload, at least one byte.
     pub size: Bytes,
     /// Index into [`Workload::classes`].

@@ -458,7 +458,7 @@ proptest! {
             .map(|(start, src, shift, size, class, priority)| Message {
                 start: Time(start),
                 src: NodeId(src),
-                dst: NodeId((src + shift) % 50),
+                dst: NodeId((src + shift) % 50).into(),
                 size: Bytes(size),
                 class,
                 priority,

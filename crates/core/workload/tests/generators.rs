@@ -325,12 +325,12 @@ fn gpcnet_victims_finish_and_send_what_they_should() {
         let tested: BTreeSet<_> = messages
             .iter()
             .filter(|(m, _)| m.class < 4)
-            .flat_map(|(m, _)| [m.src, m.dst])
+            .flat_map(|(m, _)| [m.src, m.dst.host().unwrap()])
             .collect();
         let background: BTreeSet<_> = messages
             .iter()
             .filter(|(m, _)| m.class > 3)
-            .flat_map(|(m, _)| [m.src, m.dst])
+            .flat_map(|(m, _)| [m.src, m.dst.host().unwrap()])
             .collect();
         assert!(tested.is_disjoint(&background));
         assert_eq!(tested.len() as u64, victims);
@@ -344,13 +344,17 @@ fn gpcnet_congestors_keep_one_operation_in_flight_per_rank() {
     let mut root = BTreeMap::new();
     for (message, _) in messages.iter().filter(|(m, _)| (5..8).contains(&m.class)) {
         if message.size == Bytes(4096) && message.class != 7 || message.size == Bytes(16) {
-            root.insert(message.class, message.dst);
+            root.insert(message.class, message.dst.host().unwrap());
         }
     }
     for (message, done) in messages.iter().filter(|(m, _)| m.class >= 4) {
         // A get's operation belongs to the rank that asked: request out, data back.
         let response = message.class == 7 && message.size == Bytes(4096);
-        let rank = if response { message.dst } else { message.src };
+        let rank = if response {
+            message.dst.host().unwrap()
+        } else {
+            message.src
+        };
         let busy_until = last
             .insert((message.class, rank), *done)
             .unwrap_or(Time::ZERO);
@@ -381,7 +385,15 @@ fn gpcnet_baseline_has_the_same_victims_and_ends_by_itself() {
         let mut keys: Vec<_> = messages
             .iter()
             .filter(|(m, _)| m.class < 4)
-            .map(|(m, _)| (m.start.0, m.src.0, m.dst.0, m.size.0, m.class))
+            .map(|(m, _)| {
+                (
+                    m.start.0,
+                    m.src.0,
+                    m.dst.host().unwrap().0,
+                    m.size.0,
+                    m.class,
+                )
+            })
             .collect();
         keys.sort_unstable();
         keys

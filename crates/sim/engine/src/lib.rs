@@ -10,6 +10,7 @@ pub mod collective;
 mod engine;
 mod event;
 mod host_rails;
+mod index;
 mod mrg32k3a;
 mod multicast;
 mod offload;

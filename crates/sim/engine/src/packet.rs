@@ -1,9 +1,15 @@
 //! Packets in the simulator: headers, lengths and telemetry only, in an arena.
+//!
+//! All kinds share one layout of two cache lines. Three of its words depend on the kind; they are private, and each is read
+//! through the one function that fits the kind. What a kind needs beside stands in a table of its own.
 
+use raddle_multicast::Colour;
 use raddle_prefetch::prefetch;
 use raddle_transport::telemetry::{HopRecord, MAX_HOPS};
 use raddle_unicast::FlowHash;
 use raddle_units::{NodeId, PortId, Time};
+
+use crate::index::{Arena, DatagramSlot, FlowSlot, PacketSlot, SegmentSlot, TreeIndex};
 
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,14 +28,13 @@ pub(crate) enum PacketKind {
     GroupAck,
     /// [`Self::Nack`] of one member of a group.
     GroupNack,
-    /// Of an in-network reduction; `flow` is its place in the table of contents.
+    /// Of an in-network reduction.
     Offload,
-    /// A contribution to a reduction of a group, on its way up the tree; `flow` is its way.
+    /// A contribution to a reduction of a group, on its way up the tree.
     Part,
     /// The result, on its way down.
     Combined,
-    /// A segment of a message over rails; `flow` is its place in the table of contents, `seq` the half of a connection that it
-    /// is for.
+    /// A segment of a message over rails.
     RailData,
     /// The same without payload: an acknowledgement, a grant, a probe, a hello.
     RailControl,
@@ -57,7 +62,7 @@ impl PacketKind {
         matches!(self, Self::RailData | Self::RailControl)
     }
 
-    /// Whether `flow` is the slot of a flow.
+    /// Whether it belongs to a flow.
     #[inline]
     pub(crate) const fn is_of_flow(self) -> bool {
         !matches!(
@@ -74,6 +79,39 @@ impl PacketKind {
             Self::GroupData | Self::Offload | Self::Part | Self::Combined
         )
     }
+
+    /// Whether it goes to a group.
+    #[inline]
+    const fn is_to_group(self) -> bool {
+        matches!(self, Self::GroupData | Self::Part | Self::Combined)
+    }
+}
+
+/// Which piece of a reduction of a group a packet carries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Piece {
+    /// The reduction, counted from 1.
+    pub(crate) round: u64,
+    /// Place of the packet in it, below 64.
+    pub(crate) segment: u32,
+}
+
+impl Piece {
+    /// Bits of the word in the packet that number the segments.
+    const SEGMENT_BITS: u32 = 6;
+    /// Segments that a reduction may have.
+    pub(crate) const MOST_SEGMENTS: u64 = 1 << Self::SEGMENT_BITS;
+
+    fn word(self) -> u64 {
+        self.round << Self::SEGMENT_BITS | u64::from(self.segment)
+    }
+
+    fn of(word: u64) -> Self {
+        Self {
+            round: word >> Self::SEGMENT_BITS,
+            segment: word as u32 & ((1 << Self::SEGMENT_BITS) - 1),
+        }
+    }
 }
 
 /// No next hop was looked up.
@@ -83,8 +121,8 @@ const UNKNOWN: PortId = PortId(u32::MAX);
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Packet {
-    /// Where this packet goes (an ACK goes to the data's sender). Data to a group: the address of its colour.
-    pub(crate) dst: NodeId,
+    /// Who it is for: [`Self::dst`], or [`Self::colour`].
+    towards: u32,
     pub(crate) hash: FlowHash,
     /// Where it leaves the node at which it is about to arrive, once that was looked up.
     out: PortId,
@@ -102,11 +140,12 @@ pub(crate) struct Packet {
     /// Of the flow's slot when the packet was sent: another one there now means that the flow is over.
     pub(crate) generation: u16,
     records: [HopRecord; MAX_HOPS],
-    pub(crate) seq: u64,
+    /// Where in the message it is: [`Self::seq`], or [`Self::piece`].
+    position: u64,
     /// When the data packet left its sender; an ACK echoes it.
     pub(crate) sent_at: Time,
-    /// Slot of its flow.
-    pub(crate) flow: u32,
+    /// What it is part of: [`Self::flow`], [`Self::datagram`], [`Self::tree`] or [`Self::segment`].
+    part_of: u32,
     /// Where this packet comes from.
     pub(crate) src: NodeId,
     /// Bytes of payload.
@@ -119,43 +158,180 @@ const LINE_BYTES: usize = 64;
 const _: () = assert!(size_of::<Packet>() == 2 * LINE_BYTES);
 const _: () = assert!(std::mem::offset_of!(Packet, records) == LINE_BYTES / 2);
 
-/// What a sender knows of a data packet.
-pub(crate) struct Segment {
-    pub(crate) flow: u32,
-    pub(crate) generation: u16,
+/// What packets of all kinds have.
+pub(crate) struct Envelope {
     pub(crate) src: NodeId,
-    pub(crate) dst: NodeId,
     pub(crate) hash: FlowHash,
     pub(crate) queue: u8,
-    pub(crate) seq: u64,
     pub(crate) sent_at: Time,
+    /// On the wire.
     pub(crate) bytes: u32,
     pub(crate) payload: u32,
 }
 
+/// Bytes of a flow.
+pub(crate) struct Bytestream {
+    pub(crate) flow: FlowSlot,
+    pub(crate) generation: u16,
+    /// The first byte.
+    pub(crate) seq: u64,
+}
+
+/// How an acknowledgement differs from the data that it answers.
+pub(crate) struct Answer {
+    pub(crate) kind: PacketKind,
+    /// Who acknowledges, and the data's sender.
+    pub(crate) src: NodeId,
+    pub(crate) dst: NodeId,
+    pub(crate) hash: FlowHash,
+    pub(crate) seq: u64,
+    /// It echoes a congestion mark.
+    pub(crate) marked: bool,
+}
+
 impl Packet {
-    /// A data packet as its sender makes it.
-    #[inline]
-    pub(crate) fn data(segment: Segment) -> Self {
+    #[inline(always)]
+    fn new(
+        kind: PacketKind,
+        towards: u32,
+        part_of: u32,
+        position: u64,
+        envelope: Envelope,
+    ) -> Self {
         Self {
-            dst: segment.dst,
-            hash: segment.hash,
+            towards,
+            hash: envelope.hash,
             out: UNKNOWN,
-            bytes: segment.bytes,
-            kind: PacketKind::Data,
+            bytes: envelope.bytes,
+            kind,
             marked: false,
             hops: 0,
-            queue: segment.queue,
+            queue: envelope.queue,
             digest: 0,
-            generation: segment.generation,
+            generation: 0,
             records: [HopRecord::default(); MAX_HOPS],
-            seq: segment.seq,
-            sent_at: segment.sent_at,
-            flow: segment.flow,
-            src: segment.src,
-            payload: segment.payload,
+            position,
+            sent_at: envelope.sent_at,
+            part_of,
+            src: envelope.src,
+            payload: envelope.payload,
             account: 0,
         }
+    }
+
+    /// Data of a flow to a host.
+    #[inline]
+    pub(crate) fn data(dst: NodeId, bytes: &Bytestream, envelope: Envelope) -> Self {
+        Self {
+            generation: bytes.generation,
+            ..Self::new(PacketKind::Data, dst.0, bytes.flow.0, bytes.seq, envelope)
+        }
+    }
+
+    /// Data of a flow to a group, by the colour that its packets carry.
+    pub(crate) fn group_data(colour: Colour, bytes: &Bytestream, envelope: Envelope) -> Self {
+        let towards = u32::from(colour.0);
+        Self {
+            generation: bytes.generation,
+            ..Self::new(
+                PacketKind::GroupData,
+                towards,
+                bytes.flow.0,
+                bytes.seq,
+                envelope,
+            )
+        }
+    }
+
+    /// A packet of an in-network reduction, for a host or a switch.
+    pub(crate) fn offload(dst: NodeId, datagram: DatagramSlot, envelope: Envelope) -> Self {
+        Self::new(PacketKind::Offload, dst.0, datagram.0, 0, envelope)
+    }
+
+    /// A contribution to a reduction of a group.
+    pub(crate) fn part(colour: Colour, tree: TreeIndex, piece: Piece, envelope: Envelope) -> Self {
+        let towards = u32::from(colour.0);
+        Self::new(PacketKind::Part, towards, tree.0, piece.word(), envelope)
+    }
+
+    /// A packet over rails, with payload or without.
+    pub(crate) fn on_rails(
+        dst: NodeId,
+        segment: SegmentSlot,
+        data: bool,
+        envelope: Envelope,
+    ) -> Self {
+        let kind = if data {
+            PacketKind::RailData
+        } else {
+            PacketKind::RailControl
+        };
+        Self::new(kind, dst.0, segment.0, 0, envelope)
+    }
+
+    /// Turns data into its acknowledgement of `bytes`, in place: telemetry and timestamp go back as they came.
+    #[inline]
+    pub(crate) const fn turn_into(&mut self, answer: &Answer, bytes: u32) {
+        self.kind = answer.kind;
+        self.marked = answer.marked;
+        self.src = answer.src;
+        self.towards = answer.dst.0;
+        self.hash = answer.hash;
+        self.position = answer.seq;
+        self.bytes = bytes;
+        self.payload = 0;
+    }
+
+    /// Host that it is for, or switch that computes. Not of packets to groups.
+    #[inline(always)]
+    pub(crate) fn dst(&self) -> NodeId {
+        debug_assert!(!self.kind.is_to_group(), "{:?} has no host", self.kind);
+        NodeId(self.towards)
+    }
+
+    /// Colour of the group that it goes to.
+    #[inline]
+    pub(crate) fn colour(&self) -> Colour {
+        debug_assert!(self.kind.is_to_group(), "{:?} has no colour", self.kind);
+        Colour(self.towards as u16)
+    }
+
+    /// First byte of data; all bytes below are acknowledged.
+    #[inline]
+    pub(crate) fn seq(&self) -> u64 {
+        debug_assert!(self.kind.is_of_flow(), "{:?} counts no bytes", self.kind);
+        self.position
+    }
+
+    /// The piece of a group's reduction.
+    pub(crate) fn piece(&self) -> Piece {
+        debug_assert!(matches!(self.kind, PacketKind::Part | PacketKind::Combined));
+        Piece::of(self.position)
+    }
+
+    /// Slot of its flow.
+    #[inline(always)]
+    pub(crate) fn flow(&self) -> FlowSlot {
+        debug_assert!(self.kind.is_of_flow(), "{:?} has no flow", self.kind);
+        FlowSlot(self.part_of)
+    }
+
+    /// The tree of a group's reduction.
+    pub(crate) fn tree(&self) -> TreeIndex {
+        debug_assert!(matches!(self.kind, PacketKind::Part | PacketKind::Combined));
+        TreeIndex(self.part_of)
+    }
+
+    /// What a packet of an in-network reduction carries.
+    pub(crate) fn datagram(&self) -> DatagramSlot {
+        debug_assert!(self.kind == PacketKind::Offload);
+        DatagramSlot(self.part_of)
+    }
+
+    /// What a packet over rails carries.
+    pub(crate) fn segment(&self) -> SegmentSlot {
+        debug_assert!(self.kind.is_on_rails());
+        SegmentSlot(self.part_of)
     }
 
     /// Where it leaves the node at which it is about to arrive, if that was looked up.
@@ -199,65 +375,58 @@ impl Packet {
 /// All packets of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
-    slots: Vec<Packet>,
-    free: Vec<u32>,
+    slots: Arena<PacketSlot, Packet>,
 }
 
 impl Packets {
     #[inline]
-    pub(crate) fn insert(&mut self, packet: Packet) -> u32 {
-        if let Some(handle) = self.free.pop() {
-            self.slots[handle as usize] = packet;
-            return handle;
-        }
-        self.slots.push(packet);
-        (self.slots.len() - 1) as u32
+    pub(crate) fn insert(&mut self, packet: Packet) -> PacketSlot {
+        self.slots.insert(packet)
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, handle: u32) {
-        self.slots[handle as usize].kind = PacketKind::Free;
-        self.free.push(handle);
+    pub(crate) fn remove(&mut self, packet: PacketSlot) {
+        self.slots[packet].kind = PacketKind::Free;
+        self.slots.free(packet);
     }
 
     #[inline]
-    pub(crate) fn get(&self, handle: u32) -> &Packet {
-        &self.slots[handle as usize]
+    pub(crate) fn get(&self, packet: PacketSlot) -> &Packet {
+        &self.slots[packet]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, handle: u32) -> &mut Packet {
-        &mut self.slots[handle as usize]
+    pub(crate) fn get_mut(&mut self, packet: PacketSlot) -> &mut Packet {
+        &mut self.slots[packet]
     }
 
     /// Hints that a switch will need a packet soon.
     #[inline]
-    pub(crate) fn prefetch(&self, handle: u32) {
-        prefetch(&self.slots[handle as usize].dst);
+    pub(crate) fn prefetch(&self, packet: PacketSlot) {
+        prefetch(&self.slots[packet].towards);
     }
 
     /// Hints that a host will need what [`Self::prefetch`] leaves out.
     #[inline]
-    pub(crate) fn prefetch_rest(&self, handle: u32) {
-        prefetch(&self.slots[handle as usize].seq);
+    pub(crate) fn prefetch_rest(&self, packet: PacketSlot) {
+        prefetch(&self.slots[packet].position);
     }
 
     /// Routes have changed: what was looked up does not hold any more.
     pub(crate) fn forget_routes(&mut self) {
-        for packet in &mut self.slots {
+        for packet in self.slots.iter_mut() {
             packet.out = UNKNOWN;
         }
     }
 
     /// The most that were on their way at once.
-    pub(crate) const fn most(&self) -> u64 {
-        self.slots.len() as u64
+    pub(crate) fn most(&self) -> u64 {
+        self.slots.most() as u64
     }
 
     /// Packets on their way.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Packet> {
-        self.slots
-            .iter()
-            .filter(|packet| packet.kind != PacketKind::Free)
+        let all = self.slots.iter();
+        all.filter(|packet| packet.kind != PacketKind::Free)
     }
 }

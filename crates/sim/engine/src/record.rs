@@ -3,14 +3,15 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
+use raddle_workload::{Destination, GroupId};
 
 /// A flow that ended, or that had not when the run did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowRecord {
     /// Sending host.
     pub src: NodeId,
-    /// Receiving host, or the address of the group ([`raddle_workload::GroupId`]).
-    pub dst: NodeId,
+    /// Receiving host, or group.
+    pub dst: Destination,
     /// Source port: 10000 + number of earlier flows of the same pair.
     pub sport: u16,
     /// Message size.
@@ -39,10 +40,21 @@ pub struct MemberRecord {
     pub src: NodeId,
     /// The group's place in the list.
     pub group: u32,
-    /// Source port: with `src` and the group's address what [`FlowRecord`] has.
+    /// Source port: with `src` and the group what [`FlowRecord`] has.
     pub sport: u16,
     /// When the member had the whole message; `None`: never.
     pub delivered: Option<Time>,
+}
+
+/// Where a way ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WayEnd {
+    /// At the receiving host.
+    Host(NodeId),
+    /// At the members of a group.
+    Group(GroupId),
+    /// At the root of an in-network reduction.
+    Root(NodeId),
 }
 
 /// A step of a way: a node, and the port by which packets leave it.
@@ -63,8 +75,8 @@ pub struct Hop {
 pub struct PathRecord<'a> {
     /// Sending host.
     pub src: NodeId,
-    /// Receiving host; the address of the group ([`raddle_workload::GroupId`]); the root of an in-network reduction.
-    pub dst: NodeId,
+    /// Where the way ends.
+    pub dst: WayEnd,
     /// Source port, as in [`FlowRecord`]; `None`: it is the way of all messages of the pair over a rail.
     pub sport: Option<u16>,
     /// The rail, from 0; 0 where there are none.
@@ -144,7 +156,7 @@ pub struct Sample<'a> {
     /// Payload bytes delivered in order since the last sample, by class.
     pub delivered_by_class: &'a [u64],
     /// Watched flows (src, dst, sport) and payload bytes delivered since the last sample; flows without any are left out.
-    pub watched: &'a [(NodeId, NodeId, u16, u64)],
+    pub watched: &'a [(NodeId, Destination, u16, u64)],
     /// Bytes in all switch buffers.
     pub buffered_bytes: u64,
     /// Bytes in the fullest egress port.

@@ -168,7 +168,7 @@ fn check_completions(vector: &str, scheme: &str, trace: &Trace) {
             let ideal = flow.ideal_fct.as_ns();
             (
                 flow.src.0,
-                flow.dst.0,
+                flow.dst.host().unwrap().0,
                 sport,
                 flow.size.0,
                 flow.start.as_ns(),

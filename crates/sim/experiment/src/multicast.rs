@@ -178,7 +178,7 @@ schemes = ["hpcc"]
                 summary.second_copies + summary.late_copies > 0,
                 twice || engine == "broadcast"
             );
-            assert!(log.0.iter().all(|flow| GroupId::of(flow.dst).is_some()));
+            assert!(log.0.iter().all(|flow| flow.dst.group().is_some()));
         }
     }
 

@@ -479,7 +479,7 @@ impl Workload for Machine<'_> {
         Some(Message {
             start,
             src: self.hosts[parcel.issuer as usize],
-            dst: self.hosts[parcel.receiver as usize],
+            dst: self.hosts[parcel.receiver as usize].into(),
             size,
             class: 0,
             priority: DATA_PRIORITY,

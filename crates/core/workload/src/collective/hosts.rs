@@ -286,9 +286,10 @@ impl Build<'_> {
             Action::Offload { member, bytes } => {
                 let span = self.network_overhead(costs.send_overhead, bytes);
                 let done = self.occupy(rank, span, None);
-                let address = OffloadId(member).address();
                 let size = Bytes(bytes.max(1));
-                let round = self.graph.message(self.hosts.nodes[host], address, size);
+                let round = self
+                    .graph
+                    .message(self.hosts.nodes[host], OffloadId(member), size);
                 self.graph.after(round, done);
                 let span = self.network_overhead(costs.receive_overhead, bytes);
                 let taken = self.occupy(rank, span, Some(round));

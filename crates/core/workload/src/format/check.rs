@@ -4,7 +4,7 @@ use raddle_units::{Bytes, NodeId, Time};
 
 use super::{ReadOptions, columns::Names};
 use crate::error::{MAX_SIZE_BYTES, MAX_START_PS, PlaceUnit, Problem};
-use crate::{Message, TrafficError};
+use crate::{Destination, Message, TrafficError};
 
 /// One flow as its file gives it.
 pub(super) struct RawFlow {
@@ -106,7 +106,7 @@ impl Checker {
         Ok(Message {
             start,
             src,
-            dst,
+            dst: Destination::Host(dst),
             size: Bytes(raw.size),
             class: raw.class,
             priority,

@@ -56,17 +56,20 @@ pub fn apply_class_file(
             };
             return fail(lines.number, problem);
         };
+        let expected = message
+            .dst
+            .host()
+            .map_or_else(|| message.dst.to_string(), |host| host.0.to_string());
         let same = src == message.src.0.to_string()
-            && dst == message.dst.0.to_string()
+            && dst == expected
             && size == message.size.0.to_string();
         if !same {
             let problem = format!(
-                "found `{} {} .. {}`, expected flow {} -> {} of {} B",
+                "found `{} {} .. {}`, expected flow {} -> {expected} of {} B",
                 shorten(src),
                 shorten(dst),
                 shorten(size),
                 message.src.0,
-                message.dst.0,
                 message.size.0
             );
             return fail(lines.number, Problem::ClassFile { problem });

@@ -190,10 +190,10 @@ pub fn write_csv<W: Write>(workload: &mut dyn Workload, out: &mut W) -> Result<(
         .write_record(["src", "dst", "size_bytes", "start_ps", "class", "priority"])
         .map_err(failed)?;
     while let Some(message) = workload.pop() {
+        let dst = super::host_of(&message, "the CSV file")?;
         let Message {
             start,
             src,
-            dst,
             size: Bytes(size),
             class,
             priority,

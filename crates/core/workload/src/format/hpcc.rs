@@ -205,10 +205,10 @@ fn write_counted<W: Write>(workload: &mut dyn Workload, out: &mut W) -> Result<(
     writeln!(out, "{announced}").map_err(failed)?;
     let mut written = 0;
     while let Some(message) = workload.pop() {
+        let dst = super::host_of(&message, "the flow file")?;
         let Message {
             start,
             src,
-            dst,
             size,
             priority,
             ..

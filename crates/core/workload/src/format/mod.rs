@@ -149,6 +149,17 @@ where
 }
 
 /// Refuses to write what has no times of its own.
+/// The host that a flow of a file goes to: files know nothing else.
+fn host_of(message: &Message, target: &str) -> Result<NodeId, TrafficError> {
+    message.dst.host().ok_or_else(|| TrafficError::Write {
+        target: target.to_owned(),
+        problem: format!(
+            "a message goes to {}, and flows go from host to host",
+            message.dst
+        ),
+    })
+}
+
 fn check_open(workload: &dyn Workload, target: &str) -> Result<(), TrafficError> {
     if workload.has_dependencies() {
         return Err(TrafficError::Write {

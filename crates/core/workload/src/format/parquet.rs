@@ -301,21 +301,24 @@ pub fn write_parquet<W: Write + Send>(
     let mut writer =
         ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties)).map_err(failed)?;
     let classes = workload.classes().to_vec();
-    let mut rows = Vec::with_capacity(BATCH_ROWS);
+    let (mut rows, mut targets) = (Vec::with_capacity(BATCH_ROWS), Vec::new());
     loop {
         rows.clear();
+        targets.clear();
         while rows.len() < BATCH_ROWS
             && let Some(message) = workload.pop()
         {
+            targets.push(super::host_of(&message, "the Parquet file")?.0);
             rows.push(message);
         }
         if rows.is_empty() {
             break;
         }
-        let batch = to_batch(&rows, &classes, &schema).map_err(|error| TrafficError::Write {
-            target: "the Parquet file".to_owned(),
-            problem: error.to_string(),
-        })?;
+        let batch =
+            to_batch(&rows, &targets, &classes, &schema).map_err(|error| TrafficError::Write {
+                target: "the Parquet file".to_owned(),
+                problem: error.to_string(),
+            })?;
         writer.write(&batch).map_err(failed)?;
     }
     writer.close().map_err(failed)?;
@@ -339,6 +342,7 @@ fn schema() -> Schema {
 
 fn to_batch(
     rows: &[Message],
+    targets: &[u32],
     classes: &[String],
     schema: &Arc<Schema>,
 ) -> Result<RecordBatch, arrow_schema::ArrowError> {
@@ -351,9 +355,7 @@ fn to_batch(
         Arc::new(UInt32Array::from_iter_values(
             rows.iter().map(|row| row.src.0),
         )),
-        Arc::new(UInt32Array::from_iter_values(
-            rows.iter().map(|row| row.dst.0),
-        )),
+        Arc::new(UInt32Array::from_iter_values(targets.iter().copied())),
         Arc::new(UInt64Array::from_iter_values(
             rows.iter().map(|row| row.size.0),
         )),

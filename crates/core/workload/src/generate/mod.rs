@@ -12,7 +12,7 @@ mod poisson;
 use raddle_units::{Bytes, NodeId, Time, many};
 
 use crate::message::DATA_PRIORITY;
-use crate::{MAX_START_PS, Message, TrafficError};
+use crate::{Destination, MAX_START_PS, Message, TrafficError};
 
 pub use self::all_to_all::AllToAll;
 pub use self::flows::{FlowGroup, Flows, Nodes};
@@ -27,11 +27,18 @@ pub use self::poisson::{Poisson, SizeTable};
 
 type Made = Result<Message, TrafficError>;
 
-fn message(start: Time, src: NodeId, dst: NodeId, size: Bytes, class: u8, tag: u64) -> Message {
+fn message(
+    start: Time,
+    src: NodeId,
+    dst: impl Into<Destination>,
+    size: Bytes,
+    class: u8,
+    tag: u64,
+) -> Message {
     Message {
         start,
         src,
-        dst,
+        dst: dst.into(),
         size,
         class,
         priority: DATA_PRIORITY,

@@ -12,23 +12,28 @@ use raddle_transport::{
 use raddle_unicast::LinkState;
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 use raddle_workload::Workload;
-use rustc_hash::FxHashMap;
 
 use super::{
-    Engine, Keys, Layout,
+    Base, Engine,
     combine::Combines,
+    context::{Context, Layout},
     fault,
-    host::Nic,
-    link::{LinkEnd, PortHistory},
-    multicast::Multicasts,
+    frames::Replay,
+    groups::Groups,
+    host::{Hosts, Nic},
+    link::{Device, LinkEnd, PortHistory},
     offload::Offloads,
     rails::RailHosts,
     route::Router,
     sample::Sampler,
+    traffic::Traffic,
+    what::Keys,
+    wires::Wires,
 };
 use crate::{
     chance::Chance,
     event::EventQueue,
+    index::{Arena, List, NicIndex, SwitchIndex},
     packet::Packets,
     paths::{ACK_BYTES, HEADER_BYTES},
     record::Recorder,
@@ -73,11 +78,10 @@ impl Layout {
                 PFC_BYTES_REFERENCE
             },
             record_room: records.min(MAX_HOPS) as u8,
-            ack_queue: if network.semantics.acks_in_control_queue {
-                QUEUE_ACKS
-            } else {
-                0
-            },
+            ack_queue: network
+                .semantics
+                .acks_in_control_queue
+                .then_some(QUEUE_ACKS),
             data_classes: config.data_classes,
         })
     }
@@ -242,6 +246,43 @@ fn horizon(fabric: &Fabric, layout: &Layout) -> Span {
         .unwrap_or_default()
 }
 
+/// Ports, switches and cards.
+#[derive(Default)]
+struct Devices {
+    ends: List<PortId, LinkEnd>,
+    switches: List<SwitchIndex, Switch>,
+    nics: List<NicIndex, Nic>,
+}
+
+impl Devices {
+    fn new(
+        network: &Network,
+        config: &RunConfig,
+        layout: &Layout,
+        signals: &Signals,
+    ) -> Result<Self, SetupError> {
+        let fabric = &network.fabric;
+        let mut made = Self::default();
+        for node in (0..fabric.node_count() as u32).map(NodeId) {
+            let switch = if fabric.is_host(node) {
+                None
+            } else {
+                let switch = switch(network, config, layout, signals, node)?;
+                Some(made.switches.push(switch))
+            };
+            for port in fabric.ports_of(node) {
+                let id = PortId(fabric.first_port(node).0 + u32::from(port.number) - 1);
+                let device = match switch {
+                    Some(switch) => Device::Switch(switch),
+                    None => Device::Nic(made.nics.push(Nic::new(id))),
+                };
+                made.ends.push(LinkEnd::new(network, id, device));
+            }
+        }
+        Ok(made)
+    }
+}
+
 impl<'a> Engine<'a> {
     pub(super) fn new(
         network: &'a Network,
@@ -252,79 +293,80 @@ impl<'a> Engine<'a> {
         let fabric = &*network.fabric;
         let signals = config.scheme.signals().clone();
         let layout = Layout::new(&signals, network, config)?;
-        let (mut ends, mut switches, mut nics) = (Vec::new(), Vec::new(), Vec::new());
-        for node in (0..fabric.node_count() as u32).map(NodeId) {
-            let is_host = fabric.is_host(node);
-            for port in fabric.ports_of(node) {
-                let id = PortId(fabric.first_port(node).0 + u32::from(port.number) - 1);
-                let device = if is_host { nics.len() } else { switches.len() };
-                ends.push(LinkEnd::new(network, id, device as u32));
-                if is_host {
-                    nics.push(Nic::new(id));
-                }
-            }
-            if !is_host {
-                switches.push(switch(network, config, &layout, &signals, node)?);
-            }
-        }
-        let multicast = Multicasts::new(config.multicast.as_deref(), fabric)?;
-        let combines = Combines::new(config.multicast.as_deref(), fabric.node_count(), |port| {
-            fabric.peer_node(port)
-        });
+        let Devices {
+            ends,
+            switches,
+            nics,
+        } = Devices::new(network, config, &layout, &signals)?;
+        let groups = Groups::new(config.multicast.as_deref(), fabric)?;
+        let combines = Combines::new(config.multicast.as_deref(), |port| fabric.peer_node(port));
         let offload = Offloads::new(config.offload.as_deref(), fabric)?;
         let rails = RailHosts::new(config, fabric)?;
-        let mut changes = fault::changes(&config.faults, config.reroute_delay);
-        changes.extend(multicast.changes());
-        let classes = workload.classes().len();
+        let mut changes = List::default();
+        for change in fault::changes(&config.faults, config.reroute_delay) {
+            changes.push(change);
+        }
+        for change in groups.changes() {
+            changes.push(change);
+        }
+        let sampler = Sampler::new(config, workload.classes().len(), fabric);
         let line_rate = network.environment.line_rate.0;
-        Ok(Self {
+        let semantics = network.semantics;
+        let cx = Context {
             fabric,
             config,
-            semantics: network.semantics,
+            semantics,
             limits: FlowLimits {
                 line_rate,
                 min_rate: config.min_rate.0.clamp(1, line_rate.max(1)),
             },
             queue: EventQueue::new(horizon(fabric, &layout)),
+            signals,
             layout,
-            workload,
             recorder,
+            summary: RunSummary::default(),
             now: Time::ZERO,
             key: 0,
             checkpoint: Time::ZERO,
-            keys: Keys {
-                order: network.semantics.ties,
-                inserted: 0,
-            },
+            fault: None,
+            keys: Keys::new(semantics.ties),
+        };
+        let mut history = List::default();
+        for _ in ends.iter() {
+            history.push(PortHistory::default());
+        }
+        let wires = Wires {
             router: Router::new(&network.tables, config.path_choice, fabric),
             idle_tables: &network.tables,
             links: LinkState::all_up(fabric),
-            changes,
-            history: ends.iter().map(|_| PortHistory::default()).collect(),
+            history,
             ends,
             switches,
-            nics,
             packets: Packets::default(),
-            chance: Chance::new(
-                config.seed,
-                fabric.node_count(),
-                network.semantics.randomness,
-            ),
-            flows: Vec::new(),
-            receptions: Vec::new(),
-            free_flows: Vec::new(),
-            live_flows: 0,
-            pairs: FxHashMap::default(),
-            pending: Vec::new(),
-            next_start: Time::NEVER,
-            multicast,
+            datagrams: Arena::default(),
+            segments: Arena::default(),
+            chance: Chance::new(config.seed, fabric.node_count(), semantics.randomness),
+            replay: config.marks.as_deref().map(Replay::new),
+            may_fail: changes.len() > 0,
+            paused_ports: 0,
+        };
+        let hosts = Hosts {
+            nics,
+            ..Hosts::default()
+        };
+        Ok(Self {
+            base: Base {
+                cx,
+                wires,
+                hosts,
+                traffic: Traffic::new(workload),
+                sampler,
+            },
+            groups,
             combines,
             offload,
             rails,
-            sampler: Sampler::new(config, classes, fabric),
-            paused_ports: 0,
-            summary: RunSummary::default(),
-            signals,
+            changes,
         })
     }
 }

@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 
 use raddle_units::{Bytes, Span, Time};
 
-use crate::host_rails::{Bus, Card};
+use crate::{
+    host_rails::{Bus, Card},
+    index::PacketSlot,
+};
 
 /// Which way bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,12 +18,20 @@ pub(super) enum Way {
     Write = 1,
 }
 
+impl Way {
+    /// By number: 0 reads, anything else writes.
+    #[inline]
+    pub(super) const fn of(number: u32) -> Self {
+        if number == 0 { Self::Read } else { Self::Write }
+    }
+}
+
 /// One host's bus.
 #[derive(Debug, Default)]
 pub(super) struct HostBus {
     /// When all that waits is across, each way; a shared bus uses the first.
     free_at: [Time; 2],
-    waiting: [VecDeque<u32>; 2],
+    waiting: [VecDeque<PacketSlot>; 2],
 }
 
 impl HostBus {
@@ -31,7 +42,7 @@ impl HostBus {
         now: Time,
         way: Way,
         payload: u32,
-        handle: u32,
+        packet: PacketSlot,
     ) -> Option<Time> {
         let (rate, cut) = match way {
             Way::Read => (bus.read, bus.cut),
@@ -48,12 +59,12 @@ impl HostBus {
         }
         let free_at = &mut self.free_at[if bus.shared { 0 } else { way as usize }];
         *free_at = now.max(*free_at) + time;
-        self.waiting[way as usize].push_back(handle);
+        self.waiting[way as usize].push_back(packet);
         Some(*free_at)
     }
 
     /// The packet that is across next: they come out as they went in.
-    pub(super) fn across(&mut self, way: Way) -> Option<u32> {
+    pub(super) fn across(&mut self, way: Way) -> Option<PacketSlot> {
         self.waiting[way as usize].pop_front()
     }
 }
@@ -65,7 +76,7 @@ pub(super) struct CardBus {
     free_at: Time,
     /// Which way the last payload went.
     last: Option<Way>,
-    waiting: VecDeque<(Way, u32)>,
+    waiting: VecDeque<(Way, PacketSlot)>,
 }
 
 impl CardBus {
@@ -76,7 +87,7 @@ impl CardBus {
         now: Time,
         way: Way,
         payload: u32,
-        handle: u32,
+        packet: PacketSlot,
     ) -> Option<Time> {
         if *card == Card::default() {
             return None;
@@ -93,12 +104,12 @@ impl CardBus {
             }
         }
         self.free_at = now.max(self.free_at) + time;
-        self.waiting.push_back((way, handle));
+        self.waiting.push_back((way, packet));
         Some(self.free_at)
     }
 
     /// The packet that is across next, and which way it goes.
-    pub(super) fn across(&mut self) -> Option<(Way, u32)> {
+    pub(super) fn across(&mut self) -> Option<(Way, PacketSlot)> {
         self.waiting.pop_front()
     }
 }

@@ -5,8 +5,16 @@ use std::borrow::Cow;
 use raddle_unicast::UnicastTables;
 use raddle_units::{LinkId, PortId, Span, Time};
 
-use super::{Engine, Kind, link::frame_access, multicast::NO_SEND};
-use crate::setup::LinkFault;
+use super::{
+    Base, Engine,
+    flow::FlowTo,
+    link::Device,
+    what::{Kind, What},
+};
+use crate::{
+    index::{ChangeIndex, FlowSlot, PacketSlot},
+    setup::LinkFault,
+};
 
 /// Something that happens to a link or to the routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,7 +23,15 @@ pub(super) enum Change {
     Up(Time, LinkId),
     Reroute(Time),
     /// Multicast tables change, by place in the list of updates.
-    Multicast(Time, u32),
+    Multicast(Time, usize),
+}
+
+impl Change {
+    const fn at(self) -> Time {
+        match self {
+            Self::Down(at, _) | Self::Up(at, _) | Self::Reroute(at) | Self::Multicast(at, _) => at,
+        }
+    }
 }
 
 pub(super) fn changes(faults: &[LinkFault], reroute_delay: Span) -> Vec<Change> {
@@ -54,115 +70,114 @@ fn merged(faults: &[LinkFault]) -> Vec<LinkFault> {
 }
 
 impl Engine<'_> {
-    pub(super) fn schedule_faults(&mut self) {
-        for index in 0..self.changes.len() {
-            let (Change::Down(at, _)
-            | Change::Up(at, _)
-            | Change::Reroute(at)
-            | Change::Multicast(at, _)) = self.changes[index];
-            let key = self.keys.next(Kind::Link, PortId(0), index as u32);
-            self.push(at, key, Kind::Link.pack(0, index as u32));
+    pub(super) fn schedule_changes(&mut self) {
+        for change in self.changes.places() {
+            let place = (Kind::Change, PortId(0), change.0);
+            let at = self.changes[change].at();
+            self.base.cx.schedule(at, place, What::Change(change));
         }
     }
 
-    pub(super) fn change_link(&mut self, index: usize) {
+    pub(super) fn change(&mut self, index: ChangeIndex) {
         let change = self.changes[index];
         let moves = matches!(change, Change::Reroute(_) | Change::Multicast(..));
-        let before = (moves && self.config.record_paths).then(|| self.ways());
+        let before = (moves && self.base.cx.config.record_paths).then(|| self.ways());
         match change {
-            Change::Down(_, link) => self.fail_link(link),
-            Change::Up(_, link) => self.restore_link(link),
-            Change::Multicast(_, update) => self.multicast.update(update),
-            Change::Reroute(_) => {
-                // The same fabric had tables before: only the set of links differs, so this cannot fail.
-                if let Ok(tables) =
-                    UnicastTables::compute(self.fabric, &self.links, self.semantics.next_hops)
-                {
-                    self.router.tables = Cow::Owned(tables);
-                    self.packets.forget_routes();
-                    self.move_flows_to_working_ports();
+            Change::Down(_, link) => {
+                self.base.wires.links.set(link, false);
+                for port in self.base.cx.fabric.link(link).ports {
+                    self.fail(port);
                 }
             }
+            Change::Up(_, link) => {
+                self.base.wires.links.set(link, true);
+                for port in self.base.cx.fabric.link(link).ports {
+                    self.base.wires.ends[port].up = true;
+                    self.look_for_work(port);
+                }
+            }
+            Change::Multicast(_, update) => self.groups.update(&mut self.base, update),
+            Change::Reroute(_) => self.reroute(),
         }
         if let Some(before) = before {
             self.record_new_ways(&before);
         }
     }
 
-    /// Flows of hosts with several ports leave a port that no longer leads to their destination, if another one does.
-    fn move_flows_to_working_ports(&mut self) {
-        for index in 0..self.flows.len() as u32 {
-            let flow = &self.flows[index as usize];
-            if !flow.live || flow.send != NO_SEND || self.fabric.ports_of(flow.src).len() == 1 {
-                continue;
+    fn reroute(&mut self) {
+        let (cx, wires) = (&self.base.cx, &mut self.base.wires);
+        // The same fabric had tables before: only the set of links differs, so this cannot fail.
+        if let Ok(tables) = UnicastTables::compute(cx.fabric, &wires.links, cx.semantics.next_hops)
+        {
+            wires.router.tables = Cow::Owned(tables);
+            wires.packets.forget_routes();
+            for index in self.base.hosts.flows.places() {
+                self.base.move_to_working_port(index);
+                self.rails.refill(&mut self.base);
             }
-            let (src, dst, hash, old) = (flow.src, flow.dst, flow.hash, flow.nic);
-            let port = self.nics[old as usize].port;
-            if self.router.tables.next_hops(src, dst).contains(&port) {
-                continue;
-            }
-            let Some(port) = self.router.next_hop(src, dst, hash) else {
-                continue;
-            };
-            let new = self.ends[port.index()].device;
-            let left = &mut self.nics[old as usize];
-            left.flows.retain(|&other| other != index);
-            left.served = 0;
-            self.nics[new as usize].flows.push(index);
-            self.flows[index as usize].nic = new;
-            self.nic_transmit(new);
         }
     }
 
-    fn fail_link(&mut self, link: LinkId) {
-        self.links.set(link, false);
-        for port in self.fabric.link(link).ports {
-            let end = &mut self.ends[port.index()];
-            end.up = false;
-            self.history[port.index()].failed_at = self.now;
-            let end = &mut self.ends[port.index()];
-            let (is_switch, device, index) = (end.is_switch, end.device as usize, end.index);
-            let node = end.node;
-            if end.paused != 0 {
-                end.paused = 0;
-                self.end_pause(port);
-            }
-            let mut lost = Vec::new();
-            if is_switch {
-                let frames = frame_access!(self, node);
-                let resumed =
-                    self.switches[device].flush(index, &frames, |frame| lost.push(frame.handle));
-                for other in resumed {
-                    self.switch_transmit(self.port_on(port, other));
-                }
-            } else {
-                let nic = &mut self.nics[device];
+    /// The link of a port fails.
+    fn fail(&mut self, port: PortId) {
+        let lost = self.base.cut(port);
+        if self.base.nic_at(port).is_some() {
+            self.rails.leave_host(&self.base, &lost);
+            self.base.wires.history[port].lost += lost.len() as u64;
+        }
+        for handle in lost {
+            self.base.wires.drop_packet(&mut self.base.cx, handle);
+        }
+        if self.base.nic_at(port).is_some() {
+            let host = self.base.wires.node(port);
+            self.rails.drain_host(&mut self.base, host);
+        }
+    }
+}
+
+impl Base<'_> {
+    /// Takes a port off the network; the packets that waited there.
+    fn cut(&mut self, port: PortId) -> Vec<PacketSlot> {
+        let (cx, wires) = (&mut self.cx, &mut self.wires);
+        let end = &mut wires.ends[port];
+        end.up = false;
+        wires.history[port].failed_at = cx.now;
+        let (device, paused) = (end.device, std::mem::take(&mut end.paused));
+        if paused != 0 {
+            wires.end_pause(cx, port);
+        }
+        match device {
+            Device::Switch(switch) => wires.flush(cx, port, switch),
+            Device::Nic(nic) => {
+                let nic = &mut self.hosts.nics[nic];
                 nic.paused = 0;
-                lost.extend(nic.acks.drain(..));
-                lost.extend(nic.rails.drain(..));
-                self.leave_host(&lost);
-                self.history[port.index()].lost += lost.len() as u64;
-            }
-            for handle in lost {
-                self.drop_packet(handle);
-            }
-            if !is_switch {
-                self.drain_host(node);
+                nic.acks.drain(..).chain(nic.rails.drain(..)).collect()
             }
         }
     }
 
-    fn restore_link(&mut self, link: LinkId) {
-        self.links.set(link, true);
-        for port in self.fabric.link(link).ports {
-            let end = &mut self.ends[port.index()];
-            end.up = true;
-            let (is_switch, device) = (end.is_switch, end.device);
-            if is_switch {
-                self.switch_transmit(port);
-            } else {
-                self.nic_transmit(device);
-            }
+    /// A flow of a host with several ports leaves one that no longer leads to its destination, if another one does.
+    fn move_to_working_port(&mut self, index: FlowSlot) {
+        let flow = &self.hosts.flows[index];
+        let FlowTo::Host(dst) = flow.to else {
+            return;
+        };
+        let (src, hash, old) = (flow.src, flow.hash, flow.nic);
+        if !flow.live || self.cx.fabric.ports_of(src).len() == 1 {
+            return;
         }
+        let port = self.hosts.nics[old].port;
+        let router = &self.wires.router;
+        if router.tables.next_hops(src, dst).contains(&port) {
+            return;
+        }
+        let port = router.next_hop(src, dst, hash);
+        let Some(new) = port.and_then(|port| self.nic_at(port)) else {
+            return;
+        };
+        self.hosts.nics[old].leave(index);
+        self.hosts.nics[new].flows.push(index);
+        self.hosts.flows[index].nic = new;
+        self.nic_transmit(new);
     }
 }

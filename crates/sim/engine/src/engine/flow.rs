@@ -1,15 +1,57 @@
 //! A flow from message to record.
 
+use std::hash::Hash;
+
+use raddle_multicast::Colour;
 use raddle_transport::{
     cc::{FlowControl, Timers},
     reliability::{Receiver, Sender},
 };
 use raddle_unicast::FlowHash;
 use raddle_units::{Bytes, NodeId, Span, Time};
-use raddle_workload::{GroupId, Message, OffloadId, ReductionId};
+use raddle_workload::{Destination, GroupId, Message};
+use rustc_hash::FxHashMap;
 
-use super::{Engine, Kind, multicast::NO_SEND, ways::WayOwner};
-use crate::{paths::Path, record::FlowRecord};
+use super::{
+    Base,
+    what::{Kind, What},
+};
+use crate::{
+    index::{FlowSlot, NicIndex, SendSlot},
+    paths::Path,
+    record::FlowRecord,
+};
+
+/// First source port of a pair of hosts.
+const FIRST_SPORT: u16 = 10_000;
+/// Destination port of all flows, as in the reference's flow files.
+pub(super) const DPORT: u32 = 100;
+
+/// Where a flow's packets go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FlowTo {
+    /// To a host.
+    Host(NodeId),
+    /// To a group.
+    Group {
+        /// What its packets carry.
+        colour: Colour,
+        /// Its number.
+        group: GroupId,
+        /// What the groups know of the message.
+        send: SendSlot,
+    },
+}
+
+impl FlowTo {
+    /// The same as messages and records name it.
+    pub(super) const fn destination(self) -> Destination {
+        match self {
+            Self::Host(host) => Destination::Host(host),
+            Self::Group { group, .. } => Destination::Group(group),
+        }
+    }
+}
 
 /// What differs between a flow to a host and one to a group when it starts.
 pub(super) struct Opening {
@@ -17,15 +59,10 @@ pub(super) struct Opening {
     pub(super) hash: FlowHash,
     /// Hash of its acknowledgements.
     pub(super) reverse: FlowHash,
-    pub(super) nic: u32,
+    pub(super) nic: NicIndex,
     pub(super) ideal_fct: Span,
-    pub(super) send: u32,
+    pub(super) to: FlowTo,
 }
-
-/// First source port of a pair of hosts.
-const FIRST_SPORT: u16 = 10_000;
-/// Destination port of all flows, as in the reference's flow files.
-pub(super) const DPORT: u32 = 100;
 
 /// The sender's side.
 #[derive(Debug)]
@@ -42,9 +79,9 @@ pub(super) struct Flow {
     /// Wire bytes of the last packet sent.
     pub(super) last_bytes: u32,
     pub(super) src: NodeId,
-    pub(super) dst: NodeId,
-    /// NIC (index) that it sends through.
-    pub(super) nic: u32,
+    pub(super) to: FlowTo,
+    /// NIC that it sends through.
+    pub(super) nic: NicIndex,
     pub(super) sport: u16,
     pub(super) generation: u16,
     pub(super) queue: u8,
@@ -59,8 +96,6 @@ pub(super) struct Flow {
     pub(super) start: Time,
     pub(super) tag: u64,
     pub(super) ideal_fct: Span,
-    /// Place among the messages to groups, [`NO_SEND`] for a flow to a host.
-    pub(super) send: u32,
 }
 
 /// The receiver's side.
@@ -83,69 +118,71 @@ pub(super) fn address(host: NodeId) -> u32 {
         .wrapping_add((host.0 % 256) << 8)
 }
 
-impl Engine<'_> {
-    pub(super) fn start_flow(&mut self, message: Message) {
-        let Message { src, dst, size, .. } = message;
-        if let Some(member) = OffloadId::of(dst) {
-            self.start_round(message, member);
-            return;
-        }
-        if let Some(group) = ReductionId::of(dst) {
-            self.start_reduction(message, group);
-            return;
-        }
-        if let Some(group) = GroupId::of(dst) {
-            self.start_group_flow(message, group);
-            return;
-        }
-        if self.config.rails.is_some() {
-            self.start_on_rails(message);
-            return;
-        }
-        let sport = self.next_sport(src, dst);
-        let ports = u32::from(sport) | DPORT << 16;
-        let hash = FlowHash::new(address(src), address(dst), ports);
-        let reverse = FlowHash::new(address(dst), address(src), ports.rotate_left(16));
-        let port = self
-            .router
-            .next_hop(src, dst, hash)
-            .unwrap_or_else(|| self.fabric.first_port(src));
-        let nic = self.ends[port.index()].device;
-        let ideal_fct = self.ideal_fct(src, dst, size);
-        let opening = Opening {
-            sport,
-            hash,
-            reverse,
-            nic,
-            ideal_fct,
-            send: NO_SEND,
-        };
-        self.open_flow(message, opening);
-    }
+/// Source ports of flows: those of a sender and a receiver, or group, count up.
+#[derive(Debug)]
+pub(super) struct SourcePorts<D> {
+    /// Flows per pair so far.
+    used: FxHashMap<(NodeId, D), u16>,
+}
 
-    /// How long a flow would take alone.
-    pub(super) fn ideal_fct(&self, src: NodeId, dst: NodeId, size: Bytes) -> Span {
-        let path = Path::between(self.fabric, self.idle_tables, src, dst);
-        path.map_or(Span::ZERO, |path| {
-            path.ideal_fct(
-                &self.semantics,
-                size,
-                Bytes(self.layout.mtu),
-                u64::from(self.layout.header_bytes),
-                u64::from(self.layout.ack_bytes),
-            )
-        })
+impl<D> Default for SourcePorts<D> {
+    fn default() -> Self {
+        Self {
+            used: FxHashMap::default(),
+        }
     }
+}
 
+impl<D: Eq + Hash> SourcePorts<D> {
     /// Source port of the next flow of a pair.
-    pub(super) fn next_sport(&mut self, src: NodeId, dst: NodeId) -> u16 {
-        let used = self.pairs.entry((src, dst)).or_insert(0);
+    pub(super) fn next(&mut self, src: NodeId, dst: D) -> u16 {
+        let used = self.used.entry((src, dst)).or_insert(0);
         let sport = FIRST_SPORT.wrapping_add(*used);
         *used = used.wrapping_add(1);
         sport
     }
+}
 
-    pub(super) fn open_flow(&mut self, message: Message, opening: Opening) {
+impl Base<'_> {
+    /// What a flow to a host starts with.
+    pub(super) fn opening(&mut self, message: &Message, dst: NodeId) -> Option<Opening> {
+        let Message { src, size, .. } = *message;
+        let sport = self.hosts.sports.next(src, dst);
+        let ports = u32::from(sport) | DPORT << 16;
+        let hash = FlowHash::new(address(src), address(dst), ports);
+        let reverse = FlowHash::new(address(dst), address(src), ports.rotate_left(16));
+        let port = self
+            .wires
+            .router
+            .next_hop(src, dst, hash)
+            .unwrap_or_else(|| self.cx.fabric.first_port(src));
+        Some(Opening {
+            sport,
+            hash,
+            reverse,
+            nic: self.nic_at(port)?,
+            ideal_fct: self.ideal_fct(src, dst, size),
+            to: FlowTo::Host(dst),
+        })
+    }
+
+    /// How long a flow would take alone.
+    pub(super) fn ideal_fct(&self, src: NodeId, dst: NodeId, size: Bytes) -> Span {
+        let (cx, tables) = (&self.cx, self.wires.idle_tables);
+        let path = Path::between(cx.fabric, tables, src, dst);
+        path.map_or(Span::ZERO, |path| {
+            path.ideal_fct(
+                &cx.semantics,
+                size,
+                Bytes(cx.layout.mtu),
+                u64::from(cx.layout.header_bytes),
+                u64::from(cx.layout.ack_bytes),
+            )
+        })
+    }
+
+    /// Begins a flow; its card is to look for work.
+    pub(super) fn open_flow(&mut self, message: &Message, opening: Opening) -> FlowSlot {
         let Message {
             src,
             dst,
@@ -154,38 +191,47 @@ impl Engine<'_> {
             priority,
             tag,
             ..
-        } = message;
+        } = *message;
         let Opening {
             sport,
             hash,
             reverse,
             nic,
             ideal_fct,
-            send,
+            to,
         } = opening;
-        let data_class = if self.layout.data_classes == 1 {
+        let cx = &mut self.cx;
+        let data_class = if cx.layout.data_classes == 1 {
             0
         } else {
-            priority.min(self.layout.data_classes - 1)
+            priority.min(cx.layout.data_classes - 1)
         };
-        let parameters = &self.config.scheme;
-        let control = FlowControl::new(parameters, &self.limits);
-        let (rate, window) = (control.rate(), control.window(parameters, &self.limits));
-        let slot = self.free_flows.pop();
-        let generation = slot.map_or(0, |slot| {
-            self.flows[slot as usize].generation.wrapping_add(1)
-        });
-        let flow = Flow {
+        let parameters = &cx.config.scheme;
+        let control = FlowControl::new(parameters, &cx.limits);
+        let (rate, window) = (control.rate(), control.window(parameters, &cx.limits));
+        let before = self.hosts.flows.next();
+        let generation = before.map_or(0, |flow| flow.generation.wrapping_add(1));
+        let watched = self
+            .sampler
+            .watch(src, dst, sport, size, cx.config.watch_from);
+        let reception = Reception {
+            receiver: Receiver::default(),
+            echo_after: Time::ZERO,
+            hash: reverse,
+            size: size.0,
+            watched,
+        };
+        let index = self.hosts.flows.insert(Flow {
             sender: Sender::new(size.0),
             control,
             timers: Timers::default(),
-            next_send: self.now,
+            next_send: cx.now,
             window,
             rate,
             hash,
             last_bytes: 0,
             src,
-            dst,
+            to,
             nic,
             sport,
             generation,
@@ -195,83 +241,55 @@ impl Engine<'_> {
             live: true,
             deadline: Time::NEVER,
             timer_at: Time::NEVER,
-            start: self.now,
+            start: cx.now,
             tag,
             ideal_fct,
-            send,
-        };
-        let watched = self
-            .sampler
-            .watch(src, dst, sport, size, self.config.watch_from);
-        let reception = Reception {
-            receiver: Receiver::default(),
-            echo_after: Time::ZERO,
-            hash: reverse,
-            size: size.0,
-            watched,
-        };
-        let index = match slot {
-            Some(slot) => {
-                self.flows[slot as usize] = flow;
-                self.receptions[slot as usize] = reception;
-                slot
-            }
+        });
+        match self.hosts.receptions.get_mut(index) {
+            Some(before) => *before = reception,
             None => {
-                self.flows.push(flow);
-                self.receptions.push(reception);
-                (self.flows.len() - 1) as u32
+                self.hosts.receptions.push(reception);
             }
-        };
-        self.summary.flows_started += 1;
-        self.live_flows += 1;
-        self.arm_retransmission_timer(index);
-        self.nics[nic as usize].flows.push(index);
-        if self.config.record_paths {
-            self.record_way(WayOwner::Flow(index));
         }
-        self.nic_transmit(nic);
+        if let Some(replay) = &mut self.wires.replay {
+            replay.note(index, sport);
+        }
+        cx.summary.flows_started += 1;
+        self.hosts.live += 1;
+        self.arm_retransmission_timer(index);
+        self.hosts.nics[nic].flows.push(index);
+        index
     }
 
     /// The flow's last byte is acknowledged: it is recorded; its slot is freed when its NIC lets go of it.
-    pub(super) fn complete_flow(&mut self, index: u32) {
-        self.record_flow(
-            index,
-            Some(self.now.since(self.flows[index as usize].start)),
-        );
-        let flow = &mut self.flows[index as usize];
-        flow.live = false;
-        self.live_flows -= 1;
-        self.summary.flows_finished += 1;
+    pub(super) fn complete_flow(&mut self, index: FlowSlot) {
+        let start = self.hosts.flows[index].start;
+        self.record_flow(index, Some(self.cx.now.since(start)));
+        self.hosts.flows[index].live = false;
+        self.hosts.live -= 1;
+        self.cx.summary.flows_finished += 1;
+    }
+
+    /// The flow is over without having reached all: as [`Self::complete_flow`].
+    pub(super) fn end_flow(&mut self, index: FlowSlot) {
+        self.hosts.flows[index].live = false;
+        self.hosts.live -= 1;
+        self.record_flow(index, None);
     }
 
     /// The flow gives up: no progress after many timeouts.
-    pub(super) fn abandon_flow(&mut self, index: u32) {
-        self.record_flow(index, None);
-        let flow = &mut self.flows[index as usize];
-        flow.live = false;
-        self.live_flows -= 1;
-        let nic = &mut self.nics[flow.nic as usize];
-        nic.flows.retain(|&other| other != index);
-        nic.served = 0;
-        self.free_flow(index);
+    pub(super) fn abandon_flow(&mut self, index: FlowSlot) {
+        self.end_flow(index);
+        let nic = self.hosts.flows[index].nic;
+        self.hosts.nics[nic].leave(index);
+        self.hosts.free_flow(index);
     }
 
-    pub(super) fn free_flow(&mut self, index: u32) {
-        // From here on packets and timers of the flow are recognised as stale.
-        let flow = &mut self.flows[index as usize];
-        flow.generation = flow.generation.wrapping_add(1);
-        let send = std::mem::replace(&mut flow.send, NO_SEND);
-        if send != NO_SEND {
-            self.multicast.free(send);
-        }
-        self.free_flows.push(index);
-    }
-
-    pub(super) fn record_flow(&mut self, index: u32, fct: Option<Span>) {
-        let flow = &self.flows[index as usize];
-        self.recorder.flow(&FlowRecord {
+    pub(super) fn record_flow(&mut self, index: FlowSlot, fct: Option<Span>) {
+        let flow = &self.hosts.flows[index];
+        self.cx.recorder.flow(&FlowRecord {
             src: flow.src,
-            dst: flow.dst,
+            dst: flow.to.destination(),
             sport: flow.sport,
             size: Bytes(flow.sender.size()),
             start: flow.start,
@@ -282,25 +300,21 @@ impl Engine<'_> {
         });
     }
 
-    pub(super) fn arm_retransmission_timer(&mut self, index: u32) {
-        if !self.semantics.retransmission_timer {
+    pub(super) fn arm_retransmission_timer(&mut self, index: FlowSlot) {
+        if !self.cx.semantics.retransmission_timer {
             return;
         }
-        let flow = &mut self.flows[index as usize];
-        flow.deadline = self.now + self.config.retransmission_timeout;
-        let (deadline, generation, src) = (flow.deadline, flow.generation, flow.src);
-        self.push_timeout(deadline, index, generation, src);
+        let deadline = self.cx.now + self.cx.config.retransmission_timeout;
+        self.hosts.flows[index].deadline = deadline;
+        self.push_timeout(deadline, index);
     }
 
-    pub(super) fn push_timeout(&mut self, at: Time, index: u32, generation: u16, src: NodeId) {
-        self.flows[index as usize].timer_at = at;
-        let key = self
-            .keys
-            .next(Kind::Timeout, self.fabric.first_port(src), index);
-        self.push(
-            at,
-            key,
-            Kind::Timeout.pack(u32::from(generation) << 8, index),
-        );
+    /// Has the retransmission timer of a flow look at `at`.
+    pub(super) fn push_timeout(&mut self, at: Time, index: FlowSlot) {
+        let flow = &mut self.hosts.flows[index];
+        flow.timer_at = at;
+        let port = self.cx.fabric.first_port(flow.src);
+        let what = What::Timeout(index, flow.generation);
+        self.cx.schedule(at, (Kind::Timeout, port, index.0), what);
     }
 }

@@ -5,10 +5,9 @@
 //! (or one step) ahead of its use. Nothing is decided but the packets' next hops, which are kept.
 
 use raddle_prefetch::prefetch;
-use raddle_units::PortId;
 
-use super::{Engine, Kind};
-use crate::event::Entry;
+use super::{Base, link::Device, what::What};
+use crate::index::PacketSlot;
 
 /// Events looked at together: enough for their misses to overlap, few enough for what they fetch to stay in the cache.
 pub(super) const EVENTS: usize = 64;
@@ -16,29 +15,15 @@ pub(super) const EVENTS: usize = 64;
 /// Ports up to which switches and routes stay in the cache by themselves.
 const CACHED_PORTS: usize = 1 << 13;
 
-/// The port that an event happens at, and whether a packet arrives there (or a transmission ends). `None`: events of other
-/// kinds, whose words mean other things.
-#[inline(always)]
-fn place(event: &Entry) -> Option<(PortId, bool)> {
-    const ARRIVE: u64 = Kind::Arrive as u64;
-    const FREE: u64 = Kind::Free as u64;
-    let port = PortId((event.what >> 32) as u32 & 0xff_ffff);
-    match event.what >> 56 {
-        ARRIVE => Some((port, true)),
-        FREE => Some((port, false)),
-        _ => None,
-    }
-}
-
-impl Engine<'_> {
+impl Base<'_> {
     /// Fetches what the next events of the open bucket will need.
     #[inline]
     pub(super) fn look_ahead(&mut self) {
-        if self.queue.taken() == 0 {
+        if self.cx.queue.taken() == 0 {
             self.fetch_packets(0);
         }
         self.fetch_packets(EVENTS);
-        if self.ends.len() > CACHED_PORTS {
+        if self.wires.ends.len() > CACHED_PORTS {
             self.fetch_devices();
             self.fetch_ports();
             self.fetch_frames();
@@ -48,43 +33,45 @@ impl Engine<'_> {
     /// Packets that arrive, and ports.
     #[inline]
     fn fetch_packets(&self, skip: usize) {
-        for event in self.queue.upcoming(skip, EVENTS) {
-            let Some((port, arrives)) = place(event) else {
+        for event in self.cx.queue.upcoming(skip, EVENTS) {
+            let Some((port, arrives)) = What::at_port(event.what) else {
                 continue;
             };
-            prefetch(&self.ends[port.index()]);
-            if arrives {
-                self.packets.prefetch(event.what as u32);
+            prefetch(&self.wires.ends[port]);
+            if let Some(packet) = arrives {
+                self.wires.packets.prefetch(packet);
             }
         }
     }
 
     /// Table entries for the packets that go on, flows for those that do not; cards, and ports that look for work.
     fn fetch_devices(&self) {
-        for event in self.queue.upcoming(0, EVENTS) {
-            let Some((port, arrives)) = place(event) else {
+        for event in self.cx.queue.upcoming(0, EVENTS) {
+            let Some((port, arrives)) = What::at_port(event.what) else {
                 continue;
             };
-            let end = &self.ends[port.index()];
-            match (end.is_switch, arrives) {
-                (true, true) => {
-                    let packet = self.packets.get(event.what as u32);
+            let end = &self.wires.ends[port];
+            match (end.device, arrives) {
+                (Device::Switch(_), Some(handle)) => {
+                    let packet = self.wires.packets.get(handle);
                     if packet.kind.is_unicast() {
-                        self.router.tables.prefetch(end.node, packet.dst);
+                        self.wires.router.tables.prefetch(end.node, packet.dst());
                     }
                 }
-                (true, false) => self.switches[end.device as usize].prefetch_port(end.index),
-                (false, false) => prefetch(&self.nics[end.device as usize]),
-                (false, true) => {
-                    prefetch(&self.nics[end.device as usize]);
-                    self.packets.prefetch_rest(event.what as u32);
-                    let packet = self.packets.get(event.what as u32);
+                (Device::Switch(switch), None) => {
+                    self.wires.switches[switch].prefetch_port(end.index);
+                }
+                (Device::Nic(nic), None) => prefetch(&self.hosts.nics[nic]),
+                (Device::Nic(nic), Some(handle)) => {
+                    prefetch(&self.hosts.nics[nic]);
+                    self.wires.packets.prefetch_rest(handle);
+                    let packet = self.wires.packets.get(handle);
                     if !packet.kind.is_of_flow() {
                         continue;
                     }
-                    prefetch(&self.flows[packet.flow as usize]);
+                    prefetch(&self.hosts.flows[packet.flow()]);
                     if packet.kind.is_data() {
-                        prefetch(&self.receptions[packet.flow as usize]);
+                        prefetch(&self.hosts.receptions[packet.flow()]);
                     }
                 }
             }
@@ -93,55 +80,66 @@ impl Engine<'_> {
 
     /// Where the packets go on: ports, queues, accounts; what waits in the cards.
     fn fetch_ports(&mut self) {
-        for event in self.queue.upcoming(0, EVENTS) {
-            let Some((port, arrives)) = place(event) else {
+        for event in self.cx.queue.upcoming(0, EVENTS) {
+            let Some((port, arrives)) = What::at_port(event.what) else {
                 continue;
             };
-            let end = &self.ends[port.index()];
-            if !end.is_switch {
-                self.nics[end.device as usize].prefetch_lists();
+            let end = &self.wires.ends[port];
+            let switch = match end.device {
+                Device::Switch(switch) => switch,
+                Device::Nic(nic) => {
+                    self.hosts.nics[nic].prefetch_lists();
+                    continue;
+                }
+            };
+            let Some(handle) = arrives else {
+                self.wires.switches[switch].prefetch_head(end.index);
                 continue;
-            }
-            if !arrives {
-                self.switches[end.device as usize].prefetch_head(end.index);
-                continue;
-            }
-            let handle = event.what as u32;
-            let packet = self.packets.get(handle);
+            };
+            let packet = self.wires.packets.get(handle);
             if !packet.kind.is_unicast() {
                 continue;
             }
-            let Some(out) = self.router.next_hop(end.node, packet.dst, packet.hash) else {
+            let Some(out) = self
+                .wires
+                .router
+                .next_hop(end.node, packet.dst(), packet.hash)
+            else {
                 continue;
             };
             // The ports of a node are numbered one after the other, in the fabric as on the node.
             let leaving = out.0 + u32::from(end.index) - port.0;
-            let switch = &self.switches[end.device as usize];
+            let switch = &self.wires.switches[switch];
             switch.prefetch_ports(end.index, leaving as u16, packet.queue);
-            prefetch(&self.ends[out.index()]);
-            self.packets.get_mut(handle).set_out(out);
+            prefetch(&self.wires.ends[out]);
+            self.wires.packets.get_mut(handle).set_out(out);
         }
     }
 
     /// The ends of the queues: frames, and the packets at their heads; the flows whose turn it is.
     fn fetch_frames(&self) {
-        for event in self.queue.upcoming(0, EVENTS) {
-            let Some((port, arrives)) = place(event) else {
+        for event in self.cx.queue.upcoming(0, EVENTS) {
+            let Some((port, arrives)) = What::at_port(event.what) else {
                 continue;
             };
-            let end = &self.ends[port.index()];
-            if !end.is_switch {
-                if let Some(flow) = self.nics[end.device as usize].likely_next() {
-                    prefetch(&self.flows[flow as usize]);
+            let end = &self.wires.ends[port];
+            let switch = match end.device {
+                Device::Switch(switch) => &self.wires.switches[switch],
+                Device::Nic(nic) => {
+                    if let Some(flow) = self.hosts.nics[nic].likely_next() {
+                        prefetch(&self.hosts.flows[flow]);
+                    }
+                    continue;
                 }
-            } else if arrives {
-                let packet = self.packets.get(event.what as u32);
+            };
+            if let Some(handle) = arrives {
+                let packet = self.wires.packets.get(handle);
                 if let Some(out) = packet.out() {
-                    let leaving = self.ends[out.index()].index;
-                    self.switches[end.device as usize].prefetch_frames(leaving, packet.queue);
+                    let leaving = self.wires.ends[out].index;
+                    switch.prefetch_frames(leaving, packet.queue);
                 }
-            } else if let Some(handle) = self.switches[end.device as usize].peek(end.index) {
-                self.packets.prefetch(handle);
+            } else if let Some(handle) = switch.peek(end.index) {
+                self.wires.packets.prefetch(PacketSlot(handle));
             }
         }
     }

@@ -1,16 +1,24 @@
 //! The engine: takes events in order and drives switches, NICs, senders and receivers with them.
 //!
+//! It consists of parts that each own their state. [`Base`] is what every run has: the clock and the list of events
+//! (`Context`), links and switches (`Wires`), cards and flows (`Hosts`), the workload (`Traffic`) and the counts between
+//! samples (`Sampler`). The other parts stand beside it, borrow it, and cost nothing where they are not used; it knows
+//! none of them.
+//!
 //! | file | what it drives |
 //! |---|---|
-//! | `link.rs` | the wire: transmission, arrival, PFC, switches |
-//! | `host.rs` | the NIC: which flow sends next, receivers, acknowledgements, timers |
+//! | `what.rs`, `context.rs` | events: what they are, their order, the clock |
+//! | `wires.rs`, `link.rs`, `frames.rs` | the wire: transmission, PFC, switches |
+//! | `host.rs` | the NIC: which flow sends next |
 //! | `flow.rs` | a flow's state from message to record |
-//! | `multicast.rs` | messages to groups: copies in switches, members, the sender's progress |
-//! | `combine.rs` | reductions of groups on their trees, and what foreign packets cost hosts |
+//! | `receive.rs`, `timers.rs` | receivers, acknowledgements, congestion control and its timers |
+//! | `traffic.rs` | the workload |
+//! | `groups/` | messages to groups: copies in switches, members, the sender's progress |
+//! | `combine.rs` | reductions of groups on their trees |
 //! | `offload/` | in-network reductions: members on hosts, switches that compute |
 //! | `rails.rs` | messages over rails: connections on hosts |
 //! | `rail_packets.rs`, `bus.rs` | their packets, and the bus between memory and cards |
-//! | `build.rs`, `footprint.rs` | switches and ports from network and settings, and the memory that they take |
+//! | `build.rs`, `footprint.rs` | all of it from network and settings, and the memory that it takes |
 //! | `route.rs` | the next hop |
 //! | `look_ahead.rs` | the cache: what the next events will touch |
 //! | `fault.rs` | links that fail and return |
@@ -20,46 +28,53 @@
 mod build;
 mod bus;
 mod combine;
+mod context;
 mod fault;
 mod flow;
 pub mod footprint;
+mod frames;
+mod groups;
 mod host;
 mod link;
 mod look_ahead;
-mod multicast;
 mod offload;
 mod rail_packets;
 mod rails;
+mod receive;
 mod route;
 mod sample;
+mod timers;
+mod traffic;
 mod ways;
+mod what;
+mod wires;
 
 pub use build::needed_headroom;
-use raddle_dataplane::Switch;
-use raddle_fabric::Fabric;
-use raddle_transport::cc::{FlowLimits, Signals};
-use raddle_unicast::{LinkState, UnicastTables};
-use raddle_units::{NodeId, PortId, Span, Time};
-use raddle_workload::{Message, Workload};
-use rustc_hash::FxHashMap;
+use raddle_dataplane::FrameKind;
+use raddle_units::{PortId, Time};
+use raddle_workload::{Destination, Message, Workload};
 
 use self::{
     combine::Combines,
-    flow::{Flow, Reception},
-    host::Nic,
-    link::{LinkEnd, PortHistory},
-    multicast::Multicasts,
+    context::Context,
+    flow::FlowTo,
+    groups::Groups,
+    host::Hosts,
+    link::Device,
     offload::Offloads,
     rails::RailHosts,
-    route::Router,
     sample::Sampler,
+    timers::Outlook,
+    traffic::Traffic,
+    what::{Kind, What},
+    wires::Wires,
 };
 use crate::{
-    chance::Chance,
-    event::{Event, EventQueue, KEY_BITS},
-    packet::Packets,
+    event::Event,
+    index::{ChangeIndex, FlowSlot, List, NicIndex, PacketSlot},
+    packet::PacketKind,
     record::{Progress, Recorder},
-    semantics::{Semantics, TieOrder},
+    semantics::TieOrder,
     setup::{Network, RunConfig, RunSummary, SetupError},
 };
 
@@ -80,399 +95,364 @@ pub fn simulate(
 ) -> Result<RunSummary, SetupError> {
     let mut engine = Engine::new(network, config, workload, recorder)?;
     engine.run(progress);
-    match engine.multicast.fault.take() {
+    match engine.base.cx.fault.take() {
         Some(fault) => Err(fault),
         None => Ok(engine.finish()),
     }
 }
 
-/// The kinds of events, packed with what they concern into [`Event::what`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-enum Kind {
-    /// A packet is wholly received. Port (24 bits) and packet.
-    Arrive,
-    /// A PFC frame is received. Port and (class << 1 | pause).
-    Pfc,
-    /// A port's transmission ends and something waits. Port.
-    Free,
-    /// A NIC's earliest flow may send. NIC.
-    Wake,
-    /// A congestion-control timer. Generation and slot (24 bits), flow.
-    Timer,
-    /// A retransmission timer. Generation (24 bits), flow.
-    Timeout,
-    /// The workload's next message is due.
-    Start,
-    /// Two steps of a flow's start that the reference takes within the instant. Pending message.
-    StartSoon,
-    StartNow,
-    /// A link fails or returns, or routes follow. Index of the change.
-    Link,
-    /// A switch's unit is through with a packet of a reduction. First port and packet.
-    Compute,
-    /// A member of a reduction may have to send again. Member.
-    Retry,
-    /// A packet has crossed a host's bus. Host, way.
-    Crossed,
-    /// A timer of a connection over rails. Half of it.
-    RailTimer,
-    /// A packet has crossed what a card's two ways share. Port.
-    CrossedCard,
-    /// A host is through with packets of other groups before one of its own. Port and packet.
-    Heard,
-}
-
-impl Kind {
-    /// By number; any four bits have a kind.
-    const ALL: [Self; 16] = [
-        Self::Arrive,
-        Self::Pfc,
-        Self::Free,
-        Self::Wake,
-        Self::Timer,
-        Self::Timeout,
-        Self::Start,
-        Self::StartSoon,
-        Self::StartNow,
-        Self::Link,
-        Self::Compute,
-        Self::Retry,
-        Self::Crossed,
-        Self::RailTimer,
-        Self::CrossedCard,
-        Self::Heard,
-    ];
-
-    #[inline]
-    const fn pack(self, high: u32, low: u32) -> u64 {
-        (self as u64) << 56 | (high as u64) << 32 | low as u64
-    }
-}
-
-/// Order of kinds at one node and port within an instant, for [`TieOrder::Canonical`]: timers, then what arrives, then
-/// what leaves.
-const fn rank(kind: Kind) -> u64 {
-    match kind {
-        Kind::Link => 0,
-        Kind::Start | Kind::StartSoon | Kind::StartNow => 1,
-        Kind::Timer => 2,
-        Kind::Pfc => 3,
-        Kind::Arrive | Kind::Compute | Kind::Crossed | Kind::CrossedCard | Kind::Heard => 4,
-        Kind::Free => 5,
-        Kind::Wake => 6,
-        Kind::Timeout | Kind::Retry | Kind::RailTimer => 7,
-    }
-}
-
-/// Makes the keys that order events within an instant.
-#[derive(Debug)]
-struct Keys {
-    order: TieOrder,
-    inserted: u64,
-}
-
-impl Keys {
-    /// Insertion keys of ordinary events start here; earlier ones are for timers, which precede what was scheduled after them.
-    const ORDINARY: u64 = 1 << (KEY_BITS - 1);
-    /// Bits of `sequence` that count.
-    const SEQUENCE_BITS: u32 = 23;
-
-    /// The key of an event at `port` (ports are numbered node by node; events of a node have its first port, those of the
-    /// whole fabric port 0).
-    #[inline]
-    fn next(&mut self, kind: Kind, port: PortId, sequence: u32) -> u64 {
-        match self.order {
-            TieOrder::Canonical => {
-                u64::from(port.0) << (3 + Self::SEQUENCE_BITS)
-                    | rank(kind) << Self::SEQUENCE_BITS
-                    | u64::from(sequence & ((1 << Self::SEQUENCE_BITS) - 1))
-            }
-            TieOrder::Insertion => {
-                self.inserted += 1;
-                // Timers are armed only where they can matter, later than the reference does; they keep its place:
-                // before anything that was scheduled less than a period ago.
-                if matches!(kind, Kind::Timer) {
-                    self.inserted
-                } else {
-                    self.inserted | Self::ORDINARY
-                }
-            }
-        }
-    }
-}
-
-/// Sizes and choices that the hot path reads, fixed for the run.
-#[derive(Debug)]
-struct Layout {
-    mtu: u64,
-    /// Bytes of a data packet beside its payload, and of an acknowledgement.
-    header_bytes: u32,
-    ack_bytes: u32,
-    pfc_bytes: u32,
-    /// Hop records a packet has room for.
-    record_room: u8,
-    ack_queue: u8,
-    data_classes: u8,
+/// What every run has.
+struct Base<'a> {
+    cx: Context<'a>,
+    wires: Wires<'a>,
+    hosts: Hosts,
+    traffic: Traffic<'a>,
+    sampler: Sampler,
 }
 
 struct Engine<'a> {
-    fabric: &'a Fabric,
-    config: &'a RunConfig,
-    semantics: Semantics,
-    signals: Signals,
-    limits: FlowLimits,
-    layout: Layout,
-    workload: &'a mut dyn Workload,
-    recorder: &'a mut dyn Recorder,
-
-    now: Time,
-    /// Key of the event being handled.
-    key: u64,
-    /// The next sample or the end of the run.
-    checkpoint: Time,
-    keys: Keys,
-    queue: EventQueue,
-
-    router: Router<'a>,
-    /// Routes with all links up, for ideal completion times.
-    idle_tables: &'a UnicastTables,
-    links: LinkState,
-    changes: Vec<fault::Change>,
-
-    ends: Vec<LinkEnd>,
-    history: Vec<PortHistory>,
-    switches: Vec<Switch>,
-    nics: Vec<Nic>,
-    packets: Packets,
-    chance: Chance,
-
-    flows: Vec<Flow>,
-    receptions: Vec<Reception>,
-    free_flows: Vec<u32>,
-    live_flows: u64,
-    /// Flows per pair so far: the next source port.
-    pairs: FxHashMap<(NodeId, NodeId), u16>,
-    /// Messages between the steps of their start.
-    pending: Vec<Message>,
-    next_start: Time,
-
-    multicast: Multicasts<'a>,
+    base: Base<'a>,
+    groups: Groups<'a>,
     combines: Combines,
     offload: Offloads,
-    rails: RailHosts,
-    sampler: Sampler,
-    paused_ports: u64,
-    summary: RunSummary,
+    rails: RailHosts<'a>,
+    changes: List<ChangeIndex, fault::Change>,
 }
 
 impl Engine<'_> {
     fn run(&mut self, progress: &Progress) {
-        self.schedule_start();
-        self.schedule_faults();
-        if self.config.record_paths {
+        self.base.traffic.schedule_start(&mut self.base.cx);
+        self.schedule_changes();
+        if self.base.cx.config.record_paths {
             self.record_reduction_ways();
         }
-        let end = self.config.end.unwrap_or(Time::NEVER);
-        self.checkpoint = self.sampler.next.min(end);
+        let end = self.base.cx.config.end.unwrap_or(Time::NEVER);
+        self.base.cx.checkpoint = self.base.sampler.next.min(end);
         let mut seen = 0;
         loop {
-            if self.queue.taken() == seen {
-                self.look_ahead();
+            if self.base.cx.queue.taken() == seen {
+                self.base.look_ahead();
                 seen += look_ahead::EVENTS;
             }
-            let Some(event) = self.queue.pop() else {
-                if !self.queue.advance() {
+            let Some(event) = self.base.cx.queue.pop() else {
+                if !self.base.cx.queue.advance() {
                     break;
                 }
                 seen = 0;
                 continue;
             };
-            if event.time >= self.checkpoint && !self.pass_checkpoint(&event, end, progress) {
+            if event.time >= self.base.cx.checkpoint && !self.pass_checkpoint(&event, end, progress)
+            {
                 break;
             }
             if !self.handle(&event) {
                 continue;
             }
-            self.summary.events += 1;
-            if self.summary.events.is_multiple_of(CHECK_EVERY) && !self.goes_on(self.now, progress)
+            let events = &mut self.base.cx.summary.events;
+            *events += 1;
+            if events.is_multiple_of(CHECK_EVERY) && !self.base.goes_on(self.base.cx.now, progress)
             {
                 break;
             }
-            if self.live_flows == 0 && self.is_over() {
+            if self.base.hosts.live == 0 && self.is_over() {
                 break;
             }
         }
+        let summary = &self.base.cx.summary;
         progress.update(
-            self.now,
-            self.summary.packet_hops,
-            self.summary.flows_finished,
+            self.base.cx.now,
+            summary.packet_hops,
+            summary.flows_finished,
         );
-    }
-
-    /// Tells how far the run is; false: someone wants it to stop here.
-    #[cold]
-    fn goes_on(&mut self, now: Time, progress: &Progress) -> bool {
-        progress.update(now, self.summary.packet_hops, self.summary.flows_finished);
-        self.summary.cancelled = progress.is_cancelled();
-        !self.summary.cancelled && !self.recorder.failed()
     }
 
     /// A sample or the end of the run is due before `event`, unless nothing came of it. False: the run ends here.
     #[cold]
     fn pass_checkpoint(&mut self, event: &Event, end: Time, progress: &Progress) -> bool {
-        if self.is_stale(event) {
+        if self.is_stale(event.time, event.key, What::unpack(event.what)) {
             return true;
         }
-        if self.multicast.fault.is_some() {
+        let base = &mut self.base;
+        if base.cx.fault.is_some() {
             return false;
         }
         if event.time >= end {
-            if self.sample_until(end, progress) {
-                self.now = end;
+            if base.sample_until(end, progress) {
+                base.cx.now = end;
             }
             return false;
         }
-        if !self.sample_until(event.time, progress) {
+        if !base.sample_until(event.time, progress) {
             return false;
         }
-        self.checkpoint = self.sampler.next.min(end);
+        base.cx.checkpoint = base.sampler.next.min(end);
         true
     }
 
     /// Handles an event; false: it was stale, and the clock has not moved.
     #[inline(always)]
     fn handle(&mut self, event: &Event) -> bool {
-        let high = (event.what >> 32) as u32 & 0xff_ffff;
-        let low = event.what as u32;
-        if event.what >> 56 == Kind::Arrive as u64 {
-            (self.now, self.key) = (event.time, event.key);
-            self.arrive(PortId(high), low);
+        if let Some((port, packet)) = What::arrival(event.what) {
+            (self.base.cx.now, self.base.cx.key) = (event.time, event.key);
+            self.arrive(port, packet);
             return true;
         }
-        let kind = Kind::ALL[(event.what >> 56) as usize & 15];
-        if matches!(
-            kind,
-            Kind::Wake | Kind::Timer | Kind::Timeout | Kind::Start | Kind::Retry | Kind::RailTimer
-        ) && self.is_stale(event)
-        {
+        let what = What::unpack(event.what);
+        if self.is_stale(event.time, event.key, what) {
             return false;
         }
-        self.now = event.time;
-        self.key = event.key;
-        match kind {
-            Kind::Arrive => self.arrive(PortId(high), low),
-            Kind::Free => self.port_is_free(PortId(high)),
-            Kind::Pfc => self.receive_pfc(PortId(high), low),
-            Kind::Wake => self.wake(low),
-            Kind::Timer => self.control_timer(low, high & 0xff),
-            Kind::Timeout => self.retransmission_timer(low),
-            Kind::Start => self.start_due_messages(),
-            Kind::StartSoon => {
-                let key = self.keys.next(Kind::StartNow, PortId(0), 0);
-                self.push(self.now, key, Kind::StartNow.pack(0, low));
+        (self.base.cx.now, self.base.cx.key) = (event.time, event.key);
+        let base = &mut self.base;
+        match what {
+            What::Arrive(port, packet) => self.arrive(port, packet),
+            What::Free(port) => {
+                base.wires.ends[port].free_scheduled = false;
+                self.look_for_work(port);
             }
-            Kind::StartNow => self.start_flow(self.pending[low as usize]),
-            Kind::Link => self.change_link(low as usize),
-            Kind::Compute => self.computed(PortId(high), low),
-            Kind::Retry => self.member_timer(low),
-            Kind::Crossed => self.crossed(NodeId(low), high),
-            Kind::RailTimer => self.rail_timer(low),
-            Kind::CrossedCard => self.crossed_card(PortId(low)),
-            Kind::Heard => self.heard(PortId(high), low),
+            What::Pfc(port, class, pause) => self.receive_pfc(port, class, pause),
+            What::Wake(nic) => {
+                base.wake(nic);
+                self.refill();
+            }
+            What::Timer(number, flow, _) => base.control_timer(flow, number),
+            What::Timeout(flow, _) => self.retransmission_timer(flow),
+            What::Start => self.start_due_messages(),
+            What::StartSoon(pending) => {
+                let place = (Kind::StartNow, PortId(0), 0);
+                let now = base.cx.now;
+                base.cx.schedule(now, place, What::StartNow(pending));
+            }
+            What::StartNow(pending) => {
+                let message = base.traffic.kept(pending);
+                self.start(&message);
+            }
+            What::Change(change) => self.change(change),
+            What::Compute(node, packet) => self.offload.computed(base, node, packet),
+            What::Retry(member) => self.offload.member_timer(base, member),
+            What::Crossed(host, way) => self.rails.crossed(base, host, way),
+            What::RailTimer(half) => self.rails.timer_is_due(base, half),
+            What::CrossedCard(port) => self.rails.crossed_card(base, port),
+            What::Heard(port, packet) => self.heard(port, packet),
         }
         true
     }
 
     /// Whether an event concerns something that has been superseded; such events do not move the clock.
     #[inline]
-    fn is_stale(&self, event: &Event) -> bool {
-        let high = (event.what >> 32) as u32 & 0xff_ffff;
-        let low = event.what as u32;
-        match Kind::ALL[(event.what >> 56) as usize & 15] {
-            Kind::Wake => {
-                let nic = &self.nics[low as usize];
-                nic.wake_at != event.time || nic.wake_key != event.key
+    fn is_stale(&self, time: Time, key: u64, what: What) -> bool {
+        let hosts = &self.base.hosts;
+        match what {
+            What::Wake(nic) => {
+                let nic = &hosts.nics[nic];
+                nic.wake_at != time || nic.wake_key != key
             }
-            Kind::Timer => {
-                let flow = &self.flows[low as usize];
-                u32::from(flow.generation) != high >> 8
-                    || flow.timers.due(high as usize & 0xff) != event.time
+            What::Timer(number, flow, generation) => {
+                let flow = &hosts.flows[flow];
+                flow.generation != generation || flow.timers.due(usize::from(number)) != time
             }
-            Kind::Timeout => u32::from(self.flows[low as usize].generation) != high >> 8,
+            What::Timeout(flow, generation) => hosts.flows[flow].generation != generation,
             // Deliveries may have made an earlier message startable; that event looks ahead again.
-            Kind::Start => event.time != self.next_start,
-            Kind::Retry => event.time != self.offload.timer(low),
-            Kind::RailTimer => event.time != self.rails.timer(low),
+            What::Start => time != self.base.traffic.next_start,
+            What::Retry(member) => time != self.offload.timer(member),
+            What::RailTimer(half) => time != self.rails.timer(half),
             _ => false,
         }
     }
 
     /// Whether no message will ever start again and nothing waits that could change the results.
     fn is_over(&self) -> bool {
-        if self.workload.is_open_ended() {
-            return self.workload.finished();
-        }
+        let traffic = &self.base.traffic;
         // Connections over rails keep asking each other whether they are there.
-        if self.config.rails.is_some() {
-            return self.workload.finished();
+        if traffic.is_open_ended() || self.rails.plan.is_some() {
+            return traffic.finished();
         }
         // What is left in the queue (last acknowledgements, RESUME frames) may still be recorded; only link changes can
         // go on for long after the traffic has ended.
-        !self.changes.is_empty() && self.workload.finished() && self.packets.iter().next().is_none()
-    }
-
-    #[inline]
-    fn push(&mut self, time: Time, key: u64, what: u64) {
-        self.queue.push(Event { time, key, what });
+        let wires = &self.base.wires;
+        wires.may_fail && traffic.finished() && wires.packets.iter().next().is_none()
     }
 
     fn finish(mut self) -> RunSummary {
         self.record_rest();
-        let in_flight = self.packets.iter().filter(|packet| packet.kind.is_data());
-        self.summary.payload_in_flight = in_flight.map(|packet| u64::from(packet.payload)).sum();
-        self.summary.end_ps = self.now.0;
-        self.summary.segments_resent = self.rails.resent();
-        self.summary.most_packets = self.packets.most();
-        self.summary
+        let Base { cx, wires, .. } = &mut self.base;
+        let in_flight = wires.packets.iter().filter(|packet| packet.kind.is_data());
+        cx.summary.payload_in_flight = in_flight.map(|packet| u64::from(packet.payload)).sum();
+        cx.summary.end_ps = cx.now.0;
+        cx.summary.segments_resent = self.rails.resent();
+        cx.summary.most_packets = wires.packets.most();
+        cx.summary
     }
 
-    fn schedule_start(&mut self) {
-        if let Some(start) = self.workload.next_start()
-            && start.max(self.now) < self.next_start
-        {
-            self.next_start = start.max(self.now);
-            let key = self.keys.next(Kind::Start, PortId(0), 0);
-            self.push(self.next_start, key, Kind::Start.pack(0, 0));
+    // Messages.
+
+    fn start_due_messages(&mut self) {
+        self.base.traffic.begin();
+        while let Some(message) = self.base.traffic.take_due(self.base.cx.now) {
+            match self.base.cx.semantics.ties {
+                TieOrder::Canonical => self.start(&message),
+                TieOrder::Insertion => self.base.traffic.keep(&mut self.base.cx, message),
+            }
+        }
+        self.base.traffic.schedule_start(&mut self.base.cx);
+    }
+
+    fn start(&mut self, message: &Message) {
+        let base = &mut self.base;
+        let opening = match message.dst {
+            Destination::Host(dst) if self.rails.plan.is_some() => {
+                return self.rails.start(base, message, dst);
+            }
+            Destination::Host(dst) => base.opening(message, dst),
+            Destination::Group(group) => self.groups.opening(base, message, group),
+            Destination::Reduction(group) => {
+                self.combines.start(base, &self.groups, message, group);
+                return self.refill();
+            }
+            Destination::Offload(member) => {
+                self.offload.start(base, message, member);
+                return self.refill();
+            }
+        };
+        let Some(opening) = opening else {
+            return;
+        };
+        let nic = opening.nic;
+        let flow = base.open_flow(message, opening);
+        if base.cx.config.record_paths {
+            self.record_way(flow);
+        }
+        self.base.nic_transmit(nic);
+        self.refill();
+    }
+
+    // What happens at ports.
+
+    /// A packet is wholly received at a port.
+    #[inline]
+    fn arrive(&mut self, port: PortId, handle: PacketSlot) {
+        let (cx, wires) = (&mut self.base.cx, &mut self.base.wires);
+        let packet = wires.packets.get(handle);
+        let kind = packet.kind;
+        if wires.may_fail && wires.was_cut(cx, port, packet.bytes) {
+            return wires.lose(cx, port, handle);
+        }
+        cx.summary.packet_hops += 1;
+        let switch = match wires.ends[port].device {
+            Device::Switch(switch) => switch,
+            Device::Nic(nic) => return self.receive(port, nic, handle),
+        };
+        let base = &mut self.base;
+        let kind = match kind {
+            PacketKind::Data | PacketKind::RailData => FrameKind::Data,
+            PacketKind::GroupData => return self.groups.replicate(base, port, switch, handle),
+            PacketKind::Offload => return self.offload.arrives(base, port, handle),
+            PacketKind::Part => {
+                return self.combines.part_arrives(base, &self.groups, port, handle);
+            }
+            PacketKind::Combined => {
+                return combine::combined_arrives(base, &self.groups, port, handle);
+            }
+            _ => FrameKind::Plain,
+        };
+        base.wires.forward(&mut base.cx, port, switch, handle, kind);
+    }
+
+    /// A packet is wholly received at a host.
+    fn receive(&mut self, port: PortId, nic: NicIndex, handle: PacketSlot) {
+        let base = &mut self.base;
+        let packet = base.wires.packets.get(handle);
+        let kind = packet.kind;
+        if kind.is_of_flow() && packet.generation != base.hosts.flows[packet.flow()].generation {
+            // The flow is over and forgotten; this is a late duplicate or its acknowledgement.
+            match kind {
+                PacketKind::GroupData => self.groups.receive_late(base, port, handle),
+                _ => base.receive_late(handle),
+            }
+            return;
+        }
+        match kind {
+            PacketKind::Data => base.receive_data(nic, handle),
+            PacketKind::Ack | PacketKind::Nack => base.receive_ack(handle),
+            PacketKind::GroupData => self.groups.receive_data(base, port, nic, handle, false),
+            PacketKind::GroupAck | PacketKind::GroupNack => self.groups.receive_ack(base, handle),
+            PacketKind::Offload => self.offload.receive(base, handle),
+            PacketKind::Combined => {
+                let groups = &mut self.groups;
+                self.combines.receive(base, groups, port, handle, false);
+            }
+            PacketKind::RailData | PacketKind::RailControl => self.rails.receive(base, handle),
+            PacketKind::Free | PacketKind::Part => {
+                debug_assert!(false, "{kind:?} arrived at {port}");
+            }
+        }
+        self.refill();
+    }
+
+    /// A packet of a host's own group has waited long enough behind those of others.
+    fn heard(&mut self, port: PortId, handle: PacketSlot) {
+        let base = &mut self.base;
+        let Some(nic) = base.nic_at(port) else {
+            return;
+        };
+        let packet = base.wires.packets.get(handle);
+        if packet.kind == PacketKind::Combined {
+            let groups = &mut self.groups;
+            return self.combines.receive(base, groups, port, handle, true);
+        }
+        if packet.generation == base.hosts.flows[packet.flow()].generation {
+            self.groups.receive_data(base, port, nic, handle, true);
+            self.refill();
+        } else {
+            self.receive(port, nic, handle);
         }
     }
 
-    fn start_due_messages(&mut self) {
-        self.next_start = Time::NEVER;
-        self.pending.clear();
-        while self
-            .workload
-            .next_start()
-            .is_some_and(|start| start <= self.now)
-        {
-            let Some(message) = self.workload.pop() else {
-                break;
-            };
-            match self.semantics.ties {
-                TieOrder::Canonical => self.start_flow(message),
-                TieOrder::Insertion => {
-                    self.pending.push(message);
-                    let key = self.keys.next(Kind::StartSoon, PortId(0), 0);
-                    let index = (self.pending.len() - 1) as u32;
-                    self.push(self.now, key, Kind::StartSoon.pack(0, index));
+    /// Whoever sends by a port looks for something to send.
+    fn look_for_work(&mut self, port: PortId) {
+        let base = &mut self.base;
+        match base.wires.ends[port].device {
+            Device::Switch(_) => base.wires.switch_transmit(&mut base.cx, port),
+            Device::Nic(nic) => {
+                base.nic_transmit(nic);
+                self.refill();
+            }
+        }
+    }
+
+    /// Cards that have begun to send packets over rails have room for more.
+    #[inline]
+    fn refill(&mut self) {
+        if !self.base.hosts.left_card.is_empty() {
+            self.rails.refill(&mut self.base);
+        }
+    }
+
+    /// A PFC frame is received at a port: its transmit side stops or goes on.
+    fn receive_pfc(&mut self, port: PortId, class: u8, pause: bool) {
+        let (cx, wires) = (&mut self.base.cx, &mut self.base.wires);
+        if wires.may_fail && wires.was_cut(cx, port, cx.layout.pfc_bytes) {
+            return;
+        }
+        let paused = wires.pause(cx, port, class, pause);
+        if let Device::Nic(nic) = wires.ends[port].device {
+            self.base.hosts.nics[nic].paused = paused;
+        }
+        if !pause {
+            self.look_for_work(port);
+        }
+    }
+
+    fn retransmission_timer(&mut self, flow: FlowSlot) {
+        let base = &mut self.base;
+        match base.hosts.flows[flow].to {
+            FlowTo::Group { .. } => self.groups.retransmission_timer(base, flow),
+            FlowTo::Host(_) => {
+                let patience = base.cx.patience();
+                if base.retransmission_timer(flow, patience) == Outlook::GivesUp {
+                    base.abandon_flow(flow);
                 }
             }
         }
-        self.schedule_start();
-    }
-
-    fn transmission_time(&self, port: PortId, bytes: u32) -> Span {
-        let end = &self.ends[port.index()];
-        end.transmission_time(&self.semantics, bytes)
+        self.refill();
     }
 }

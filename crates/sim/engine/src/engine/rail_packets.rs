@@ -7,223 +7,205 @@ use raddle_dataplane::QUEUE_DATA;
 use raddle_rails::{Reception, Transmit};
 use raddle_unicast::FlowHash;
 use raddle_units::{Bytes, NodeId, PortId, Span};
-use raddle_wire::rails::{Body, Packet as Contents};
+use raddle_wire::rails::Body;
 
 use super::{
-    Engine, Kind,
+    Base,
     bus::Way,
     flow::{DPORT, address},
-    rails::HalfConnection,
+    rails::{HalfConnection, RailHosts, Segment},
+    what::{Kind, What},
 };
-use crate::packet::{Packet, PacketKind, Segment};
+use crate::{
+    index::{HalfIndex, PacketSlot},
+    packet::{Envelope, Packet, PacketKind},
+};
 
 /// Place of cards in the order of what happens at a port within an instant: after both ways of its host's bus.
 const CARD: u32 = 2;
 
-/// What packets carry, by place: [`Packet::flow`].
-#[derive(Debug, Default)]
-pub(super) struct Table {
-    contents: Vec<Contents>,
-    free: Vec<u32>,
-}
-
-impl Table {
-    fn keep(&mut self, contents: Contents) -> u32 {
-        if let Some(place) = self.free.pop() {
-            self.contents[place as usize] = contents;
-            return place;
-        }
-        self.contents.push(contents);
-        (self.contents.len() - 1) as u32
-    }
-
-    fn get(&self, place: u32) -> &Contents {
-        &self.contents[place as usize]
-    }
-
-    /// A packet is lost, or was taken.
-    pub(super) fn forget(&mut self, place: u32) {
-        self.free.push(place);
-    }
-}
-
-impl Engine<'_> {
-    pub(super) fn send_on_rail(&mut self, half: u32, transmit: &Transmit) {
-        let HalfConnection { host, peer, .. } = self.rails.halves[half as usize];
-        let around = self
-            .config
-            .rails
-            .as_deref()
-            .map_or(Bytes(0), |rails| rails.around);
+impl RailHosts<'_> {
+    pub(super) fn send(&mut self, base: &mut Base<'_>, half: HalfIndex, transmit: &Transmit) {
+        let HalfConnection { host, peer, .. } = self.halves[half];
+        let around = self.plan.map_or(Bytes(0), |rails| rails.around);
         let ports = transmit.rail as u32 | DPORT << 16;
         let payload = u32::from(transmit.payload.bytes);
-        let mut packet = Packet::data(Segment {
-            flow: self.rails.contents.keep(transmit.packet),
-            generation: 0,
+        let segment = base.wires.segments.insert(Segment {
+            half: half.other(),
+            contents: transmit.packet,
+        });
+        let envelope = Envelope {
             src: host,
-            dst: peer,
             hash: FlowHash::new(address(host), address(peer), ports),
             queue: QUEUE_DATA,
-            seq: u64::from(half ^ 1),
-            sent_at: self.now,
+            sent_at: base.cx.now,
             bytes: transmit.packet.length() as u32 + around.0 as u32,
             payload,
-        });
-        packet.kind = match transmit.packet.body {
-            Body::Data(_) => PacketKind::RailData,
-            _ => PacketKind::RailControl,
         };
-        self.summary.payload_sent += u64::from(payload);
-        if packet.kind == PacketKind::RailData {
-            self.rails.hosts[host.index()].held += 1;
+        let is_data = matches!(transmit.packet.body, Body::Data(_));
+        base.cx.summary.payload_sent += u64::from(payload);
+        if is_data {
+            self.hosts[host.index()].held += 1;
         }
-        let handle = self.packets.insert(packet);
-        if !self.crosses_later(host, Way::Read, handle) {
-            self.put_into_card(handle);
+        let packet = Packet::on_rails(peer, segment, is_data, envelope);
+        let handle = base.wires.packets.insert(packet);
+        if !self.crosses_later(base, host, Way::Read, handle) {
+            self.put_into_card(base, handle);
         }
     }
 
     /// Lets a packet cross a host's bus; false where it is across at once.
-    fn crosses_later(&mut self, host: NodeId, way: Way, handle: u32) -> bool {
-        let Some(rails) = self.config.rails.as_deref() else {
+    fn crosses_later(
+        &mut self,
+        base: &mut Base<'_>,
+        host: NodeId,
+        way: Way,
+        handle: PacketSlot,
+    ) -> bool {
+        let Some(rails) = self.plan else {
             return false;
         };
-        let packet = self.packets.get(handle);
-        if !self.rails.contents.get(packet.flow).body.is_numbered() {
+        let packet = base.wires.packets.get(handle);
+        if !is_numbered(base, packet) {
             return false;
         }
-        let bus = &mut self.rails.hosts[host.index()].bus;
-        let Some(at) = bus.cross(&rails.bus, self.now, way, packet.payload, handle) else {
+        let bus = &mut self.hosts[host.index()].bus;
+        let Some(at) = bus.cross(&rails.bus, base.cx.now, way, packet.payload, handle) else {
             return false;
         };
-        let key = self
-            .keys
-            .next(Kind::Crossed, self.fabric.first_port(host), way as u32);
-        self.push(at, key, Kind::Crossed.pack(way as u32, host.0));
+        let place = (Kind::Crossed, base.cx.fabric.first_port(host), way as u32);
+        base.cx.schedule(at, place, What::Crossed(host, way));
         true
     }
 
     /// The next packet is across the bus of a host.
-    pub(super) fn crossed(&mut self, host: NodeId, way: u32) {
-        let way = if way == 0 { Way::Read } else { Way::Write };
-        let Some(handle) = self.rails.hosts[host.index()].bus.across(way) else {
+    pub(super) fn crossed(&mut self, base: &mut Base<'_>, host: NodeId, way: Way) {
+        let Some(handle) = self.hosts[host.index()].bus.across(way) else {
             return;
         };
         match way {
-            Way::Read => self.put_into_card(handle),
-            Way::Write => self.take_in(handle),
+            Way::Read => self.put_into_card(base, handle),
+            Way::Write => self.take_in(base, handle),
         }
     }
 
-    /// The port of a host by which a packet leaves or came.
-    fn rail_port(&self, host: NodeId, handle: u32) -> PortId {
-        let rail = self.rails.contents.get(self.packets.get(handle).flow).rail;
-        PortId(self.fabric.first_port(host).0 + u32::from(rail))
-    }
-
-    fn put_into_card(&mut self, handle: u32) {
-        let port = self.rail_port(self.packets.get(handle).src, handle);
-        if !self.crosses_card_later(port, Way::Read, handle) {
-            self.put_before_wire(port, handle);
+    fn put_into_card(&mut self, base: &mut Base<'_>, handle: PacketSlot) {
+        let port = rail_port(base, base.wires.packets.get(handle).src, handle);
+        if !self.crosses_card_later(base, port, Way::Read, handle) {
+            self.put_before_wire(base, port, handle);
         }
     }
 
     /// Lets a packet cross what a card's two ways share; false where it is across at once.
-    fn crosses_card_later(&mut self, port: PortId, way: Way, handle: u32) -> bool {
-        let Some(rails) = self.config.rails.as_deref() else {
+    fn crosses_card_later(
+        &mut self,
+        base: &mut Base<'_>,
+        port: PortId,
+        way: Way,
+        handle: PacketSlot,
+    ) -> bool {
+        let Some(rails) = self.plan else {
             return false;
         };
-        let packet = self.packets.get(handle);
-        if !self.rails.contents.get(packet.flow).body.is_numbered() {
+        let packet = base.wires.packets.get(handle);
+        if !is_numbered(base, packet) {
             return false;
         }
-        let card = &mut self.rails.cards[port.index()];
-        let Some(at) = card.cross(&rails.card, self.now, way, packet.payload, handle) else {
+        let card = &mut self.cards[port.index()];
+        let Some(at) = card.cross(&rails.card, base.cx.now, way, packet.payload, handle) else {
             return false;
         };
-        let key = self.keys.next(Kind::CrossedCard, port, CARD);
-        self.push(at, key, Kind::CrossedCard.pack(0, port.0));
+        let place = (Kind::CrossedCard, port, CARD);
+        base.cx.schedule(at, place, What::CrossedCard(port));
         true
     }
 
     /// The next packet is through a card.
-    pub(super) fn crossed_card(&mut self, port: PortId) {
-        match self.rails.cards[port.index()].across() {
-            Some((Way::Read, handle)) => self.put_before_wire(port, handle),
-            Some((Way::Write, handle)) => self.put_on_bus(handle),
+    pub(super) fn crossed_card(&mut self, base: &mut Base<'_>, port: PortId) {
+        match self.cards[port.index()].across() {
+            Some((Way::Read, handle)) => self.put_before_wire(base, port, handle),
+            Some((Way::Write, handle)) => self.put_on_bus(base, handle),
             None => {}
         }
     }
 
-    fn put_before_wire(&mut self, port: PortId, handle: u32) {
-        if !self.ends[port.index()].up {
-            self.history[port.index()].lost += 1;
-            self.leave_host(&[handle]);
-            self.drop_packet(handle);
-            return;
-        }
-        let nic = self.ends[port.index()].device;
-        self.nics[nic as usize].rails.push_back(handle);
-        self.nic_transmit(nic);
+    fn put_before_wire(&mut self, base: &mut Base<'_>, port: PortId, handle: PacketSlot) {
+        let Some(nic) = base.nic_at(port).filter(|_| base.wires.ends[port].up) else {
+            self.leave_host(base, &[handle]);
+            return base.wires.lose(&mut base.cx, port, handle);
+        };
+        base.hosts.nics[nic].rails.push_back(handle);
+        base.nic_transmit(nic);
+        self.refill(base);
     }
 
     /// Packets are neither on a bus nor in a card any more.
-    pub(super) fn leave_host(&mut self, handles: &[u32]) {
+    pub(super) fn leave_host(&mut self, base: &Base<'_>, handles: &[PacketSlot]) {
         for &handle in handles {
-            let packet = self.packets.get(handle);
+            let packet = base.wires.packets.get(handle);
             if packet.kind == PacketKind::RailData {
-                self.rails.hosts[packet.src.index()].held -= 1;
+                self.hosts[packet.src.index()].held -= 1;
             }
         }
     }
 
-    /// A card has begun to send a packet: there is room for the next.
-    pub(super) fn left_card(&mut self, handle: u32) {
-        self.leave_host(&[handle]);
-        self.drain_host(self.packets.get(handle).src);
-    }
-
-    /// A packet over rails is wholly received by a card.
-    pub(super) fn receive_on_rail(&mut self, handle: u32) {
-        let port = self.rail_port(self.packets.get(handle).dst, handle);
-        if !self.crosses_card_later(port, Way::Write, handle) {
-            self.put_on_bus(handle);
+    /// Cards have begun to send packets: there is room for the next.
+    pub(super) fn refill(&mut self, base: &mut Base<'_>) {
+        while let Some(handle) = base.hosts.left_card.pop() {
+            self.leave_host(base, &[handle]);
+            let host = base.wires.packets.get(handle).src;
+            self.drain_host(base, host);
         }
     }
 
-    fn put_on_bus(&mut self, handle: u32) {
-        let host = self.packets.get(handle).dst;
-        if !self.crosses_later(host, Way::Write, handle) {
-            self.take_in(handle);
+    /// A packet over rails is wholly received by a card.
+    pub(super) fn receive(&mut self, base: &mut Base<'_>, handle: PacketSlot) {
+        let port = rail_port(base, base.wires.packets.get(handle).dst(), handle);
+        if !self.crosses_card_later(base, port, Way::Write, handle) {
+            self.put_on_bus(base, handle);
+        }
+    }
+
+    fn put_on_bus(&mut self, base: &mut Base<'_>, handle: PacketSlot) {
+        let host = base.wires.packets.get(handle).dst();
+        if !self.crosses_later(base, host, Way::Write, handle) {
+            self.take_in(base, handle);
         }
     }
 
     /// A packet is where its connection can take it.
-    fn take_in(&mut self, handle: u32) {
-        let Packet {
-            seq,
-            flow,
-            payload,
-            marked,
-            ..
-        } = *self.packets.get(handle);
-        self.packets.remove(handle);
-        self.rails.contents.forget(flow);
-        let (half, contents) = (seq as u32, *self.rails.contents.get(flow));
-        let (now, rail) = (self.now, usize::from(contents.rail));
+    fn take_in(&mut self, base: &mut Base<'_>, handle: PacketSlot) {
+        let packet = base.wires.packets.get(handle);
+        let (place, payload, marked) = (packet.segment(), packet.payload, packet.marked);
+        base.wires.packets.remove(handle);
+        base.wires.segments.free(place);
+        let Segment { half, contents } = base.wires.segments[place];
         // What waited for the bus waited on its way: congestion control is to see it.
-        let held = Span::ZERO;
-        let core = &mut self.rails.half(half).core;
-        let placed = match core.handle_packet(now, rail, &contents, Reception { held, marked }) {
+        let (held, rail) = (Span::ZERO, usize::from(contents.rail));
+        let (now, reception) = (base.cx.now, Reception { held, marked });
+        let core = &mut self.halves[half].core;
+        let placed = match core.handle_packet(now, rail, &contents, reception) {
             Ok(Some(placement)) => u64::from(placement.bytes),
             Ok(None) | Err(_) => 0,
         };
-        self.summary.payload_delivered += placed;
-        self.summary.payload_discarded += u64::from(payload) - placed;
+        base.cx.summary.payload_delivered += placed;
+        base.cx.summary.payload_discarded += u64::from(payload) - placed;
         if let Body::Data(segment) = &contents.body {
-            self.sampler
-                .delivered(segment.target_port as u8, None, placed);
+            let class = segment.target_port as u8;
+            base.sampler.delivered(class, None, placed);
         }
-        self.drain(half);
+        self.drain(base, half);
     }
+}
+
+/// Whether a packet crosses buses and cards in order.
+fn is_numbered(base: &Base<'_>, packet: &Packet) -> bool {
+    let segment = &base.wires.segments[packet.segment()];
+    segment.contents.body.is_numbered()
+}
+
+/// The port of a host by which a packet leaves or came.
+fn rail_port(base: &Base<'_>, host: NodeId, handle: PacketSlot) -> PortId {
+    let segment = &base.wires.segments[base.wires.packets.get(handle).segment()];
+    PortId(base.cx.fabric.first_port(host).0 + u32::from(segment.contents.rail))
 }

@@ -2,9 +2,11 @@
 
 use raddle_fabric::Fabric;
 use raddle_units::{Bytes, NodeId, PortId, Span, Time};
+use raddle_workload::Destination;
 
-use super::Engine;
+use super::{Base, Engine, wires::Wires};
 use crate::{
+    index::FlowSlot,
     record::{PortRecord, PortSample, Progress, Sample},
     setup::{PortSeries, RunConfig},
 };
@@ -20,7 +22,7 @@ pub(super) struct Sampler {
     interval: Span,
     pub(super) next: Time,
     by_class: Vec<u64>,
-    watched: Vec<(NodeId, NodeId, u16, u64)>,
+    watched: Vec<(NodeId, Destination, u16, u64)>,
     series: Vec<Series>,
     /// Ports where nothing happened are left out of samples.
     active_only: bool,
@@ -72,7 +74,7 @@ impl Sampler {
     pub(super) fn watch(
         &mut self,
         src: NodeId,
-        dst: NodeId,
+        dst: Destination,
         sport: u16,
         size: Bytes,
         from: Bytes,
@@ -84,6 +86,7 @@ impl Sampler {
         Some((self.watched.len() - 1) as u16)
     }
 
+    /// Payload has been delivered.
     #[inline]
     pub(super) fn delivered(&mut self, class: u8, watched: Option<u16>, payload: u64) {
         if let Some(bytes) = self.by_class.get_mut(usize::from(class)) {
@@ -95,7 +98,16 @@ impl Sampler {
     }
 }
 
-impl Engine<'_> {
+impl Base<'_> {
+    /// Tells how far the run is; false: someone wants it to stop here.
+    #[cold]
+    pub(super) fn goes_on(&mut self, now: Time, progress: &Progress) -> bool {
+        let summary = &mut self.cx.summary;
+        progress.update(now, summary.packet_hops, summary.flows_finished);
+        summary.cancelled = progress.is_cancelled();
+        !summary.cancelled && !self.cx.recorder.failed()
+    }
+
     /// Takes all samples that are due up to `until`, with the state as it is now; false: the run is to stop meanwhile. (At
     /// low rates there are millions of samples between two events.)
     #[cold]
@@ -105,7 +117,7 @@ impl Engine<'_> {
             self.sample(self.sampler.next);
             taken += 1;
             if taken.is_multiple_of(CHECK_EVERY) && !self.goes_on(self.sampler.next, progress) {
-                self.now = self.sampler.next;
+                self.cx.now = self.sampler.next;
                 return false;
             }
             self.sampler.next += self.sampler.interval;
@@ -114,11 +126,12 @@ impl Engine<'_> {
     }
 
     fn sample(&mut self, time: Time) {
-        let mut max_port_bytes = 0;
-        for end in self.ends.iter().filter(|end| end.is_switch) {
-            let queued = self.switches[end.device as usize].queued_bytes(end.index);
-            max_port_bytes = max_port_bytes.max(queued);
-        }
+        let wires = &self.wires;
+        let of_switches = wires.ends.iter().filter_map(|end| {
+            let switch = &wires.switches[end.switch()?];
+            Some(switch.queued_bytes(end.index))
+        });
+        let max_port_bytes = of_switches.max().unwrap_or(0);
         let watched: Vec<_> = self
             .sampler
             .watched
@@ -126,18 +139,18 @@ impl Engine<'_> {
             .filter(|flow| flow.3 > 0)
             .copied()
             .collect();
-        let ports = self.sample_ports();
-        self.recorder.sample(&Sample {
+        let ports = self.sampler.sample_ports(wires);
+        self.cx.recorder.sample(&Sample {
             time,
             delivered_by_class: &self.sampler.by_class,
             watched: &watched,
-            buffered_bytes: self
+            buffered_bytes: wires
                 .switches
                 .iter()
                 .map(raddle_dataplane::Switch::buffered_bytes)
                 .sum(),
             max_port_bytes,
-            paused_ports: self.paused_ports,
+            paused_ports: wires.paused_ports,
             ports: &ports,
         });
         self.sampler.ports = ports;
@@ -147,66 +160,36 @@ impl Engine<'_> {
         }
     }
 
-    /// The ports with a series.
-    fn sample_ports(&mut self) -> Vec<PortSample> {
-        let mut found = std::mem::take(&mut self.sampler.ports);
-        found.clear();
-        for series in &mut self.sampler.series {
-            let end = &self.ends[series.port.index()];
-            let mut sample = PortSample {
-                id: series.port,
-                node: end.node,
-                port: end.index + 1,
-                queue_bytes: 0,
-                ingress_bytes: 0,
-                paused: end.paused != 0,
-                tx_bytes: self.history[series.port.index()].tx_bytes,
-                ecn_marks: 0,
-            };
-            if end.is_switch {
-                let switch = &self.switches[end.device as usize];
-                let counters = switch.counters(end.index);
-                (sample.tx_bytes, sample.ecn_marks) = (counters.tx_bytes, counters.ecn_marks);
-                sample.queue_bytes = switch.queued_bytes(end.index);
-                sample.ingress_bytes = switch.ingress_bytes(end.index);
-            }
-            sample.tx_bytes -= std::mem::replace(&mut series.tx_bytes, sample.tx_bytes);
-            sample.ecn_marks -= std::mem::replace(&mut series.ecn_marks, sample.ecn_marks);
-            let active = sample.tx_bytes | sample.queue_bytes | sample.ingress_bytes != 0;
-            if active || sample.paused || !self.sampler.active_only {
-                found.push(sample);
+    /// The last, partial interval; pauses that have not ended.
+    fn record_last_sample(&mut self) {
+        if self.sampler.next != Time::NEVER && self.cx.now.0 > 0 {
+            self.sample(self.cx.now);
+        }
+        for port in self.wires.ends.places() {
+            if self.wires.ends[port].paused != 0 {
+                self.wires.end_pause(&mut self.cx, port);
             }
         }
-        found
     }
 
-    /// The last, partial interval; pauses and flows that have not ended; port counters.
-    pub(super) fn record_rest(&mut self) {
-        if self.sampler.next != Time::NEVER && self.now.0 > 0 {
-            self.sample(self.now);
-        }
-        for port in (0..self.ends.len() as u32).map(PortId) {
-            if self.ends[port.index()].paused != 0 {
-                self.end_pause(port);
-            }
-        }
-        let mut open: Vec<u32> = (0..self.flows.len() as u32)
-            .filter(|&index| self.flows[index as usize].live)
-            .collect();
+    /// Flows that have not ended, in order of start.
+    fn open_flows(&self) -> Vec<FlowSlot> {
+        let flows = &self.hosts.flows;
+        let mut open: Vec<_> = flows.places().filter(|&index| flows[index].live).collect();
         open.sort_by_key(|&index| {
-            let flow = &self.flows[index as usize];
-            (flow.start, flow.src, flow.dst, flow.sport)
+            let flow = &flows[index];
+            (flow.start, flow.src, flow.to.destination(), flow.sport)
         });
-        for index in open {
-            self.record_missing(index);
-            self.record_flow(index, None);
-        }
-        self.record_rest_of_rails();
-        for (end, history) in self.ends.iter().zip(&self.history) {
+        open
+    }
+
+    fn record_ports(&mut self) {
+        let wires = &self.wires;
+        for (end, history) in wires.ends.iter().zip(wires.history.iter()) {
             let mut record = PortRecord {
                 node: end.node,
-                port: end.index + 1,
-                peer: self.ends[end.peer.index()].node,
+                port: end.number(),
+                peer: wires.node(end.peer),
                 rate: end.rate,
                 tx_bytes: history.tx_bytes,
                 tx_packets: history.tx_packets,
@@ -215,16 +198,64 @@ impl Engine<'_> {
                 pause: history.paused_total,
                 drops: history.lost,
             };
-            if end.is_switch {
-                let counters = self.switches[end.device as usize].counters(end.index);
+            if let Some(switch) = end.switch() {
+                let counters = wires.switches[switch].counters(end.index);
                 record.tx_bytes = counters.tx_bytes;
                 record.tx_packets = counters.tx_packets;
                 record.ecn_marks = counters.ecn_marks;
                 record.max_queue_bytes = counters.max_queue_bytes;
                 record.drops += counters.drops;
-                self.summary.ecn_marks += counters.ecn_marks;
+                self.cx.summary.ecn_marks += counters.ecn_marks;
             }
-            self.recorder.port(&record);
+            self.cx.recorder.port(&record);
         }
+    }
+}
+
+impl Sampler {
+    /// The ports with a series.
+    fn sample_ports(&mut self, wires: &Wires<'_>) -> Vec<PortSample> {
+        let mut found = std::mem::take(&mut self.ports);
+        found.clear();
+        for series in &mut self.series {
+            let end = &wires.ends[series.port];
+            let mut sample = PortSample {
+                id: series.port,
+                node: end.node,
+                port: end.number(),
+                queue_bytes: 0,
+                ingress_bytes: 0,
+                paused: end.paused != 0,
+                tx_bytes: wires.history[series.port].tx_bytes,
+                ecn_marks: 0,
+            };
+            if let Some(switch) = end.switch() {
+                let switch = &wires.switches[switch];
+                let counters = switch.counters(end.index);
+                (sample.tx_bytes, sample.ecn_marks) = (counters.tx_bytes, counters.ecn_marks);
+                sample.queue_bytes = switch.queued_bytes(end.index);
+                sample.ingress_bytes = switch.ingress_bytes(end.index);
+            }
+            sample.tx_bytes -= std::mem::replace(&mut series.tx_bytes, sample.tx_bytes);
+            sample.ecn_marks -= std::mem::replace(&mut series.ecn_marks, sample.ecn_marks);
+            let active = sample.tx_bytes | sample.queue_bytes | sample.ingress_bytes != 0;
+            if active || sample.paused || !self.active_only {
+                found.push(sample);
+            }
+        }
+        found
+    }
+}
+
+impl Engine<'_> {
+    /// The last, partial interval; pauses and flows that have not ended; port counters.
+    pub(super) fn record_rest(&mut self) {
+        self.base.record_last_sample();
+        for index in self.base.open_flows() {
+            self.groups.record_missing(&mut self.base, index);
+            self.base.record_flow(index, None);
+        }
+        self.rails.record_rest(&mut self.base);
+        self.base.record_ports();
     }
 }

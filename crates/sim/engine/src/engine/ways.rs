@@ -1,16 +1,21 @@
 //! The ways that packets take, for whoever records them: when a flow starts, and when routes change.
 
+use raddle_fabric::Fabric;
+use raddle_multicast::Colour;
 use raddle_unicast::FlowHash;
-use raddle_units::{NodeId, PortId, Time};
+use raddle_units::{NodeId, PortId};
 use rustc_hash::FxHashSet;
 
 use super::{
-    Engine,
-    flow::{DPORT, address},
-    multicast::NO_SEND,
-    rails::HalfConnection,
+    Base, Engine,
+    flow::{DPORT, FlowTo, address},
+    groups::Groups,
+    rails::{HalfConnection, RailHosts},
 };
-use crate::record::{Hop, PathRecord};
+use crate::{
+    index::{FlowSlot, HalfIndex},
+    record::{Hop, PathRecord, WayEnd},
+};
 
 /// Ports that packets leave by, and how many links lie before each.
 pub(super) type Way = Vec<(u16, PortId)>;
@@ -18,69 +23,160 @@ pub(super) type Way = Vec<(u16, PortId)>;
 /// Whose way it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WayOwner {
-    /// A flow, by its slot.
-    Flow(u32),
+    /// A flow.
+    Flow(FlowSlot),
     /// What a half of a connection sends over one rail.
-    Rail(u32, u8),
+    Rail(HalfIndex, u8),
 }
 
-/// Who and when of a [`PathRecord`].
+/// Whose a [`PathRecord`] is.
 struct Heading {
     src: NodeId,
-    dst: NodeId,
+    dst: WayEnd,
     sport: Option<u16>,
     rail: u8,
-    since: Time,
+}
+
+impl Base<'_> {
+    /// From a host's port to `dst`, as far as there are routes.
+    fn route(&self, port: PortId, dst: NodeId, hash: FlowHash) -> Way {
+        let fabric = self.cx.fabric;
+        let mut way: Way = vec![(0, port)];
+        let mut at = fabric.peer_node(port);
+        while !fabric.is_host(at)
+            && way.len() < fabric.node_count()
+            && let Some(out) = self.wires.router.next_hop(at, dst, hash)
+        {
+            way.push((way.len() as u16, out));
+            at = fabric.peer_node(out);
+        }
+        way
+    }
+
+    fn tell(&mut self, heading: &Heading, way: &[(u16, PortId)]) {
+        let fabric = self.cx.fabric;
+        let hop = |&(depth, port): &(u16, PortId)| {
+            let own = fabric.port(port);
+            Hop {
+                depth,
+                node: own.node,
+                port: own.number,
+                peer: fabric.peer_node(port),
+            }
+        };
+        let hops: Vec<Hop> = way.iter().map(hop).collect();
+        self.cx.recorder.path(&PathRecord {
+            src: heading.src,
+            dst: heading.dst,
+            sport: heading.sport,
+            rail: heading.rail,
+            since: self.cx.now,
+            hops: &hops,
+        });
+    }
+}
+
+impl Groups<'_> {
+    /// From a host to all that the tables lead packets of this colour to, nearest first.
+    fn tree(&self, fabric: &Fabric, src: NodeId, colour: Colour) -> Way {
+        let mut way: Way = vec![(0, fabric.first_port(src))];
+        let mut passed = FxHashSet::default();
+        let mut next = 0;
+        while let Some(&(depth, leaving)) = way.get(next) {
+            next += 1;
+            let arriving = fabric.port(leaving).peer;
+            let end = fabric.port(arriving);
+            if fabric.is_host(end.node) || !passed.insert(arriving) {
+                continue;
+            }
+            let first = fabric.first_port(end.node).0;
+            let outs = self.out_ports(end.node, end.number, colour);
+            way.extend(
+                outs.iter()
+                    .map(|number| (depth + 1, PortId(first + u32::from(number) - 1))),
+            );
+        }
+        way
+    }
+}
+
+impl RailHosts<'_> {
+    /// The ways of all rails of a half that sends for the first time.
+    #[cold]
+    pub(super) fn record_ways(&mut self, base: &mut Base<'_>, half: HalfIndex) {
+        if std::mem::replace(&mut self.halves[half].recorded, true) {
+            return;
+        }
+        for rail in self.rails_of(base, half) {
+            let way = self.way(base, half, rail);
+            self.tell(base, half, rail, &way);
+        }
+    }
+
+    /// Every rail of a half.
+    fn rails_of(&self, base: &Base<'_>, half: HalfIndex) -> std::ops::Range<u8> {
+        let host = self.halves[half].host;
+        // A host has at most eight rails.
+        0..base.cx.fabric.ports_of(host).len() as u8
+    }
+
+    fn way(&self, base: &Base<'_>, half: HalfIndex, rail: u8) -> Way {
+        let HalfConnection { host, peer, .. } = self.halves[half];
+        let ports = u32::from(rail) | DPORT << 16;
+        let hash = FlowHash::new(address(host), address(peer), ports);
+        let port = PortId(base.cx.fabric.first_port(host).0 + u32::from(rail));
+        base.route(port, peer, hash)
+    }
+
+    fn tell(&self, base: &mut Base<'_>, half: HalfIndex, rail: u8, way: &Way) {
+        let HalfConnection { host, peer, .. } = self.halves[half];
+        let heading = Heading {
+            src: host,
+            dst: WayEnd::Host(peer),
+            sport: None,
+            rail,
+        };
+        base.tell(&heading, way);
+    }
 }
 
 impl Engine<'_> {
-    /// The way of something that starts now.
+    /// The way of a flow that starts now.
     #[cold]
-    pub(super) fn record_way(&mut self, owner: WayOwner) {
+    pub(super) fn record_way(&mut self, index: FlowSlot) {
+        let owner = WayOwner::Flow(index);
         let way = self.way_of(owner);
         self.report(owner, &way);
     }
 
-    /// The ways of all rails of a half that sends for the first time.
-    #[cold]
-    pub(super) fn record_rail_ways(&mut self, half: u32) {
-        if std::mem::replace(&mut self.rails.half(half).recorded, true) {
-            return;
-        }
-        for rail in 0..self.rails_of(half) {
-            self.record_way(WayOwner::Rail(half, rail));
-        }
-    }
-
     /// The ways of the members of in-network reductions to the root of their tree. They never change.
     pub(super) fn record_reduction_ways(&mut self) {
-        for member in 0..self.offload.members() {
-            let (src, dst, sport, ports) = self.offload.way(member);
+        for member in self.offload.members() {
+            let (src, root, sport, ports) = self.offload.way(member);
             let heading = Heading {
                 src,
-                dst,
+                dst: WayEnd::Root(root),
                 sport: Some(sport),
                 rail: 0,
-                since: self.now,
             };
             let way: Way = (0..).zip(ports.iter().copied()).collect();
-            self.tell(&heading, &way);
+            self.base.tell(&heading, &way);
         }
     }
 
     /// The ways of all that is under way.
     #[cold]
     pub(super) fn ways(&self) -> Vec<(WayOwner, Way)> {
-        let live = |&index: &u32| self.flows[index as usize].live;
-        let flows = (0..self.flows.len() as u32).filter(live);
-        let halves = (0..).zip(&self.rails.halves);
+        let flows = &self.base.hosts.flows;
+        let live = flows.places().filter(|&index| flows[index].live);
+        let halves = self.rails.halves.places();
         let rails = halves
-            .filter(|(_, half)| half.recorded)
-            .flat_map(|(half, _)| {
-                (0..self.rails_of(half)).map(move |rail| WayOwner::Rail(half, rail))
+            .filter(|&half| self.rails.halves[half].recorded)
+            .flat_map(|half| {
+                let rails = self.rails.rails_of(&self.base, half);
+                rails.map(move |rail| WayOwner::Rail(half, rail))
             });
-        flows
-            .map(WayOwner::Flow)
+        live.map(WayOwner::Flow)
             .chain(rails)
             .map(|owner| (owner, self.way_of(owner)))
             .collect()
@@ -97,112 +193,36 @@ impl Engine<'_> {
         }
     }
 
-    fn rails_of(&self, half: u32) -> u8 {
-        let host = self.rails.halves[half as usize].host;
-        // A host has at most eight rails.
-        self.fabric.ports_of(host).len() as u8
-    }
-
     fn way_of(&self, owner: WayOwner) -> Way {
-        match owner {
-            WayOwner::Flow(index) => {
-                let flow = &self.flows[index as usize];
-                if flow.send != NO_SEND {
-                    return self.tree(flow.src, self.multicast.address(flow.send));
-                }
-                let port = self.nics[flow.nic as usize].port;
-                self.route(port, flow.dst, flow.hash)
+        let index = match owner {
+            WayOwner::Flow(index) => index,
+            WayOwner::Rail(half, rail) => return self.rails.way(&self.base, half, rail),
+        };
+        let flow = &self.base.hosts.flows[index];
+        match flow.to {
+            FlowTo::Host(dst) => {
+                let port = self.base.hosts.nics[flow.nic].port;
+                self.base.route(port, dst, flow.hash)
             }
-            WayOwner::Rail(half, rail) => {
-                let HalfConnection { host, peer, .. } = self.rails.halves[half as usize];
-                let ports = u32::from(rail) | DPORT << 16;
-                let hash = FlowHash::new(address(host), address(peer), ports);
-                let port = PortId(self.fabric.first_port(host).0 + u32::from(rail));
-                self.route(port, peer, hash)
-            }
+            FlowTo::Group { colour, .. } => self.groups.tree(self.base.cx.fabric, flow.src, colour),
         }
-    }
-
-    /// From a host's port to `dst`, as far as there are routes.
-    fn route(&self, port: PortId, dst: NodeId, hash: FlowHash) -> Way {
-        let mut way: Way = vec![(0, port)];
-        let mut at = self.fabric.peer_node(port);
-        while !self.fabric.is_host(at)
-            && way.len() < self.fabric.node_count()
-            && let Some(out) = self.router.next_hop(at, dst, hash)
-        {
-            way.push((way.len() as u16, out));
-            at = self.fabric.peer_node(out);
-        }
-        way
-    }
-
-    /// From a host to all that the tables lead packets with this address to, nearest first.
-    fn tree(&self, src: NodeId, address: NodeId) -> Way {
-        let mut way: Way = vec![(0, self.fabric.first_port(src))];
-        let mut passed = FxHashSet::default();
-        let mut next = 0;
-        while let Some(&(depth, leaving)) = way.get(next) {
-            next += 1;
-            let arriving = self.fabric.port(leaving).peer;
-            let end = self.fabric.port(arriving);
-            if self.fabric.is_host(end.node) || !passed.insert(arriving) {
-                continue;
-            }
-            let first = self.fabric.first_port(end.node).0;
-            let outs = self.multicast.out_ports(end.node, end.number, address);
-            way.extend(
-                outs.iter()
-                    .map(|number| (depth + 1, PortId(first + u32::from(number) - 1))),
-            );
-        }
-        way
     }
 
     fn report(&mut self, owner: WayOwner, way: &Way) {
-        let heading = match owner {
-            WayOwner::Flow(index) => {
-                let flow = &self.flows[index as usize];
-                Heading {
-                    src: flow.src,
-                    dst: flow.dst,
-                    sport: Some(flow.sport),
-                    rail: 0,
-                    since: self.now,
-                }
-            }
-            WayOwner::Rail(half, rail) => {
-                let half = &self.rails.halves[half as usize];
-                Heading {
-                    src: half.host,
-                    dst: half.peer,
-                    sport: None,
-                    rail,
-                    since: self.now,
-                }
-            }
+        let index = match owner {
+            WayOwner::Flow(index) => index,
+            WayOwner::Rail(half, rail) => return self.rails.tell(&mut self.base, half, rail, way),
         };
-        self.tell(&heading, way);
-    }
-
-    fn tell(&mut self, heading: &Heading, way: &Way) {
-        let hop = |&(depth, port): &(u16, PortId)| {
-            let own = self.fabric.port(port);
-            Hop {
-                depth,
-                node: own.node,
-                port: own.number,
-                peer: self.fabric.peer_node(port),
-            }
+        let flow = &self.base.hosts.flows[index];
+        let heading = Heading {
+            src: flow.src,
+            dst: match flow.to {
+                FlowTo::Host(dst) => WayEnd::Host(dst),
+                FlowTo::Group { group, .. } => WayEnd::Group(group),
+            },
+            sport: Some(flow.sport),
+            rail: 0,
         };
-        let hops: Vec<Hop> = way.iter().map(hop).collect();
-        self.recorder.path(&PathRecord {
-            src: heading.src,
-            dst: heading.dst,
-            sport: heading.sport,
-            rail: heading.rail,
-            since: heading.since,
-            hops: &hops,
-        });
+        self.base.tell(&heading, way);
     }
 }

@@ -12,7 +12,7 @@ fn message(start: Time, (src, dst): Way, size: Bytes, stream: u32, tag: u64) -> 
     Message {
         start,
         src,
-        dst,
+        dst: dst.into(),
         size,
         class: stream as u8,
         priority: DATA_PRIORITY,

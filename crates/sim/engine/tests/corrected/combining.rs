@@ -11,7 +11,7 @@ use raddle_multicast::{
     TableMode, Tree,
 };
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
-use raddle_workload::{Message, ReductionId, Workload};
+use raddle_workload::{Destination, Message, ReductionId, Workload};
 
 use crate::{
     common::{Draws, HEADERS, Lab, MTU, message, star, wire_bytes},
@@ -26,7 +26,7 @@ struct Reductions {
     waiting: Vec<Message>,
     rounds: u64,
     /// When each member had the result, by group, member and round.
-    had: BTreeMap<(NodeId, NodeId, u64), Time>,
+    had: BTreeMap<(Destination, NodeId, u64), Time>,
     sent: BTreeMap<u64, (Message, u64)>,
     next_tag: u64,
     expected: usize,
@@ -74,7 +74,7 @@ impl Workload for Reductions {
     }
     fn on_delivered(&mut self, now: Time, tag: u64) {
         let (sent, round) = self.sent[&tag];
-        if ReductionId::of(sent.dst).is_none() {
+        if !matches!(sent.dst, Destination::Reduction(_)) {
             return;
         }
         let before = self.had.insert((sent.dst, sent.src, round), now);
@@ -92,7 +92,7 @@ impl Workload for Reductions {
 }
 
 fn part(start: Time, src: NodeId, group: usize, bytes: u64) -> Message {
-    message(start, src, ReductionId(group as u32).address(), bytes)
+    message(start, src, ReductionId(group as u32), bytes)
 }
 
 fn parts(groups: &[MulticastGroup], bytes: u64) -> Vec<Message> {
@@ -308,7 +308,8 @@ fn behind(groups: usize, foreign: ForeignTime, reduce: bool) -> (Vec<Time>, u64)
     }
     if reduce {
         let (summary, done) = drive(&lab, &plan, first, 1);
-        let of_own = |key: &(NodeId, NodeId, u64)| key.0 == ReductionId(0).address();
+        let of_own =
+            |key: &(Destination, NodeId, u64)| key.0 == Destination::Reduction(ReductionId(0));
         let own = done.had.iter().filter(|(key, _)| of_own(key));
         return (own.map(|(_, &time)| time).collect(), summary.foreign_copies);
     }

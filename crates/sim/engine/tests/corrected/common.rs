@@ -6,14 +6,14 @@ use raddle_engine::{
     Network, Progress, Recorder, RunConfig, RunSummary, Semantics, SetupError,
     record::{
         AckRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, PortRecord, PortSample,
-        Sample,
+        Sample, WayEnd,
     },
     simulate,
 };
 use raddle_fabric::{Fabric, FabricBuilder, LeafSpine};
 use raddle_transport::cc::{SchemeParameters, SchemeSettings};
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
-use raddle_workload::{FlowList, Message, Workload};
+use raddle_workload::{Destination, FlowList, Message, Workload};
 
 pub(crate) const SCHEMES: [&str; 7] = ["none", "dctcp", "dcqcn", "timely", "hpcc", "pint", "swift"];
 pub(crate) const MTU: u64 = 1000;
@@ -39,7 +39,7 @@ pub(crate) struct Snapshot {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RecordedWay {
     pub(crate) src: NodeId,
-    pub(crate) dst: NodeId,
+    pub(crate) dst: WayEnd,
     pub(crate) sport: Option<u16>,
     pub(crate) rail: u8,
     pub(crate) since: Time,
@@ -231,11 +231,16 @@ fn check_accounts(summary: &RunSummary, log: &Log) {
     }
 }
 
-pub(crate) fn message(start: Time, src: NodeId, dst: NodeId, bytes: u64) -> Message {
+pub(crate) fn message(
+    start: Time,
+    src: NodeId,
+    dst: impl Into<Destination>,
+    bytes: u64,
+) -> Message {
     Message {
         start,
         src,
-        dst,
+        dst: dst.into(),
         size: Bytes(bytes),
         class: 0,
         priority: 3,

@@ -96,7 +96,7 @@ pub(crate) fn random_members(hosts: &[NodeId], draws: &mut Draws) -> Vec<NodeId>
 }
 
 pub(crate) fn to_group(start: Time, src: NodeId, group: usize, bytes: u64) -> Message {
-    message(start, src, GroupId(group as u32).address(), bytes)
+    message(start, src, GroupId(group as u32), bytes)
 }
 
 /// Every message in full at every member of its group but the sender, exactly once; returns nothing that could be ignored.
@@ -105,7 +105,7 @@ pub(crate) fn check_deliveries(groups: &[MulticastGroup], messages: &[Message], 
     sorted.sort_by_key(|message| message.start);
     let mut expected: Vec<(u64, NodeId)> = Vec::new();
     for (tag, sent) in (0..).zip(&sorted) {
-        if let Some(group) = GroupId::of(sent.dst) {
+        if let Some(group) = sent.dst.group() {
             let members = groups[group.0 as usize].members.iter();
             expected.extend(members.filter(|it| **it != sent.src).map(|&it| (tag, it)));
         }
@@ -184,7 +184,7 @@ fn switches_copy_as_often_as_there_are_members() {
     let copied: u64 = messages
         .iter()
         .filter_map(|sent| {
-            let group = GroupId::of(sent.dst)?;
+            let group = sent.dst.group()?;
             let receivers = plan.groups[group.0 as usize].members.len() as u64 - 1;
             Some((receivers - 1) * sent.size.0)
         })
@@ -480,7 +480,7 @@ proptest! {
         let (summary, log) = lab.run(&config, &messages);
         let receivers: u64 = messages
             .iter()
-            .filter_map(|sent| Some(plan.groups[GroupId::of(sent.dst)?.0 as usize].members.len() as u64 - 1))
+            .filter_map(|sent| Some(plan.groups[sent.dst.group()?.0 as usize].members.len() as u64 - 1))
             .sum();
         prop_assert_eq!(summary.members_reached + summary.members_missed, receivers);
         prop_assert_eq!(log.samples.last().unwrap().buffered_bytes, 0);

@@ -163,7 +163,7 @@ fn deliveries_equal_the_trees_members() {
             );
             let (mut foreign, mut second) = (0, 0);
             for sent in &messages {
-                let group = &groups[GroupId::of(sent.dst).unwrap().0 as usize];
+                let group = &groups[sent.dst.group().unwrap().0 as usize];
                 let l0_of = |host| fabric.peer_node(fabric.first_port(host));
                 let packets = sent.size.0.div_ceil(MTU);
                 let carrying = trees.iter().filter(|it| it.groups.contains(&group.mgid));
@@ -203,12 +203,7 @@ fn a_cut_between_switches_costs_fault_tolerant_trees_nothing() {
     // Every member but the sender is to get each message.
     let expected: usize = messages
         .iter()
-        .map(|sent| {
-            groups[GroupId::of(sent.dst).unwrap().0 as usize]
-                .members
-                .len()
-                - 1
-        })
+        .map(|sent| groups[sent.dst.group().unwrap().0 as usize].members.len() - 1)
         .sum();
     let mut lost: BTreeMap<Which, (usize, usize)> = BTreeMap::new();
     for which in ALL {
@@ -301,7 +296,7 @@ fn a_cut_terminal_link_loses_exactly_its_host() {
             let expected: Vec<(u64, NodeId)> = (0..)
                 .zip(&ordered)
                 .filter(|(_, message)| {
-                    let group = GroupId::of(message.dst).unwrap().0 as usize;
+                    let group = message.dst.group().unwrap().0 as usize;
                     groups[group].members.contains(&host)
                 })
                 .map(|(tag, _)| (tag, host))

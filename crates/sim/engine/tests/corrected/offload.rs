@@ -41,7 +41,7 @@ pub(crate) fn rounds(hosts: &[NodeId], count: u32, bytes: u64) -> MessageGraph {
     for (member, &host) in (0..).zip(hosts) {
         let mut last = None;
         for _ in 0..count {
-            let round = graph.message(host, OffloadId(member).address(), Bytes(bytes));
+            let round = graph.message(host, OffloadId(member), Bytes(bytes));
             if let Some(last) = last {
                 graph.after(round, last);
             }

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use raddle_engine::{LinkFault, Offload, OffloadGroup, PortSeries, RunConfig, RunSummary, Sharing};
+use raddle_engine::{
+    LinkFault, Offload, OffloadGroup, PortSeries, RunConfig, RunSummary, Sharing,
+    record::{FlowRecord, WayEnd},
+};
 use raddle_fabric::{CnTn, KAryFatTree};
 use raddle_unicast::PathChoice;
 use raddle_units::{Bytes, LinkId, NodeId, PortId, Span, Time};
@@ -25,15 +28,22 @@ fn check_chain(lab: &Lab, way: &RecordedWay) {
         at = fabric.port(port.peer).node;
         assert_eq!(hop.peer, at);
     }
-    assert_eq!(at, way.dst, "{way:?}");
+    let ends = [WayEnd::Host(at), WayEnd::Root(at)];
+    assert!(ends.contains(&way.dst), "{way:?}");
+}
+
+/// Where the way of a flow ends.
+fn end_of(flow: &FlowRecord) -> WayEnd {
+    let to_group = || WayEnd::Group(flow.dst.group().unwrap());
+    flow.dst.host().map_or_else(to_group, WayEnd::Host)
 }
 
 /// Data that crossed each port by the recorded ways: packets and bytes with headers.
 fn data_by_port(log: &Log) -> BTreeMap<(NodeId, u16), (u64, u64)> {
     let mut sums = BTreeMap::new();
     for way in &log.ways {
-        let of = |flow: &&raddle_engine::record::FlowRecord| {
-            (flow.src, flow.dst, Some(flow.sport)) == (way.src, way.dst, way.sport)
+        let of = |flow: &&FlowRecord| {
+            (flow.src, end_of(flow), Some(flow.sport)) == (way.src, way.dst, way.sport)
         };
         let size = log.flows.iter().find(of).unwrap().size.0;
         for hop in &way.hops {
@@ -109,7 +119,7 @@ fn ways_are_those_that_packets_take() {
                 .iter()
                 .map(|way| {
                     let flow = log.flows.iter().find(|flow| {
-                        (flow.src, flow.dst, Some(flow.sport)) == (way.src, way.dst, way.sport)
+                        (flow.src, end_of(flow), Some(flow.sport)) == (way.src, way.dst, way.sport)
                     });
                     let flow = flow.unwrap();
                     assert_eq!(flow.start, way.since);
@@ -178,7 +188,7 @@ fn the_way_to_a_group_is_its_tree() {
     let (_, log) = lab.run(&config, &messages);
     check_counters(&log);
     for (way, (group, members)) in log.ways.iter().zip((0..).zip(&groups)) {
-        assert_eq!(way.dst, GroupId(group).address());
+        assert_eq!(way.dst, WayEnd::Group(GroupId(group)));
         assert_eq!((way.hops[0].node, way.hops[0].depth), (members[1], 0));
         assert!(way.hops.is_sorted_by_key(|hop| hop.depth));
         let mut reached: Vec<NodeId> = way.hops.iter().map(|hop| hop.peer).collect();
@@ -280,14 +290,17 @@ fn members_of_a_reduction_have_a_way_to_its_root() {
     };
     let mut graph = GraphBuilder::new();
     for (member, &host) in (0..).zip(&members) {
-        graph.message(host, OffloadId(member).address(), Bytes(8));
+        graph.message(host, OffloadId(member), Bytes(8));
     }
     let mut graph = graph.finish().unwrap();
     let (summary, log) = lab.drive(&config, &mut graph).unwrap();
     assert_eq!((summary.reductions, log.ways.len()), (6, 6));
     for (way, &member) in log.ways.iter().zip(&members) {
         check_chain(&lab, way);
-        assert_eq!((way.src, way.dst, way.hops.len()), (member, root, 3));
+        assert_eq!(
+            (way.src, way.dst, way.hops.len()),
+            (member, WayEnd::Root(root), 3)
+        );
         for hop in &way.hops {
             let sent = log
                 .ports

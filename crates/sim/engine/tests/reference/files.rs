@@ -78,7 +78,10 @@ impl Reference {
         let mut classes = BTreeMap::new();
         let mut used = BTreeMap::new();
         for message in flows.messages() {
-            let pair = (message.src.0, message.dst.0);
+            let Some(dst) = message.dst.host() else {
+                continue;
+            };
+            let pair = (message.src.0, dst.0);
             let sport: &mut u16 = used.entry(pair).or_insert(10_000);
             let class = class_of(message.size.0, names.get(usize::from(message.class)));
             classes.insert((pair.0, pair.1, *sport), class);

@@ -151,12 +151,12 @@ struct Record {
 
 impl Recorder for Record {
     fn flow(&mut self, flow: &FlowRecord) {
-        let Some(fct) = flow.fct else {
+        let (Some(fct), Some(dst)) = (flow.fct, flow.dst.host()) else {
             self.outcome.unfinished += 1;
             return;
         };
         self.outcome.completions.push(Completion {
-            flow: (flow.src.0, flow.dst.0, flow.sport),
+            flow: (flow.src.0, dst.0, flow.sport),
             class: files::class_of(flow.size.0, self.classes.get(usize::from(flow.class))),
             size: flow.size.0,
             start: flow.start.as_ns(),

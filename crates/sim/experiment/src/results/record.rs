@@ -5,15 +5,35 @@ use std::{path::Path, sync::Arc};
 use raddle_fabric::Fabric;
 use raddle_tables::{Cell, TableWriter};
 use raddle_units::{Span, Time};
-use raddle_workload::GroupId;
+use raddle_workload::{Destination, GroupId, OffloadId, ReductionId};
 
 use super::{ResultsError, port_queues::PortQueues, tables::Table};
 use raddle_engine::{
     RunConfig,
     record::{
         AckRecord, FlowRecord, MemberRecord, PathRecord, PauseRecord, PortRecord, Recorder, Sample,
+        WayEnd,
     },
 };
+
+/// Numbers of groups begin here: hosts have those below, so that a column has room for both.
+const FIRST_GROUP_NUMBER: u32 = 1 << 31;
+
+/// How tables number a group.
+const fn group_number(group: GroupId) -> u32 {
+    FIRST_GROUP_NUMBER | group.0
+}
+
+/// How tables number who receives a flow.
+const fn number(dst: Destination) -> u32 {
+    match dst {
+        Destination::Host(host) => host.0,
+        // Flows go to hosts and groups.
+        Destination::Group(GroupId(group))
+        | Destination::Reduction(ReductionId(group))
+        | Destination::Offload(OffloadId(group)) => group_number(GroupId(group)),
+    }
+}
 
 /// Writes what a run reports into Parquet files of a folder. The first error stops the run and is told at the end.
 pub struct RunRecorder {
@@ -106,7 +126,7 @@ impl Recorder for RunRecorder {
             Cell::Text(&self.scheme),
             Cell::U64(self.seed),
             Cell::U32(flow.src.0),
-            Cell::U32(flow.dst.0),
+            Cell::U32(number(flow.dst)),
             Cell::U16(flow.sport),
             Cell::U64(flow.size.0),
             Cell::U64(flow.start.0),
@@ -125,7 +145,7 @@ impl Recorder for RunRecorder {
             Cell::U64(self.seed),
             Cell::U32(member.group),
             Cell::U32(member.src.0),
-            Cell::U32(GroupId(member.group).address().0),
+            Cell::U32(group_number(GroupId(member.group))),
             Cell::U16(member.sport),
             Cell::U64(member.tag),
             Cell::U32(member.member.0),
@@ -142,7 +162,10 @@ impl Recorder for RunRecorder {
                 Cell::Text(&self.scheme),
                 Cell::U64(self.seed),
                 Cell::U32(path.src.0),
-                Cell::U32(path.dst.0),
+                Cell::U32(match path.dst {
+                    WayEnd::Host(node) | WayEnd::Root(node) => node.0,
+                    WayEnd::Group(group) => group_number(group),
+                }),
                 path.sport.map_or(Cell::Null, Cell::U16),
                 Cell::U8(path.rail),
                 Cell::U64(path.since.0),
@@ -198,7 +221,7 @@ impl Recorder for RunRecorder {
                 seed,
                 time,
                 Cell::U32(src.0),
-                Cell::U32(dst.0),
+                Cell::U32(number(dst)),
                 Cell::U16(sport),
                 Cell::U64(bytes),
             ]);

@@ -8,7 +8,7 @@ use raddle_units::{Bytes, NodeId, Span, Time};
 
 use super::{Combining, GridOperation, LineGroup, Multicast};
 use crate::generate::message;
-use crate::{GroupId, Message, ReductionId, Workload};
+use crate::{Destination, GroupId, Message, ReductionId, Workload};
 
 /// Collectives of a grid's process, in order.
 const DIRECTIONS: [&str; 3] = ["row", "column", "line"];
@@ -193,7 +193,14 @@ impl Rounds {
         self.overhead + Span(random.exponential(self.noise.0 as f64) as u64)
     }
 
-    fn send(&mut self, start: Time, src: NodeId, dst: NodeId, class: usize, tag: u64) {
+    fn send(
+        &mut self,
+        start: Time,
+        src: NodeId,
+        dst: impl Into<Destination>,
+        class: usize,
+        tag: u64,
+    ) {
         let sent = message(start, src, dst, self.size, class as u8, tag);
         self.ready.push(Reverse(Ready(start, self.made, sent)));
         self.made += 1;
@@ -254,7 +261,7 @@ impl Rounds {
             let tag = COMBINED | self.contributions;
             self.contributions += 1;
             self.combined.insert(tag, (line, host));
-            self.send(done, host, ReductionId(group).address(), class, tag);
+            self.send(done, host, ReductionId(group), class, tag);
             return;
         }
         let root = self.host(self.root(line));
@@ -291,7 +298,7 @@ impl Rounds {
         match own.group {
             Some(group) => {
                 let tag = u64::from(group) << 32 | u64::from(round);
-                self.send(start, host, GroupId(group).address(), direction, tag);
+                self.send(start, host, GroupId(group), direction, tag);
             }
             None => {
                 self.steps[root as usize] += 1;

@@ -3,7 +3,7 @@
 use raddle_units::{NodeId, Span, Time};
 
 use super::*;
-use crate::{GroupId, Message, ReductionId};
+use crate::{Destination, GroupId, Message, ReductionId};
 
 fn spec(dims: [u32; 2], processes_per_terminal: u32, rounds: u32) -> Multicast {
     Multicast {
@@ -35,7 +35,7 @@ fn drive(spec: &Multicast, hosts: u32) -> Vec<Message> {
     let (mut sent, mut events) = (Vec::new(), std::collections::BTreeSet::new());
     loop {
         while let Some(message) = run.pop() {
-            if let Some(id) = ReductionId::of(message.dst) {
+            if let Destination::Reduction(id) = message.dst {
                 // The result is there a time after the last contribution.
                 let members = &groups[id.0 as usize].members;
                 assert!(members.contains(&message.src));
@@ -52,14 +52,14 @@ fn drive(spec: &Multicast, hosts: u32) -> Vec<Message> {
                 }
                 continue;
             }
-            if GroupId::of(message.dst).is_none() {
+            if message.dst.group().is_none() {
                 let at = message.start + Span(500 + u64::from(message.src.0) * 17 % 7);
                 events.insert((at, 1, message.tag, message.src));
                 sent.push(message);
                 continue;
             }
             let group = (message.tag >> 32) as usize;
-            assert_eq!(GroupId::of(message.dst), Some(GroupId(group as u32)));
+            assert_eq!(message.dst.group(), Some(GroupId(group as u32)));
             let members = &groups[group].members;
             assert!(members.contains(&message.src));
             let mut last = message.start;
@@ -173,7 +173,9 @@ fn a_reduction_waits_for_every_host() {
             let class = 2 + direction as u8;
             for round in 0..4 {
                 let own = |it: &&Message| {
-                    it.class == class && it.dst == root && members.contains(&it.src)
+                    it.class == class
+                        && it.dst == Destination::Host(root)
+                        && members.contains(&it.src)
                 };
                 let before = sent
                     .iter()

@@ -166,7 +166,8 @@ impl Offloads {
             .collect();
         let master = self
             .leaders
-            .last()
+            .iter()
+            .next_back()
             .map_or(Ipv4Addr::UNSPECIFIED, |leader| ip(leader.host));
         let head = ProgramHead {
             parent: place.parent.map_or(Ipv4Addr::UNSPECIFIED, ip),

@@ -1,0 +1,86 @@
+//! What all parts of the engine borrow: the clock, the list of events, the settings, and where to report.
+
+use raddle_fabric::Fabric;
+use raddle_transport::cc::{FlowLimits, Signals};
+use raddle_units::{PortId, Time};
+
+use super::what::{Keys, Kind, What};
+use crate::{
+    event::{Event, EventQueue},
+    record::Recorder,
+    semantics::Semantics,
+    setup::{RunConfig, RunSummary, SetupError},
+};
+
+/// Sizes and choices that the hot path reads, fixed for the run.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) mtu: u64,
+    /// Bytes of a data packet beside its payload, and of an acknowledgement.
+    pub(super) header_bytes: u32,
+    pub(super) ack_bytes: u32,
+    pub(super) pfc_bytes: u32,
+    /// Hop records a packet has room for.
+    pub(super) record_room: u8,
+    /// Queue of acknowledgements; `None`: that of their data.
+    pub(super) ack_queue: Option<u8>,
+    pub(super) data_classes: u8,
+}
+
+/// See the module.
+pub(super) struct Context<'a> {
+    pub(super) fabric: &'a Fabric,
+    pub(super) config: &'a RunConfig,
+    pub(super) semantics: Semantics,
+    pub(super) signals: Signals,
+    pub(super) limits: FlowLimits,
+    pub(super) layout: Layout,
+    pub(super) recorder: &'a mut dyn Recorder,
+    pub(super) summary: RunSummary,
+
+    pub(super) now: Time,
+    /// Key of the event being handled.
+    pub(super) key: u64,
+    /// The next sample or the end of the run.
+    pub(super) checkpoint: Time,
+    /// A message that does not fit the run's groups, members or rails: the run ends.
+    pub(super) fault: Option<SetupError>,
+    pub(super) keys: Keys,
+    pub(super) queue: EventQueue,
+}
+
+impl Context<'_> {
+    /// Has something happen at `at` in the place that `key` gives it.
+    #[inline]
+    pub(super) fn push(&mut self, at: Time, key: u64, what: What) {
+        self.queue.push(Event {
+            time: at,
+            key,
+            what: what.pack(),
+        });
+    }
+
+    /// Has something happen at `at`, in its place among what happens at `port` then; the key of that place.
+    #[inline]
+    pub(super) fn schedule(
+        &mut self,
+        at: Time,
+        (kind, port, sequence): (Kind, PortId, u32),
+        what: What,
+    ) -> u64 {
+        let key = self.keys.next(kind, port, sequence);
+        self.push(at, key, what);
+        key
+    }
+
+    /// Timeouts in a row that a sender bears.
+    pub(super) fn patience(&self) -> u32 {
+        self.config.max_timeouts.min(255)
+    }
+
+    /// The run ends with an error.
+    pub(super) fn stop(&mut self, fault: SetupError) {
+        self.fault.get_or_insert(fault);
+        self.checkpoint = self.now;
+    }
+}

@@ -1,0 +1,64 @@
+//! What packets of groups cost hosts that are not in them.
+
+use raddle_units::{NodeId, PortId, Span, Time};
+
+use super::super::{
+    context::Context,
+    what::{Kind, What},
+};
+use crate::{
+    index::PacketSlot,
+    multicast::{ForeignTime, Multicast},
+};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(in super::super) struct Foreign {
+    takes: ForeignTime,
+    /// When each node is through with packets of groups that it is not in; empty where they take no time.
+    busy: Vec<Time>,
+}
+
+impl Foreign {
+    pub(super) fn new(plan: Option<&Multicast>, nodes: usize) -> Self {
+        let takes = plan.map_or(ForeignTime::default(), |plan| plan.foreign);
+        Self {
+            takes,
+            busy: if takes.is_zero() {
+                Vec::new()
+            } else {
+                vec![Time::ZERO; nodes]
+            },
+        }
+    }
+
+    /// A packet of a group that `host` is not in takes its time there.
+    pub(in super::super) fn overhear(&mut self, cx: &Context<'_>, host: NodeId, bytes: u32) {
+        if let Some(busy) = self.busy.get_mut(host.index()) {
+            let takes = self.takes.packet + self.takes.byte * u64::from(bytes);
+            *busy = cx.now.max(*busy) + takes;
+        }
+    }
+
+    /// Whether a packet of a host's own group has to wait until the host is through with others'; then it is heard again.
+    pub(in super::super) fn stands_behind(
+        &mut self,
+        cx: &mut Context<'_>,
+        host: NodeId,
+        port: PortId,
+        handle: PacketSlot,
+    ) -> bool {
+        let Some(busy) = self.busy.get_mut(host.index()) else {
+            return false;
+        };
+        if *busy <= cx.now {
+            return false;
+        }
+        let at = *busy;
+        // Two of them stay in order.
+        *busy = at + Span(1);
+        let what = What::Heard(port, handle);
+        cx.schedule(at, (Kind::Heard, port, handle.0), what);
+        true
+    }
+}

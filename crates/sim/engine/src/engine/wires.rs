@@ -1,0 +1,359 @@
+//! The network between hosts: links, switches, and the packets that are on their way.
+
+use raddle_dataplane::{Departure, Frame, FrameKind, QUEUE_ACKS, Refused, Switch};
+use raddle_unicast::{LinkState, UnicastTables};
+use raddle_units::{NodeId, PortId, Span, Time};
+
+use super::{
+    context::Context,
+    frames::{FrameAccess, Replay},
+    link::{Device, LinkEnd, PortHistory},
+    offload::Datagram,
+    rails::Segment,
+    route::Router,
+    what::{Kind, What},
+};
+use crate::{
+    chance::Chance,
+    index::{Arena, DatagramSlot, List, PacketSlot, SegmentSlot, SwitchIndex},
+    packet::{PacketKind, Packets},
+    record::PauseRecord,
+};
+
+/// See the module.
+pub(super) struct Wires<'a> {
+    pub(super) router: Router<'a>,
+    /// Routes with all links up, for ideal completion times.
+    pub(super) idle_tables: &'a UnicastTables,
+    pub(super) links: LinkState,
+    pub(super) ends: List<PortId, LinkEnd>,
+    pub(super) history: List<PortId, PortHistory>,
+    pub(super) switches: List<SwitchIndex, Switch>,
+    pub(super) packets: Packets,
+    /// What packets of in-network reductions carry.
+    pub(super) datagrams: Arena<DatagramSlot, Datagram>,
+    /// What packets over rails carry.
+    pub(super) segments: Arena<SegmentSlot, Segment>,
+    pub(super) chance: Chance,
+    pub(super) replay: Option<Replay<'a>>,
+    /// Links may fail in this run.
+    pub(super) may_fail: bool,
+    pub(super) paused_ports: u64,
+}
+
+/// [`FrameAccess`] for a switch, borrowing only what it needs.
+macro_rules! frame_access {
+    ($wires:expr, $cx:expr, $node:expr) => {
+        FrameAccess {
+            packets: &mut $wires.packets,
+            chance: &mut $wires.chance,
+            replay: $wires.replay.as_ref(),
+            node: $node,
+            record_room: $cx.layout.record_room,
+        }
+    };
+}
+
+impl Wires<'_> {
+    /// Has the port look for work again when its transmission ends.
+    #[inline]
+    pub(super) fn schedule_free(&mut self, cx: &mut Context<'_>, port: PortId) {
+        let end = &mut self.ends[port];
+        if !end.free_scheduled {
+            end.free_scheduled = true;
+            cx.push(end.busy_until, end.free_key, What::Free(port));
+        }
+    }
+
+    /// Puts something on the wire. The port is free and up. `arrives`: what happens at the other end.
+    #[inline]
+    pub(super) fn transmit(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortId,
+        bytes: u32,
+        kind: Kind,
+        arrives: impl FnOnce(PortId) -> What,
+    ) {
+        let end = &mut self.ends[port];
+        let done = cx.now + end.transmission_time(&cx.semantics, bytes);
+        end.busy_until = done;
+        end.free_key = cx.keys.next(Kind::Free, port, 0);
+        let key = cx.keys.next(kind, end.peer, 0);
+        cx.push(done + end.delay, key, arrives(end.peer));
+    }
+
+    /// Sends from a switch's port if it is free and has something.
+    pub(super) fn switch_transmit(&mut self, cx: &mut Context<'_>, port: PortId) {
+        let end = &self.ends[port];
+        // A port that looks for work again by itself is busy until then.
+        if end.free_scheduled || !end.up {
+            return;
+        }
+        let (Device::Switch(switch), index, node) = (end.device, end.index, end.node) else {
+            return;
+        };
+        if end.is_busy(cx.now, cx.key) {
+            if self.switches[switch].is_ready(index) {
+                self.schedule_free(cx, port);
+            }
+            return;
+        }
+        let mut frames = frame_access!(self, cx, node);
+        let now_ns = cx.now.as_ns();
+        let Some(departure) = self.switches[switch].dequeue(now_ns, index, &mut frames) else {
+            return;
+        };
+        self.send(cx, port, departure);
+        if self.switches[switch].is_ready(index) {
+            self.schedule_free(cx, port);
+        }
+    }
+
+    /// Puts a frame that left its queue on the wire; a RESUME that its departure caused goes first.
+    #[inline(always)]
+    fn send(&mut self, cx: &mut Context<'_>, port: PortId, departure: Departure) {
+        if let Some(resumed) = departure.resume {
+            self.chance.pfc_frame();
+            self.switch_transmit(cx, self.port_on(port, resumed));
+        }
+        let Frame {
+            handle,
+            bytes,
+            kind,
+            ..
+        } = departure.frame;
+        match kind {
+            FrameKind::Plain | FrameKind::Data | FrameKind::Copy => {
+                let packet = PacketSlot(handle);
+                self.transmit(cx, port, bytes, Kind::Arrive, |peer| {
+                    What::Arrive(peer, packet)
+                });
+            }
+            FrameKind::Pause(class) => {
+                self.transmit(cx, port, bytes, Kind::Pfc, |peer| {
+                    What::Pfc(peer, class, true)
+                });
+            }
+            FrameKind::Resume(class) => {
+                self.transmit(cx, port, bytes, Kind::Pfc, |peer| {
+                    What::Pfc(peer, class, false)
+                });
+            }
+        }
+    }
+
+    /// A packet that finds its way by the unicast tables is wholly received at a switch.
+    #[inline(always)]
+    pub(super) fn forward(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortId,
+        switch: SwitchIndex,
+        handle: PacketSlot,
+        kind: FrameKind,
+    ) {
+        let end = &self.ends[port];
+        let (index, node) = (end.index, end.node);
+        let packet = self.packets.get_mut(handle);
+        let known = packet.take_out();
+        let (dst, hash, bytes, queue) = (packet.dst(), packet.hash, packet.bytes, packet.queue);
+        let Some(out) = known.or_else(|| self.router.next_hop(node, dst, hash)) else {
+            self.lose(cx, port, handle);
+            return;
+        };
+        let leaving = &self.ends[out];
+        if !leaving.up {
+            self.lose(cx, out, handle);
+            return;
+        }
+        let out_index = leaving.index;
+        let frame = Frame {
+            handle: handle.0,
+            bytes,
+            in_port: index,
+            queue,
+            kind,
+        };
+        if !leaving.free_scheduled
+            && self.switches[switch].is_idle(out_index, queue)
+            && !leaving.is_busy(cx.now, cx.key)
+        {
+            let mut frames = frame_access!(self, cx, node);
+            let now_ns = cx.now.as_ns();
+            match self.switches[switch].forward(now_ns, out_index, frame, &mut frames) {
+                Ok(Some(departure)) => self.send(cx, out, departure),
+                Ok(None) => self.pause_and_send(cx, port, out),
+                Err(Refused) => self.drop_packet(cx, handle),
+            }
+            return;
+        }
+        match self.switches[switch].enqueue(out_index, frame) {
+            Ok(false) => self.switch_transmit(cx, out),
+            Ok(true) => self.pause_and_send(cx, port, out),
+            Err(Refused) => self.drop_packet(cx, handle),
+        }
+    }
+
+    /// A PAUSE was queued on the port by which a packet came in; both ports have work.
+    #[cold]
+    fn pause_and_send(&mut self, cx: &mut Context<'_>, port: PortId, out: PortId) {
+        self.chance.pfc_frame();
+        self.switch_transmit(cx, port);
+        self.switch_transmit(cx, out);
+    }
+
+    /// Queues a packet of a reduction at a switch's port, in the control queue.
+    pub(super) fn send_control(&mut self, cx: &mut Context<'_>, out: PortId, handle: PacketSlot) {
+        let end = &self.ends[out];
+        let (Device::Switch(switch), index) = (end.device, end.index) else {
+            return;
+        };
+        let frame = Frame {
+            handle: handle.0,
+            bytes: self.packets.get(handle).bytes,
+            // The control queue has no account of where packets came in.
+            in_port: index,
+            queue: QUEUE_ACKS,
+            kind: FrameKind::Plain,
+        };
+        match self.switches[switch].enqueue(index, frame) {
+            Ok(_) => self.switch_transmit(cx, out),
+            Err(Refused) => self.drop_packet(cx, handle),
+        }
+    }
+
+    /// Queues copies of a packet at the ports of a switch; `copies`: by which port each leaves, and the packet.
+    pub(super) fn send_copies(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortId,
+        switch: SwitchIndex,
+        frame: Frame,
+        copies: &[(u16, u32)],
+    ) -> Result<(), Refused> {
+        let node = self.ends[port].node;
+        let mut frames = frame_access!(self, cx, node);
+        let pause = self.switches[switch].enqueue_copies(copies, frame, &mut frames)?;
+        if pause {
+            self.chance.pfc_frame();
+            self.switch_transmit(cx, port);
+        }
+        for &(out, _) in copies {
+            self.switch_transmit(cx, self.port_on(port, out));
+        }
+        Ok(())
+    }
+
+    /// Empties the queues of a switch's port; its packets.
+    pub(super) fn flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortId,
+        switch: SwitchIndex,
+    ) -> Vec<PacketSlot> {
+        let end = &self.ends[port];
+        let (index, node) = (end.index, end.node);
+        let mut lost = Vec::new();
+        let frames = frame_access!(self, cx, node);
+        let resumed = self.switches[switch].flush(index, &frames, |frame| {
+            lost.push(PacketSlot(frame.handle));
+        });
+        for other in resumed {
+            self.switch_transmit(cx, self.port_on(port, other));
+        }
+        lost
+    }
+
+    /// A packet is lost at a port.
+    pub(super) fn lose(&mut self, cx: &mut Context<'_>, port: PortId, handle: PacketSlot) {
+        self.history[port].lost += 1;
+        self.drop_packet(cx, handle);
+    }
+
+    /// A packet is lost; its bytes are accounted for.
+    pub(super) fn drop_packet(&mut self, cx: &mut Context<'_>, handle: PacketSlot) {
+        let packet = self.packets.get(handle);
+        if packet.kind.is_data() {
+            cx.summary.payload_discarded += u64::from(packet.payload);
+        }
+        match packet.kind {
+            PacketKind::Offload => {
+                self.datagrams.take(packet.datagram());
+            }
+            PacketKind::RailData | PacketKind::RailControl => {
+                self.segments.free(packet.segment());
+            }
+            _ => {}
+        }
+        cx.summary.drops += 1;
+        self.packets.remove(handle);
+    }
+
+    /// A packet is not taken; its bytes are accounted for.
+    pub(super) fn discard(&mut self, cx: &mut Context<'_>, handle: PacketSlot) {
+        cx.summary.payload_discarded += u64::from(self.packets.get(handle).payload);
+        self.packets.remove(handle);
+    }
+
+    /// The transmit side of a port stops or goes on, as a PFC frame says; the classes that are paused now.
+    pub(super) fn pause(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortId,
+        class: u8,
+        pause: bool,
+    ) -> u8 {
+        let bit = 1u8 << class;
+        let end = &mut self.ends[port];
+        let before = end.paused;
+        end.paused = if pause { before | bit } else { before & !bit };
+        let (after, index, device) = (end.paused, end.index, end.device);
+        cx.summary.pauses += u64::from(pause);
+        if before == 0 && after != 0 {
+            self.history[port].paused_since = cx.now;
+            self.paused_ports += 1;
+        } else if before != 0 && after == 0 {
+            self.end_pause(cx, port);
+        }
+        if let Device::Switch(switch) = device {
+            self.switches[switch].set_paused(index, class, pause);
+        }
+        after
+    }
+
+    pub(super) fn end_pause(&mut self, cx: &mut Context<'_>, port: PortId) {
+        let end = &self.ends[port];
+        let (node, number) = (end.node, end.number());
+        let history = &mut self.history[port];
+        let start = std::mem::replace(&mut history.paused_since, Time::NEVER);
+        history.paused_total += cx.now.since(start);
+        self.paused_ports -= 1;
+        cx.recorder.pause(&PauseRecord {
+            node,
+            port: number,
+            start,
+            end: cx.now,
+        });
+    }
+
+    /// Whether the link of a port failed while a packet that arrives now was on it.
+    pub(super) fn was_cut(&self, cx: &Context<'_>, port: PortId, bytes: u32) -> bool {
+        let end = &self.ends[port];
+        let on_the_wire: Span = end.transmission_time(&cx.semantics, bytes) + end.delay;
+        let failed_at = self.history[port].failed_at;
+        failed_at != Time::NEVER && failed_at + on_the_wire >= cx.now
+    }
+
+    /// The port with index `index` on the node of `port`.
+    #[inline]
+    pub(super) fn port_on(&self, port: PortId, index: u16) -> PortId {
+        let own = u32::from(self.ends[port].index);
+        PortId(port.0 - own + u32::from(index))
+    }
+
+    /// The node that a port is on.
+    pub(super) fn node(&self, port: PortId) -> NodeId {
+        self.ends[port].node
+    }
+}
