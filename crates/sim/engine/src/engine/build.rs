@@ -352,6 +352,7 @@ impl<'a> Engine<'a> {
         };
         let hosts = Hosts {
             nics,
+            begun: vec![0; fabric.node_count()],
             ..Hosts::default()
         };
         Ok(Self {

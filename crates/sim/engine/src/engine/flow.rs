@@ -82,6 +82,8 @@ pub(super) struct Flow {
     pub(super) to: FlowTo,
     /// NIC that it sends through.
     pub(super) nic: NicIndex,
+    /// Among the flows of its host, in order of start: its place in the order of timers.
+    pub(super) number: u32,
     pub(super) sport: u16,
     pub(super) generation: u16,
     pub(super) queue: u8,
@@ -214,6 +216,9 @@ impl Base<'_> {
         let watched = self
             .sampler
             .watch(src, dst, sport, size, cx.config.watch_from);
+        let begun = &mut self.hosts.begun[src.index()];
+        let number = *begun;
+        *begun = begun.wrapping_add(1);
         let reception = Reception {
             receiver: Receiver::default(),
             echo_after: Time::ZERO,
@@ -233,6 +238,7 @@ impl Base<'_> {
             src,
             to,
             nic,
+            number,
             sport,
             generation,
             queue: raddle_dataplane::QUEUE_DATA + data_class,
@@ -315,6 +321,7 @@ impl Base<'_> {
         flow.timer_at = at;
         let port = self.cx.fabric.first_port(flow.src);
         let what = What::Timeout(index, flow.generation);
-        self.cx.schedule(at, (Kind::Timeout, port, index.0), what);
+        self.cx
+            .schedule(at, (Kind::Timeout, port, flow.number), what);
     }
 }

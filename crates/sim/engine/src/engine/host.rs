@@ -93,6 +93,8 @@ pub(super) struct Hosts {
     /// The receiving sides, by flow.
     pub(super) receptions: List<FlowSlot, Reception>,
     pub(super) sports: SourcePorts<NodeId>,
+    /// Flows that each node has begun.
+    pub(super) begun: Vec<u32>,
     /// Messages that have started and have neither been delivered nor been given up.
     pub(super) live: u64,
     /// Packets over rails that their cards have begun to send: their hosts have room for more.

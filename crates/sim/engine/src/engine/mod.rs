@@ -192,9 +192,13 @@ impl Engine<'_> {
     /// Handles an event; false: it was stale, and the clock has not moved.
     #[inline(always)]
     fn handle(&mut self, event: &Event) -> bool {
-        if let Some((port, packet)) = What::arrival(event.what) {
+        // Most events are these two, and neither is ever stale.
+        if let Some((port, packet)) = What::at_port(event.what) {
             (self.base.cx.now, self.base.cx.key) = (event.time, event.key);
-            self.arrive(port, packet);
+            match packet {
+                Some(packet) => self.arrive(port, packet),
+                None => self.transmission_ends(port),
+            }
             return true;
         }
         let what = What::unpack(event.what);
@@ -205,10 +209,7 @@ impl Engine<'_> {
         let base = &mut self.base;
         match what {
             What::Arrive(port, packet) => self.arrive(port, packet),
-            What::Free(port) => {
-                base.wires.ends[port].free_scheduled = false;
-                self.look_for_work(port);
-            }
+            What::Free(port) => self.transmission_ends(port),
             What::Pfc(port, class, pause) => self.receive_pfc(port, class, pause),
             What::Wake(nic) => {
                 base.wake(nic);
@@ -407,7 +408,15 @@ impl Engine<'_> {
         }
     }
 
+    /// A port's transmission ends, and something waits.
+    #[inline]
+    fn transmission_ends(&mut self, port: PortId) {
+        self.base.wires.ends[port].free_scheduled = false;
+        self.look_for_work(port);
+    }
+
     /// Whoever sends by a port looks for something to send.
+    #[inline]
     fn look_for_work(&mut self, port: PortId) {
         let base = &mut self.base;
         match base.wires.ends[port].device {

@@ -38,6 +38,8 @@ pub(super) struct HalfConnection {
     pub(super) core: Connection,
     pub(super) host: NodeId,
     pub(super) peer: NodeId,
+    /// Its place among the halves of its host.
+    place: u32,
     /// Messages that no send token is left for.
     waiting: VecDeque<Message>,
     /// By port: messages that the core has and the peer has not, in order.
@@ -192,6 +194,7 @@ impl<'a> RailHosts<'a> {
                 core,
                 host,
                 peer,
+                place: self.hosts[host.index()].halves.len() as u32,
                 waiting: VecDeque::new(),
                 under_way: Vec::new(),
                 open: 0,
@@ -332,7 +335,7 @@ impl<'a> RailHosts<'a> {
             return;
         }
         let port = base.cx.fabric.first_port(state.host);
-        let place = (Kind::RailTimer, port, half.0);
+        let place = (Kind::RailTimer, port, state.place);
         base.cx.schedule(due, place, What::RailTimer(half));
     }
 

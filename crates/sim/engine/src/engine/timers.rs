@@ -56,7 +56,7 @@ impl Base<'_> {
             if due == Time::NEVER {
                 continue;
             }
-            let sequence = u32::from(number) << 20 | (index.0 & 0xf_ffff);
+            let sequence = u32::from(number) << 20 | (flow.number & 0xf_ffff);
             let what = What::Timer(number, index, flow.generation);
             self.cx.schedule(due, (Kind::Timer, port, sequence), what);
         }

@@ -166,15 +166,6 @@ impl What {
         }
     }
 
-    /// A packed [`Self::Arrive`]: most events are.
-    #[inline(always)]
-    pub(super) fn arrival(word: u64) -> Option<(PortId, PacketSlot)> {
-        match Self::at_port(word) {
-            Some((port, Some(packet))) => Some((port, packet)),
-            _ => None,
-        }
-    }
-
     /// The packet of a packed [`Self::Arrive`] and the port; or the port of a packed [`Self::Free`]. `None`: another kind.
     #[inline(always)]
     pub(super) fn at_port(word: u64) -> Option<(PortId, Option<PacketSlot>)> {

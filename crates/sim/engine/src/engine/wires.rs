@@ -158,7 +158,11 @@ impl Wires<'_> {
         let packet = self.packets.get_mut(handle);
         let known = packet.take_out();
         let (dst, hash, bytes, queue) = (packet.dst(), packet.hash, packet.bytes, packet.queue);
-        let Some(out) = known.or_else(|| self.router.next_hop(node, dst, hash)) else {
+        let next = match known {
+            Some(_) => known,
+            None => self.router.next_hop(node, dst, hash),
+        };
+        let Some(out) = next else {
             self.lose(cx, port, handle);
             return;
         };

@@ -21,7 +21,7 @@ pub(in super::super) struct Foreign {
 
 impl Foreign {
     pub(super) fn new(plan: Option<&Multicast>, nodes: usize) -> Self {
-        let takes = plan.map_or(ForeignTime::default(), |plan| plan.foreign);
+        let takes = plan.map_or_else(ForeignTime::default, |plan| plan.foreign);
         Self {
             takes,
             busy: if takes.is_zero() {
@@ -55,10 +55,10 @@ impl Foreign {
             return false;
         }
         let at = *busy;
-        // Two of them stay in order.
+        // Two of them stay in order, and none are heard at the same time.
         *busy = at + Span(1);
         let what = What::Heard(port, handle);
-        cx.schedule(at, (Kind::Heard, port, handle.0), what);
+        cx.schedule(at, (Kind::Heard, port, 0), what);
         true
     }
 }

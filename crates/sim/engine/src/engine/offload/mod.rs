@@ -171,6 +171,8 @@ struct Unit {
     core: Adder,
     /// When each of its places for a packet has done all that waits.
     free_at: Vec<Time>,
+    /// Packets that it has taken: their order where several are done at the same time.
+    taken: u32,
 }
 
 impl Unit {
@@ -179,16 +181,19 @@ impl Unit {
         Self {
             core,
             free_at: vec![Time::ZERO; places.max(1) as usize],
+            taken: 0,
         }
     }
 
-    /// When a packet that comes now is done: the place that is free first takes it.
-    fn work(&mut self, now: Time, compute: Span) -> Time {
+    /// When a packet that comes now is done, and its number: the place that is free first takes it.
+    fn work(&mut self, now: Time, compute: Span) -> (Time, u32) {
+        self.taken = self.taken.wrapping_add(1);
         let place = self.free_at.iter_mut().min();
-        place.map_or(now + compute, |free_at| {
+        let done = place.map_or(now + compute, |free_at| {
             *free_at = now.max(*free_at) + compute;
             *free_at
-        })
+        });
+        (done, self.taken)
     }
 }
 

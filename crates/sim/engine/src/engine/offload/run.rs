@@ -189,8 +189,8 @@ impl Offloads {
         let Some(unit) = self.units.get_mut(&node) else {
             return wires.drop_packet(cx, handle);
         };
-        let at = unit.work(cx.now, self.compute);
-        let place = (Kind::Compute, cx.fabric.first_port(node), handle.0);
+        let (at, number) = unit.work(cx.now, self.compute);
+        let place = (Kind::Compute, cx.fabric.first_port(node), number);
         cx.schedule(at, place, What::Compute(node, handle));
     }
 
