@@ -103,8 +103,6 @@ fn route(
 
 #[cfg(test)]
 mod tests {
-    use raddle_workload::GroupId;
-
     use crate::{MemoryFiles, Resolved};
     use raddle_engine::{
         Progress, Recorder,

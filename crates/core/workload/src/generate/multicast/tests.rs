@@ -3,7 +3,7 @@
 use raddle_units::{NodeId, Span, Time};
 
 use super::*;
-use crate::{Destination, GroupId, Message, ReductionId};
+use crate::{Destination, GroupId, Message};
 
 fn spec(dims: [u32; 2], processes_per_terminal: u32, rounds: u32) -> Multicast {
     Multicast {
