@@ -100,7 +100,7 @@ pub(super) struct Flow {
     pub(super) ideal_fct: Span,
 }
 
-/// The receiver's side.
+/// The receiver's side. A receiver knows nothing else of its flow: its host may be far from the sender's.
 #[derive(Debug)]
 pub(super) struct Reception {
     pub(super) receiver: Receiver,
@@ -109,8 +109,11 @@ pub(super) struct Reception {
     /// Hash of the flow's acknowledgements.
     pub(super) hash: FlowHash,
     pub(super) size: u64,
+    pub(super) tag: u64,
     /// Place in the sampler's list of watched flows.
     pub(super) watched: Option<u16>,
+    pub(super) generation: u16,
+    pub(super) class: u8,
 }
 
 /// A host's address in the reference: 11.0.0.1 plus its number in the two middle bytes.
@@ -224,7 +227,10 @@ impl Base<'_> {
             echo_after: Time::ZERO,
             hash: reverse,
             size: size.0,
+            tag,
             watched,
+            generation,
+            class,
         };
         let index = self.hosts.flows.insert(Flow {
             sender: Sender::new(size.0),

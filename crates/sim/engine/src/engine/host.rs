@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     index::{Arena, FlowSlot, List, NicIndex, PacketSlot, SendSlot},
-    packet::{Bytestream, Envelope, Packet},
+    packet::{Bytestream, Envelope, Packet, PacketKind},
 };
 
 /// A host's network card: one per port.
@@ -104,10 +104,24 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
+    /// Whether a packet's flow is over and forgotten where it has come to.
+    #[inline]
+    pub(super) fn is_late(&self, packet: &Packet) -> bool {
+        let known = match packet.kind {
+            PacketKind::Data | PacketKind::GroupData => self.receptions[packet.flow()].generation,
+            PacketKind::Ack | PacketKind::Nack | PacketKind::GroupAck | PacketKind::GroupNack => {
+                self.flows[packet.flow()].generation
+            }
+            _ => return false,
+        };
+        packet.generation != known
+    }
+
     /// The slot may be used again. From here on packets and timers of the flow are recognised as stale.
     pub(super) fn free_flow(&mut self, index: FlowSlot) {
         let flow = &mut self.flows[index];
         flow.generation = flow.generation.wrapping_add(1);
+        self.receptions[index].generation = flow.generation;
         if let FlowTo::Group { send, .. } = flow.to {
             self.freed_sends.push(send);
         }

@@ -69,9 +69,10 @@ impl Base<'_> {
                     if !packet.kind.is_of_flow() {
                         continue;
                     }
-                    prefetch(&self.hosts.flows[packet.flow()]);
                     if packet.kind.is_data() {
                         prefetch(&self.hosts.receptions[packet.flow()]);
+                    } else {
+                        prefetch(&self.hosts.flows[packet.flow()]);
                     }
                 }
             }

@@ -363,8 +363,8 @@ impl Engine<'_> {
         let base = &mut self.base;
         let packet = base.wires.packets.get(handle);
         let kind = packet.kind;
-        if kind.is_of_flow() && packet.generation != base.hosts.flows[packet.flow()].generation {
-            // The flow is over and forgotten; this is a late duplicate or its acknowledgement.
+        if base.hosts.is_late(packet) {
+            // A late duplicate, or its acknowledgement.
             match kind {
                 PacketKind::GroupData => self.groups.receive_late(base, port, handle),
                 _ => base.receive_late(handle),
@@ -400,11 +400,11 @@ impl Engine<'_> {
             let groups = &mut self.groups;
             return self.combines.receive(base, groups, port, handle, true);
         }
-        if packet.generation == base.hosts.flows[packet.flow()].generation {
+        if base.hosts.is_late(packet) {
+            self.receive(port, nic, handle);
+        } else {
             self.groups.receive_data(base, port, nic, handle, true);
             self.refill();
-        } else {
-            self.receive(port, nic, handle);
         }
     }
 

@@ -169,11 +169,10 @@ impl Base<'_> {
         let (kind, seq) = match answer {
             Answer::Ack(seq) => {
                 cx.summary.payload_delivered += payload;
-                let flow = &self.hosts.flows[index];
                 self.sampler
-                    .delivered(flow.class, reception.watched, payload);
+                    .delivered(reception.class, reception.watched, payload);
                 if seq == reception.size && self.traffic.has_dependencies() {
-                    self.traffic.delivered(cx.now, flow.tag);
+                    self.traffic.delivered(cx.now, reception.tag);
                     self.acknowledge(nic_index, handle, PacketKind::Ack, seq);
                     self.traffic.schedule_start(&mut self.cx);
                     return;
