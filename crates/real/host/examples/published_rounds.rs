@@ -67,7 +67,7 @@ fn main() -> Result<()> {
         transport,
         nodes: nodes.clone(),
         give_up: Span::from_ms(2000),
-        overdue: Span::from_ms(100),
+        overdue: Span::from_ms(1000),
     };
     // All have opened their sockets.
     agreement.gather(&[0; Terms::SIZE])?;
