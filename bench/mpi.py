@@ -175,6 +175,21 @@ def force(algorithm: int) -> str:
     return f"--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm {algorithm}"
 
 
+def allreduce_program() -> Path:
+    """The program that is measured, compiled.
+
+    Raises
+    ------
+    LabError
+        The switch or the library of MPI is not built.
+    """
+    switch_program(), mpi_library()
+    program = OUT / "allreduce"
+    OUT.mkdir(exist_ok=True)
+    subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE], check=True)
+    return program
+
+
 def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(
@@ -201,10 +216,7 @@ def main() -> int:
     parts = options.parts.split(",")
     if not set(parts) <= set(PARTS):
         parser.error(f"--parts {options.parts}: choose of {', '.join(PARTS)}")
-    switch_program(), mpi_library()
-    program = OUT / "allreduce"
-    OUT.mkdir(exist_ok=True)
-    subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE], check=True)
+    program = allreduce_program()
     begun = time.monotonic()
     comparisons: list[Comparison] = []
     notes: list[str] = []

@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,11 +24,10 @@ from statistics import median
 
 from bench import OUT, openfoam
 from bench.comparison import FEWEST_PAIRS, Comparison, compare
-from bench.mpi import SOURCE
+from bench.mpi import allreduce_program
 from bench.turns import ProgramInTurns, Side, Times, alternate, say
 from raddle.files import read_text, write_json
 from raddle.services.lab import Backend, Lab, LabSpec, Mode
-from raddle.services.lab.tools import mpi_library, switch_program
 
 NAME = "bench-published"
 HOSTS_PER_TOR = {4: 2, 9: 3, 16: 4}
@@ -169,10 +167,7 @@ def main() -> int:
     if unknown:
         parser.error(f"no labs for {unknown} hosts: choose of {sorted(HOSTS_PER_TOR)}")
     ranks = [int(text) for text in options.ppn.split(",") if text]
-    switch_program(), mpi_library()
-    program = OUT / "allreduce"
-    OUT.mkdir(exist_ok=True)
-    subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE], check=True)
+    program = allreduce_program()
     begun = time.monotonic()
     comparisons: list[Comparison] = []
     medians: dict[str, dict[str, dict[int, float]]] = {}

@@ -27,6 +27,7 @@
 //! - **Forgotten groups.** Switches forget a group after a time without a packet.
 
 mod endpoint;
+mod group;
 mod leader;
 mod switch;
 
