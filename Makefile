@@ -46,8 +46,7 @@ check: setup ## Format, lints, types, spelling and documentation, warnings as er
 	python3 scripts/check_arrows.py
 
 check-bare: setup ## Check that a build without clang, MPI libraries and OpenSM prints no warning
-	@RADDLE_WITHOUT=clang,mpi,opensm cargo clippy --package raddle-host --package raddle-switch --package raddle-perf --package raddle-mpi --package raddle-opensm \
-	    --all-targets --profile $${TEST_PROFILE:-dev} --locked --quiet -- -D warnings
+	@RADDLE_WITHOUT=clang,mpi,opensm cargo clippy --workspace --all-targets --profile $${TEST_PROFILE:-dev} --locked --quiet -- -D warnings
 
 fmt: ## Format everything
 	@cargo fmt --all
