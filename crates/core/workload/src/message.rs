@@ -166,6 +166,49 @@ pub trait Workload: Send {
         false
     }
 
+    /// Cuts the workload for a driver that has cut its fabric and runs the pieces side by side, window of time by window.
+    /// Part i is a workload of its own: it pops the messages that hosts with `part_of(host) == i` send. Nothing shows how
+    /// the hosts were cut, one part included: equal windows and deliveries give equal messages, of each host in equal order.
+    ///
+    /// A part is told of a delivery in two steps:
+    /// - At once, by [`on_delivered`](Self::on_delivered) (of a group: [`on_member_delivered`](Self::on_member_delivered)), if
+    ///   one of its own hosts has the message. This acts on that host alone, whose next messages may start at `now`. Who has
+    ///   it is the receiver; of an in-network reduction, the sender; of a whole group, nobody in particular.
+    /// - At the window's end, by [`on_news`](Self::on_news), whoever has it. This acts on all other hosts.
+    ///
+    /// Messages that follow from news may have a start before the window's end: the driver starts them there. A part has
+    /// popped all that starts before the window's end, with deliveries in order of time, when it hears the news.
+    ///
+    /// Called once, before the first [`pop`](Self::pop). From then on the driver asks the parts alone, which answer
+    /// [`is_open_ended`](Self::is_open_ended) and the like as the whole does; it has finished when all parts have. What the
+    /// whole can tell of a run (its [`round_starts`](Self::round_starts), for one) it tells after that too.
+    ///
+    /// `None`: it cannot be cut, and a driver with windows calls [`on_delivered`](Self::on_delivered) of the whole at their ends.
+    ///
+    /// # Panics
+    /// If `part_of` gives `parts` or more.
+    fn split(
+        &mut self,
+        parts: usize,
+        part_of: &dyn Fn(NodeId) -> usize,
+    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+        let _ = (parts, part_of);
+        None
+    }
+
+    /// Whether hosts other than the one that has message `tag` wait for it, so that [`on_news`](Self::on_news) is to be called.
+    /// Any part knows.
+    fn is_news(&self, tag: u64) -> bool {
+        let _ = tag;
+        false
+    }
+
+    /// A host has had message `tag` since `now` (of a group: `member`, or all of them if `None`). Told to all parts alike, at the
+    /// end of the window, in order of time, then of hosts. See [`split`](Self::split).
+    fn on_news(&mut self, now: Time, tag: u64, member: Option<NodeId>) {
+        let _ = (now, tag, member);
+    }
+
     /// Messages in all, where that is known beforehand.
     fn expected_messages(&self) -> Option<u64> {
         None
@@ -215,6 +258,19 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
     }
     fn has_dependencies(&self) -> bool {
         (**self).has_dependencies()
+    }
+    fn split(
+        &mut self,
+        parts: usize,
+        part_of: &dyn Fn(NodeId) -> usize,
+    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+        (**self).split(parts, part_of)
+    }
+    fn is_news(&self, tag: u64) -> bool {
+        (**self).is_news(tag)
+    }
+    fn on_news(&mut self, now: Time, tag: u64, member: Option<NodeId>) {
+        (**self).on_news(now, tag, member);
     }
     fn expected_messages(&self) -> Option<u64> {
         (**self).expected_messages()

@@ -1,13 +1,15 @@
 //! A workload as a graph: messages and compute gaps that start after a time and after others.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+mod run;
 
 use raddle_units::{Bytes, NodeId, Span, Time};
 
 use crate::error::{MAX_CLASSES, MAX_SIZE_BYTES};
 use crate::message::{DATA_PRIORITY, PLAIN_CLASS};
-use crate::{Destination, Message, TrafficError, Workload};
+use crate::{Destination, TrafficError};
+
+pub use run::MessageGraph;
+use run::Steps;
 
 /// A step of a [`MessageGraph`]: a message or a gap, in order of creation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -175,7 +177,7 @@ impl GraphBuilder {
             followers[*slot as usize] = step;
             *slot += 1;
         }
-        check_cycles(&missing, &offsets, &followers)?;
+        order(&offsets, &followers).map_err(on_cycle)?;
         let (mut messages, mut bytes) = (0, 0u64);
         for (index, work) in self.work.iter().enumerate() {
             if let Work::Message { size, .. } = work {
@@ -190,27 +192,12 @@ impl GraphBuilder {
                     })?;
             }
         }
-        let mut graph = MessageGraph {
-            has_dependencies: !self.waits.is_empty(),
-            work: self.work,
-            earliest: self.not_before,
-            missing,
-            offsets,
-            followers,
-            classes: self.classes,
-            ready: BinaryHeap::new(),
-            messages,
-            undelivered: messages,
-            bytes: Bytes(bytes),
-        };
-        // Starting a gap lowers `missing` of its followers, so what is free must be known before the first start.
-        let free: Vec<u32> = (0..steps as u32)
-            .filter(|&step| graph.missing[step as usize] == 0)
-            .collect();
-        for step in free {
-            graph.start(step);
-        }
-        Ok(graph)
+        Ok(MessageGraph::new(Steps::new(
+            (self.work, self.not_before),
+            (offsets, followers, missing),
+            self.classes,
+            (messages, Bytes(bytes)),
+        )))
     }
 
     fn push(&mut self, work: Work) -> Step {
@@ -230,141 +217,39 @@ impl GraphBuilder {
     }
 }
 
-/// Kahn's algorithm: what is never free is on a cycle or behind one.
-fn check_cycles(missing: &[u32], offsets: &[u32], followers: &[u32]) -> Result<(), TrafficError> {
-    let mut missing = missing.to_vec();
-    let mut free: Vec<usize> = (0..missing.len())
-        .filter(|&step| missing[step] == 0)
+/// Steps, each after all that it waits for (Kahn's algorithm).
+///
+/// # Errors
+/// The first step that is never free: it is on a cycle or behind one.
+fn order(offsets: &[u32], followers: &[u32]) -> Result<Vec<u32>, u32> {
+    let steps = offsets.len() - 1;
+    let mut missing = vec![0_u32; steps];
+    for &follower in followers {
+        missing[follower as usize] += 1;
+    }
+    let mut order: Vec<u32> = (0..steps as u32)
+        .filter(|&step| missing[step as usize] == 0)
         .collect();
-    while let Some(step) = free.pop() {
+    let mut done = 0;
+    while let Some(&step) = order.get(done) {
+        done += 1;
+        let step = step as usize;
         for &follower in &followers[offsets[step] as usize..offsets[step + 1] as usize] {
             missing[follower as usize] -= 1;
             if missing[follower as usize] == 0 {
-                free.push(follower as usize);
+                order.push(follower);
             }
         }
     }
     match missing.iter().position(|&count| count > 0) {
-        None => Ok(()),
-        Some(step) => Err(TrafficError::Graph {
-            step: step as u32,
-            problem: "it waits for itself through a cycle of `after`: remove one of them"
-                .to_owned(),
-        }),
+        None => Ok(order),
+        Some(step) => Err(step as u32),
     }
 }
 
-/// Messages and compute gaps with what they wait for; [`Message::tag`] is the step.
-#[derive(Clone, Debug)]
-pub struct MessageGraph {
-    work: Vec<Work>,
-    /// Not before this: the given time and what is done already.
-    earliest: Vec<Time>,
-    /// Steps that are still waited for.
-    missing: Vec<u32>,
-    offsets: Vec<u32>,
-    followers: Vec<u32>,
-    classes: Vec<String>,
-    ready: BinaryHeap<Reverse<(Time, u32)>>,
-    messages: u64,
-    undelivered: u64,
-    bytes: Bytes,
-    has_dependencies: bool,
-}
-
-impl MessageGraph {
-    /// Puts a free message in line; walks through free gaps, whose ends are known at once.
-    fn start(&mut self, step: u32) {
-        let mut free = vec![step];
-        while let Some(step) = free.pop() {
-            let begin = self.earliest[step as usize];
-            match self.work[step as usize] {
-                Work::Message { .. } => self.ready.push(Reverse((begin, step))),
-                Work::Gap(span) => {
-                    self.complete(step, Time(begin.0.saturating_add(span.0)), &mut free);
-                }
-            }
-        }
-    }
-
-    /// When a gap is over, once all that it waits for is done; `None`: not yet, or a message.
-    pub fn gap_end(&self, step: Step) -> Option<Time> {
-        let index = step.0 as usize;
-        match self.work.get(index)? {
-            Work::Gap(span) if self.missing[index] == 0 => {
-                Some(Time(self.earliest[index].0.saturating_add(span.0)))
-            }
-            _ => None,
-        }
-    }
-
-    fn complete(&mut self, step: u32, done: Time, free: &mut Vec<u32>) {
-        let range = self.offsets[step as usize] as usize..self.offsets[step as usize + 1] as usize;
-        for &follower in &self.followers[range] {
-            let follower_index = follower as usize;
-            self.earliest[follower_index] = self.earliest[follower_index].max(done);
-            self.missing[follower_index] -= 1;
-            if self.missing[follower_index] == 0 {
-                free.push(follower);
-            }
-        }
-    }
-}
-
-impl Workload for MessageGraph {
-    fn classes(&self) -> &[String] {
-        &self.classes
-    }
-    fn next_start(&self) -> Option<Time> {
-        self.ready.peek().map(|&Reverse((time, _))| time)
-    }
-    fn pop(&mut self) -> Option<Message> {
-        let Reverse((start, step)) = self.ready.pop()?;
-        match self.work[step as usize] {
-            Work::Message {
-                src,
-                dst,
-                size,
-                class,
-                priority,
-            } => Some(Message {
-                start,
-                src,
-                dst,
-                size,
-                class,
-                priority,
-                tag: u64::from(step),
-            }),
-            Work::Gap(_) => None,
-        }
-    }
-    fn on_delivered(&mut self, now: Time, tag: u64) {
-        let Ok(step) = u32::try_from(tag) else { return };
-        if step as usize >= self.work.len() {
-            return;
-        }
-        self.undelivered = self.undelivered.saturating_sub(1);
-        let mut free = Vec::new();
-        self.complete(step, now, &mut free);
-        for step in free {
-            self.start(step);
-        }
-    }
-    fn has_dependencies(&self) -> bool {
-        self.has_dependencies
-    }
-    fn expected_messages(&self) -> Option<u64> {
-        Some(self.messages)
-    }
-    fn expected_bytes(&self) -> Option<Bytes> {
-        Some(self.bytes)
-    }
-    fn finished(&self) -> bool {
-        if self.has_dependencies {
-            self.undelivered == 0
-        } else {
-            self.ready.is_empty()
-        }
+fn on_cycle(step: u32) -> TrafficError {
+    TrafficError::Graph {
+        step,
+        problem: "it waits for itself through a cycle of `after`: remove one of them".to_owned(),
     }
 }
