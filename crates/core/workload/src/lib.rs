@@ -37,6 +37,7 @@ mod message;
 mod samplers;
 mod spec;
 mod stats;
+mod windows;
 
 pub use cdf::SizeCdf;
 pub use error::{MAX_SIZE_BYTES, MAX_START_PS, Place, PlaceUnit, Problem, TrafficError};
@@ -58,3 +59,4 @@ pub use message::{
 };
 pub use spec::{FlowFile, ReadFile, TrafficSource, TrafficSpec, has_isolated_twin};
 pub use stats::{ClassStats, LoadBase, TrafficStats, describe};
+pub use windows::{Delivery, Receiver, drive_in_windows};
