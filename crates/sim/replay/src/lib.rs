@@ -22,7 +22,6 @@ mod machine;
 mod noise;
 mod place;
 mod plan;
-mod processors;
 mod program;
 mod session;
 

@@ -1,16 +1,18 @@
 //! Processors that ranks take turns on.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-/// Who has which processor, and who waits for it. Rank r runs on processor r mod the number of processors.
+/// Who has which processor, and who waits for it. Ranks are counted within their part.
 ///
 /// A rank keeps its processor until it gives it back; then whoever has waited longest has it.
 #[derive(Debug)]
 pub(super) struct Processors {
+    /// Of each rank.
+    of: Vec<u32>,
     taken: Vec<bool>,
     /// Who worked last.
-    last: Vec<u32>,
-    lines: Vec<VecDeque<u32>>,
+    last: Vec<usize>,
+    lines: Vec<VecDeque<usize>>,
     in_line: Vec<bool>,
     /// Ranks of each processor that look for messages in vain.
     looking: Vec<u32>,
@@ -18,61 +20,69 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    /// So many for all ranks; `None`: one for each.
-    pub(super) fn new(ranks: u32, count: Option<u32>) -> Self {
-        let count = count.unwrap_or(ranks).clamp(1, ranks.max(1)) as usize;
+    /// Those that ranks are on; `names` has a number for each rank's, the same for one that they share.
+    pub(super) fn new(names: impl Iterator<Item = u32>) -> Self {
+        let (mut of, mut last, mut known) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (rank, name) in names.enumerate() {
+            let processor = *known.entry(name).or_insert(last.len() as u32);
+            if processor as usize == last.len() {
+                last.push(rank);
+            }
+            of.push(processor);
+        }
         Self {
-            taken: vec![false; count],
-            last: (0..count as u32).collect(),
-            lines: vec![VecDeque::new(); count],
-            in_line: vec![false; ranks as usize],
-            looking: vec![0; count],
-            looks: vec![false; ranks as usize],
+            taken: vec![false; last.len()],
+            lines: vec![VecDeque::new(); last.len()],
+            looking: vec![0; last.len()],
+            last,
+            in_line: vec![false; of.len()],
+            looks: vec![false; of.len()],
+            of,
         }
     }
 
     /// Gives a rank its processor, or else a place in the line for it, one at most.
-    pub(super) fn take(&mut self, rank: u32) -> bool {
+    pub(super) fn take(&mut self, rank: usize) -> bool {
         let processor = self.of(rank);
-        if std::mem::take(&mut self.looks[rank as usize]) {
+        if std::mem::take(&mut self.looks[rank]) {
             self.looking[processor] -= 1;
         }
         if !self.taken[processor] {
             self.taken[processor] = true;
             return true;
         }
-        if !std::mem::replace(&mut self.in_line[rank as usize], true) {
+        if !std::mem::replace(&mut self.in_line[rank], true) {
             self.lines[processor].push_back(rank);
         }
         false
     }
 
     /// Takes a rank's processor back, and gives it to the one that comes back. From now on the rank looks for messages.
-    pub(super) fn give_back(&mut self, rank: u32) -> Option<u32> {
+    pub(super) fn give_back(&mut self, rank: usize) -> Option<usize> {
         let processor = self.of(rank);
-        self.looks[rank as usize] = true;
+        self.looks[rank] = true;
         self.looking[processor] += 1;
         let next = self.lines[processor].pop_front();
         match next {
-            Some(next) => self.in_line[next as usize] = false,
+            Some(next) => self.in_line[next] = false,
             None => self.taken[processor] = false,
         }
         next
     }
 
     /// Ranks that look for messages in vain on the processor of this one.
-    pub(super) fn looking(&self, rank: u32) -> u32 {
+    pub(super) fn looking(&self, rank: usize) -> u32 {
         self.looking[self.of(rank)]
     }
 
     /// Whether a rank that begins to work finds the processor as another has left it.
-    pub(super) fn switches(&mut self, rank: u32) -> bool {
+    pub(super) fn switches(&mut self, rank: usize) -> bool {
         let processor = self.of(rank);
         std::mem::replace(&mut self.last[processor], rank) != rank
     }
 
-    fn of(&self, rank: u32) -> usize {
-        rank as usize % self.taken.len()
+    fn of(&self, rank: usize) -> usize {
+        self.of[rank] as usize
     }
 }
 
@@ -82,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_processor_goes_to_whoever_has_waited_longest() {
-        let mut processors = Processors::new(5, Some(2));
+        let mut processors = Processors::new((0..5).map(|rank| rank % 2));
         assert!(processors.take(0) && processors.take(1));
         assert!(!processors.take(4) && !processors.take(2) && !processors.take(4));
         assert_eq!(processors.give_back(0), Some(4));
@@ -95,7 +105,7 @@ mod tests {
 
     #[test]
     fn who_gave_a_processor_back_looks_until_it_has_work() {
-        let mut processors = Processors::new(5, Some(2));
+        let mut processors = Processors::new((0..5).map(|rank| rank % 2));
         assert_eq!(
             [0, 2, 4].map(|rank| processors.take(rank)),
             [true, false, false]
@@ -113,14 +123,14 @@ mod tests {
 
     #[test]
     fn a_processor_switches_from_one_rank_to_another() {
-        let mut processors = Processors::new(4, Some(2));
+        let mut processors = Processors::new((0..4).map(|rank| rank % 2));
         let switches = [0, 2, 2, 1, 0, 3].map(|rank| processors.switches(rank));
         assert_eq!(switches, [false, true, false, false, true, true]);
     }
 
     #[test]
     fn ranks_have_their_own_where_none_are_counted() {
-        let mut processors = Processors::new(3, None);
+        let mut processors = Processors::new(0..3);
         assert!((0..3).all(|rank| processors.take(rank)));
         assert!((0..3).all(|rank| processors.give_back(rank).is_none()));
     }

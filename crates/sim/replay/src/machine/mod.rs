@@ -1,0 +1,318 @@
+//! Ranks on hosts as a workload: the network carries what they send between hosts, everything else happens here.
+
+mod part;
+mod processors;
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    sync::atomic::{AtomicU8, Ordering},
+};
+
+use raddle_trace::Interval;
+use raddle_units::{Bytes, NodeId, Span, Time};
+use raddle_workload::{DATA_PRIORITY, Message, PLAIN_CLASS, Workload, collective::HostCosts};
+
+use super::{
+    ReplayCosts, ReplayError, ReplaySettings,
+    noise::RankNoise,
+    program::{Parcel, Program},
+};
+use part::{Part, Rank, State};
+
+/// Something that a rank may wait for. Only that rank's part asks and tells, so the order of memory does not matter.
+#[derive(Debug, Default)]
+struct Ticket(AtomicU8);
+
+impl Ticket {
+    const OPEN: u8 = 0;
+    const AWAITED: u8 = 1;
+    const DONE: u8 = 2;
+
+    /// The rank comes to wait for it: whether it is still missing.
+    fn await_it(&self) -> bool {
+        let (old, new) = (Self::OPEN, Self::AWAITED);
+        let order = Ordering::Relaxed;
+        self.0.compare_exchange(old, new, order, order).is_ok()
+    }
+
+    /// It is done: whether the rank waits for it.
+    fn finish(&self) -> bool {
+        self.0.swap(Self::DONE, Ordering::Relaxed) == Self::AWAITED
+    }
+}
+
+/// What stays the same during a replay, and the tickets.
+#[derive(Debug)]
+struct Stage<'a> {
+    program: &'a Program,
+    /// Of each rank.
+    hosts: &'a [NodeId],
+    sockets: Vec<u32>,
+    /// What a message in shared memory costs each rank, besides its bytes.
+    local_overheads: Vec<Span>,
+    costs: ReplayCosts,
+    /// Rank r is on processor r mod so many.
+    processors: u32,
+    classes: [String; 1],
+    tickets: Vec<Ticket>,
+}
+
+impl Stage<'_> {
+    fn host(&self, rank: u32) -> NodeId {
+        self.hosts[rank as usize]
+    }
+
+    fn processor(&self, rank: u32) -> u32 {
+        rank % self.processors
+    }
+
+    /// Whether two ranks are on one host.
+    fn are_together(&self, one: u32, other: u32) -> bool {
+        self.host(one) == self.host(other)
+    }
+
+    /// Whether a processor has ranks of several hosts.
+    fn hosts_share_processors(&self) -> bool {
+        let mut first = vec![None; self.processors as usize];
+        (0..).zip(self.hosts).any(|(rank, host)| {
+            let processor = self.processor(rank) as usize;
+            *first[processor].get_or_insert(host) != host
+        })
+    }
+
+    /// Copying between a rank and the card.
+    fn copy(&self, parcel: &Parcel) -> Span {
+        if parcel.bytes > self.costs.eager_limit.0 {
+            return Span::ZERO;
+        }
+        self.costs.host.copy_per_byte * parcel.bytes
+    }
+
+    /// Putting a part in, or taking it out.
+    fn part_cost(&self, message: u32) -> Span {
+        let bytes = self.program.message(message).bytes.0;
+        self.costs.part_overhead + self.costs.host.local_copy_per_byte * bytes
+    }
+
+    /// Writing or reading a message in shared memory.
+    fn local(&self, rank: u32, bytes: u64) -> Span {
+        self.local_overheads[rank as usize] + self.costs.host.local_copy_per_byte * bytes
+    }
+
+    /// From one rank's write until another of its host sees it.
+    fn latency(&self, from: u32, to: u32) -> Span {
+        if from == to {
+            Span::ZERO
+        } else if self.sockets[from as usize] == self.sockets[to as usize] {
+            self.costs.host.socket_latency
+        } else {
+            self.costs.host.cross_latency
+        }
+    }
+
+    /// Whether the issuer of a parcel between hosts may wait for its delivery.
+    fn is_awaited(&self, number: u32) -> bool {
+        let parcel = self.program.parcel(number);
+        !parcel.is_joined() && parcel.bytes > self.costs.eager_limit.0
+    }
+
+    /// A parcel as it goes through the network.
+    fn message(&self, start: Time, number: u32) -> Message {
+        let parcel = self.program.parcel(number);
+        Message {
+            start,
+            src: self.host(parcel.issuer),
+            dst: self.host(parcel.receiver).into(),
+            size: Bytes((parcel.bytes + self.costs.host.envelope.0).max(1)),
+            class: 0,
+            priority: DATA_PRIORITY,
+            tag: u64::from(number),
+        }
+    }
+}
+
+/// The ranks of a [`Program`] on hosts. A [`Workload`] whose messages are parcels; [`Message::tag`] is the parcel.
+///
+/// It can be cut unless ranks of several hosts share a processor. Parts share the program, and a byte for each thing to wait for.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    stage: Arc<Stage<'a>>,
+    /// One until it is cut.
+    parts: Vec<Part<'a>>,
+}
+
+impl<'a> Machine<'a> {
+    /// Rank r on `hosts[r]`.
+    ///
+    /// # Errors
+    /// When there are fewer hosts than ranks.
+    pub fn new(
+        program: &'a Program,
+        hosts: &'a [NodeId],
+        settings: &ReplaySettings,
+    ) -> Result<Self, ReplayError> {
+        let count = program.ranks();
+        if hosts.len() != count as usize {
+            let problem = super::PlaceError::TooFew {
+                placement: "given".to_owned(),
+                needed: count as usize,
+                hosts: hosts.len(),
+            };
+            return Err(problem.into());
+        }
+        let sockets = sockets_of(hosts, settings.sockets);
+        let stage = Arc::new(Stage {
+            program,
+            hosts,
+            local_overheads: local_overheads(hosts, &sockets, &settings.costs.host),
+            sockets,
+            costs: settings.costs,
+            processors: (settings.processors.unwrap_or(count)).clamp(1, count.max(1)),
+            classes: [PLAIN_CLASS.to_owned()],
+            tickets: (0..program.ticket_count())
+                .map(|_| Ticket::default())
+                .collect(),
+        });
+        let ranks = (0..count).map(|rank| {
+            let mut noise = RankNoise::new(settings.noise, settings.seed, rank);
+            let start = Time::ZERO + noise.start();
+            Rank::new(rank, noise, start)
+        });
+        let places = (0..count).collect();
+        let whole = Part::new(Arc::clone(&stage), places, false, ranks.collect());
+        Ok(Self {
+            stage,
+            parts: vec![whole],
+        })
+    }
+
+    /// When each rank ended.
+    ///
+    /// # Errors
+    /// The first rank that did not end.
+    pub fn ends(&self) -> Result<Vec<Time>, ReplayError> {
+        let mut ranks: Vec<&Rank> = self.parts.iter().flat_map(|part| &part.ranks).collect();
+        ranks.sort_unstable_by_key(|rank| rank.number);
+        let end = |rank: &Rank| match rank.state {
+            State::Over(end) => Ok(end),
+            _ => Err(ReplayError::Stuck {
+                rank: rank.number,
+                missing: rank.missing,
+            }),
+        };
+        ranks.into_iter().map(end).collect()
+    }
+
+    /// When the calls of each rank began and came back, in the order of the program.
+    #[must_use]
+    pub fn into_calls(self) -> Vec<Vec<Interval>> {
+        let parts = self.parts.into_iter();
+        let mut ranks: Vec<Rank> = parts.flat_map(|part| part.ranks).collect();
+        ranks.sort_unstable_by_key(|rank| rank.number);
+        ranks.into_iter().map(|rank| rank.calls).collect()
+    }
+
+    /// Messages that went through the network so far.
+    #[must_use]
+    pub fn network_messages(&self) -> u64 {
+        self.parts.iter().map(|part| part.network_messages).sum()
+    }
+
+    /// Their bytes, heads and envelopes included.
+    #[must_use]
+    pub fn network_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.network_bytes).sum()
+    }
+
+    /// When something happens next, and in which part.
+    fn next(&self) -> Option<(Time, usize)> {
+        let starts = self.parts.iter().map(Workload::next_start).zip(0..);
+        starts
+            .filter_map(|(start, part)| Some((start?, part)))
+            .min()
+    }
+}
+
+/// By rank, as [`HostCosts::local_overhead_among`] has it.
+fn local_overheads(hosts: &[NodeId], sockets: &[u32], costs: &HostCosts) -> Vec<Span> {
+    let mut ranks = BTreeMap::<(NodeId, u32), u64>::new();
+    let places = || hosts.iter().copied().zip(sockets.iter().copied());
+    for place in places() {
+        *ranks.entry(place).or_default() += 1;
+    }
+    places()
+        .map(|place| costs.local_overhead_among(ranks[&place]))
+        .collect()
+}
+
+/// The socket of each rank: a host's ranks are spread evenly over its sockets, in order.
+fn sockets_of(hosts: &[NodeId], sockets: u32) -> Vec<u32> {
+    let mut on_host = BTreeMap::<NodeId, u64>::new();
+    for &host in hosts {
+        *on_host.entry(host).or_default() += 1;
+    }
+    let mut seen = BTreeMap::<NodeId, u64>::new();
+    hosts
+        .iter()
+        .map(|host| {
+            let place = seen.entry(*host).or_default();
+            *place += 1;
+            ((*place - 1) * u64::from(sockets.max(1)) / on_host[host]) as u32
+        })
+        .collect()
+}
+
+impl Workload for Machine<'_> {
+    fn classes(&self) -> &[String] {
+        &self.stage.classes
+    }
+
+    fn next_start(&self) -> Option<Time> {
+        self.next().map(|(start, _)| start)
+    }
+
+    fn pop(&mut self) -> Option<Message> {
+        let (_, part) = self.next()?;
+        self.parts[part].pop()
+    }
+
+    fn on_delivered(&mut self, now: Time, tag: u64) {
+        if let [whole] = &mut self.parts[..] {
+            whole.on_delivered(now, tag);
+        }
+    }
+
+    fn has_dependencies(&self) -> bool {
+        true
+    }
+
+    fn split(
+        &mut self,
+        parts: usize,
+        part_of: &dyn Fn(NodeId) -> usize,
+    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+        if self.stage.hosts_share_processors() {
+            return None;
+        }
+        let [whole] = &mut self.parts[..] else {
+            return None;
+        };
+        let mut ranks: Vec<Vec<Rank>> = (0..parts).map(|_| Vec::new()).collect();
+        let mut places = Vec::with_capacity(whole.ranks.len());
+        for rank in std::mem::take(&mut whole.ranks) {
+            let part = &mut ranks[part_of(self.stage.host(rank.number))];
+            places.push(part.len() as u32);
+            part.push(rank);
+        }
+        let places: Arc<[u32]> = places.into();
+        let part = |ranks| Part::new(Arc::clone(&self.stage), Arc::clone(&places), true, ranks);
+        self.parts = ranks.into_iter().map(part).collect();
+        let lent = self.parts.iter_mut();
+        Some(lent.map(|part| part as &mut dyn Workload).collect())
+    }
+
+    fn finished(&self) -> bool {
+        self.parts.iter().all(Workload::finished)
+    }
+}

@@ -1,0 +1,424 @@
+//! The ranks of some hosts: what they do, and when.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, VecDeque},
+    sync::Arc,
+};
+
+use raddle_trace::Interval;
+use raddle_units::{NodeId, Span, Time};
+use raddle_workload::{Message, Workload};
+
+use super::{Stage, processors::Processors};
+use crate::{noise::RankNoise, program::Step};
+
+/// Something for a rank to take in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Item {
+    /// A parcel from the network or a rank of the host.
+    Parcel(u32),
+    /// A message that the receiver of a joined parcel handed on.
+    Message(u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// The rank begins.
+    Start,
+    /// The rank comes to a wait.
+    Enter,
+    /// Something is there to take in.
+    Arrive(Item),
+    /// What the rank was taking in is in.
+    Served,
+    /// A parcel of the rank is with a host that told of it late.
+    Delivered(u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Computes or sends; does not look at what arrives.
+    Away,
+    Waiting,
+    /// Through, and waits for its end with the others (MPI_Finalize).
+    Over(Time),
+}
+
+#[derive(Debug)]
+pub(super) struct Rank {
+    /// Among all ranks.
+    pub(super) number: u32,
+    /// Its host's place in the part.
+    host: u32,
+    step: usize,
+    pub(super) state: State,
+    /// Tickets that it still waits for.
+    pub(super) missing: u32,
+    serving: Option<Item>,
+    inbox: VecDeque<Item>,
+    noise: RankNoise,
+    /// When its present call began: the end of the one before, or of computing after that.
+    since: Time,
+    /// Its calls so far.
+    pub(super) calls: Vec<Interval>,
+}
+
+impl Rank {
+    /// A rank that begins at `since`.
+    pub(super) fn new(number: u32, noise: RankNoise, since: Time) -> Self {
+        Self {
+            number,
+            host: 0,
+            step: 0,
+            state: State::Waiting,
+            missing: 0,
+            serving: None,
+            inbox: VecDeque::new(),
+            noise,
+            since,
+            calls: Vec::new(),
+        }
+    }
+
+    /// Its call is over.
+    fn returns(&mut self, now: Time) {
+        let nanoseconds = |time: Time| time.0 / 1000;
+        let call = Interval::new(nanoseconds(self.since), nanoseconds(now));
+        self.calls.push(call);
+        self.since = now;
+    }
+}
+
+/// Ranks on some of the hosts. What it hears of other hosts may lie in its past: that happens when its own host has got to.
+#[derive(Debug)]
+pub(super) struct Part<'a> {
+    stage: Arc<Stage<'a>>,
+    /// By rank: its place in the part that has it.
+    places: Arc<[u32]>,
+    /// Whether deliveries are told as [`Workload::split`] says.
+    is_cut: bool,
+    pub(super) ranks: Vec<Rank>,
+    /// By host: when something last happened there.
+    clocks: Vec<Time>,
+    processors: Processors,
+    /// (time, order of creation, rank, what).
+    events: BinaryHeap<Reverse<(Time, u64, u32, What)>>,
+    /// (time, order of creation, parcel).
+    ready: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    created: u64,
+    pub(super) network_messages: u64,
+    pub(super) network_bytes: u64,
+    running: u32,
+}
+
+impl<'a> Part<'a> {
+    /// These ranks, in ascending order, none of which has begun; `places` has their places among them.
+    pub(super) fn new(
+        stage: Arc<Stage<'a>>,
+        places: Arc<[u32]>,
+        is_cut: bool,
+        mut ranks: Vec<Rank>,
+    ) -> Self {
+        let mut hosts = BTreeMap::new();
+        for rank in &mut ranks {
+            let next = hosts.len() as u32;
+            rank.host = *hosts.entry(stage.host(rank.number)).or_insert(next);
+        }
+        let processors = ranks.iter().map(|rank| stage.processor(rank.number));
+        let mut part = Self {
+            places,
+            is_cut,
+            clocks: vec![Time::ZERO; hosts.len()],
+            processors: Processors::new(processors),
+            events: BinaryHeap::new(),
+            ready: BinaryHeap::new(),
+            created: 0,
+            network_messages: 0,
+            network_bytes: 0,
+            running: ranks.len() as u32,
+            ranks,
+            stage,
+        };
+        for place in 0..part.ranks.len() {
+            let rank = &part.ranks[place];
+            part.at(rank.since, rank.number, What::Start);
+        }
+        part
+    }
+
+    fn place(&self, rank: u32) -> usize {
+        self.places[rank as usize] as usize
+    }
+
+    fn rank(&mut self, rank: u32) -> &mut Rank {
+        let place = self.place(rank);
+        &mut self.ranks[place]
+    }
+
+    /// The time of something that happens to a rank at `time`, or when its host has got to.
+    fn tick(&mut self, rank: u32, time: Time) -> Time {
+        let clock = &mut self.clocks[self.ranks[self.places[rank as usize] as usize].host as usize];
+        *clock = time.max(*clock);
+        *clock
+    }
+
+    fn at(&mut self, time: Time, rank: u32, what: What) {
+        self.created += 1;
+        self.events.push(Reverse((time, self.created, rank, what)));
+    }
+
+    /// A rank goes on at `now` on its processor until it waits. What it sends until then leaves later than now, so nothing that happens
+    /// meanwhile can change it.
+    fn go(&mut self, rank: u32, now: Time) {
+        let program = self.stage.program;
+        let mut now = now;
+        loop {
+            let own = self.rank(rank);
+            match program.steps(rank).get(own.step) {
+                Some(Step::Compute(span)) => {
+                    now += own.noise.gap(*span);
+                    own.since = now;
+                }
+                Some(Step::Send(parcel)) => now = self.send(rank, *parcel, now),
+                Some(Step::Return) => own.returns(now),
+                Some(Step::Await { .. }) => break self.at(now, rank, What::Enter),
+                None => {
+                    own.state = State::Over(now);
+                    self.running -= 1;
+                    break self.at(now, rank, What::Enter);
+                }
+            }
+            self.rank(rank).step += 1;
+        }
+    }
+
+    /// Issues a parcel; when the rank is free again.
+    fn send(&mut self, rank: u32, number: u32, now: Time) -> Time {
+        let stage = Arc::clone(&self.stage);
+        let (program, costs) = (stage.program, stage.costs);
+        let parcel = *program.parcel(number);
+        if stage.are_together(rank, parcel.receiver) {
+            let free = now + stage.local(rank, parcel.bytes);
+            let seen = free + stage.latency(rank, parcel.receiver);
+            self.at(seen, parcel.receiver, What::Arrive(Item::Parcel(number)));
+            if parcel.bytes <= costs.local_eager_limit.0 {
+                self.done(rank, program.delivered(number));
+            }
+            return free;
+        }
+        if parcel.bytes <= costs.eager_limit.0 {
+            self.done(rank, program.delivered(number));
+        }
+        let mut free = now + costs.host.send_overhead;
+        if parcel.is_joined() {
+            for &message in program.parts(&parcel) {
+                free += stage.part_cost(message);
+            }
+        }
+        free += stage.copy(&parcel);
+        self.created += 1;
+        self.ready.push(Reverse((free, self.created, number)));
+        free
+    }
+
+    fn handle(&mut self, time: Time, rank: u32, what: What) {
+        let now = self.tick(rank, time);
+        match what {
+            What::Start => self.wake(rank, now),
+            What::Enter => self.enter(rank, now),
+            What::Arrive(item) => {
+                self.rank(rank).inbox.push_back(item);
+                self.wake(rank, now);
+            }
+            What::Served => self.served(rank, now),
+            What::Delivered(number) => {
+                self.done(rank, self.stage.program.delivered(number));
+                self.wake(rank, now);
+            }
+        }
+    }
+
+    fn enter(&mut self, rank: u32, now: Time) {
+        let program = self.stage.program;
+        let place = self.place(rank);
+        let own = &mut self.ranks[place];
+        if let Some(&Step::Await { begin, end }) = program.steps(rank).get(own.step) {
+            own.step += 1;
+            own.state = State::Waiting;
+            own.missing = 0;
+            for &ticket in program.tickets(begin..end) {
+                own.missing += u32::from(self.stage.tickets[ticket as usize].await_it());
+            }
+        }
+        self.work(rank, now);
+    }
+
+    /// A rank that looks on and has something to do works as soon as its processor is free.
+    fn wake(&mut self, rank: u32, now: Time) {
+        let place = self.place(rank);
+        let own = &self.ranks[place];
+        let has_work = match own.state {
+            State::Away => false,
+            State::Waiting => own.missing == 0 || !own.inbox.is_empty(),
+            State::Over(since) => since <= now && !own.inbox.is_empty(),
+        };
+        if has_work && own.serving.is_none() && self.processors.take(place) {
+            self.begin(rank, now);
+        }
+    }
+
+    /// A rank in MPI that has its processor leaves its wait if nothing is missing, else takes the next thing in, else gives
+    /// the processor to another.
+    fn work(&mut self, rank: u32, now: Time) {
+        let place = self.place(rank);
+        let own = &mut self.ranks[place];
+        if own.state == State::Waiting && own.missing == 0 {
+            own.state = State::Away;
+            let begin = self.switched(rank, now);
+            self.go(rank, begin);
+        } else if let Some(item) = own.inbox.pop_front() {
+            own.serving = Some(item);
+            let begin = self.switched(rank, now);
+            let done = self.take_in(rank, item, begin);
+            self.at(done, rank, What::Served);
+        } else if let Some(next) = self.processors.give_back(place) {
+            self.begin(self.ranks[next].number, now);
+        }
+    }
+
+    /// A rank has its processor. Those that look in vain there have their turns too: on average half of them come first.
+    fn begin(&mut self, rank: u32, now: Time) {
+        let others = u64::from(self.processors.looking(self.place(rank)));
+        self.work(
+            rank,
+            now + Span(self.stage.costs.look_overhead.0 * others / 2),
+        );
+    }
+
+    /// When a rank that has its processor since now begins to work.
+    fn switched(&mut self, rank: u32, now: Time) -> Time {
+        if self.processors.switches(self.place(rank)) {
+            now + self.stage.costs.switch_overhead
+        } else {
+            now
+        }
+    }
+
+    /// When a rank has taken in what it begins with now. Parts for others are seen when each is copied.
+    fn take_in(&mut self, rank: u32, item: Item, now: Time) -> Time {
+        let stage = Arc::clone(&self.stage);
+        let program = stage.program;
+        let number = match item {
+            Item::Message(message) => {
+                return now + stage.local(rank, program.message(message).bytes.0);
+            }
+            Item::Parcel(number) => number,
+        };
+        let parcel = *program.parcel(number);
+        if stage.are_together(rank, parcel.issuer) {
+            return now + stage.local(rank, parcel.bytes);
+        }
+        let mut now = now + stage.costs.host.receive_overhead + stage.copy(&parcel);
+        if !parcel.is_joined() {
+            return now;
+        }
+        for &message in program.parts(&parcel) {
+            now += stage.part_cost(message);
+            let target = program.message(message).target;
+            if target != rank {
+                now += stage.local(rank, 0);
+                let seen = now + stage.latency(rank, target);
+                self.at(seen, target, What::Arrive(Item::Message(message)));
+            }
+        }
+        now
+    }
+
+    fn served(&mut self, rank: u32, now: Time) {
+        let program = self.stage.program;
+        match self.rank(rank).serving.take() {
+            Some(Item::Message(message)) => self.done(rank, message),
+            Some(Item::Parcel(number)) => {
+                for &message in program.parts(program.parcel(number)) {
+                    if program.message(message).target == rank {
+                        self.done(rank, message);
+                    }
+                }
+                let issuer = program.parcel(number).issuer;
+                if self.stage.are_together(issuer, rank) {
+                    self.done(issuer, program.delivered(number));
+                    self.wake(issuer, now);
+                }
+            }
+            None => {}
+        }
+        self.work(rank, now);
+    }
+
+    fn done(&mut self, rank: u32, ticket: u32) {
+        if self.stage.tickets[ticket as usize].finish() {
+            self.rank(rank).missing -= 1;
+        }
+    }
+}
+
+impl Workload for Part<'_> {
+    fn classes(&self) -> &[String] {
+        &self.stage.classes
+    }
+
+    fn next_start(&self) -> Option<Time> {
+        let event = self.events.peek().map(|Reverse((time, ..))| *time);
+        let ready = self.ready.peek().map(|Reverse((time, ..))| *time);
+        [event, ready].into_iter().flatten().min()
+    }
+
+    fn pop(&mut self) -> Option<Message> {
+        let now = self.next_start()?;
+        while let Some(&Reverse((time, _, rank, what))) = self.events.peek()
+            && time <= now
+        {
+            self.events.pop();
+            self.handle(time, rank, what);
+        }
+        let &Reverse((start, _, number)) = self.ready.peek()?;
+        if start > now {
+            return None;
+        }
+        self.ready.pop();
+        let message = self.stage.message(start, number);
+        self.network_messages += 1;
+        self.network_bytes += message.size.0;
+        Some(message)
+    }
+
+    fn on_delivered(&mut self, now: Time, tag: u64) {
+        let number = tag as u32;
+        let parcel = *self.stage.program.parcel(number);
+        if !self.is_cut {
+            self.handle(now, parcel.issuer, What::Delivered(number));
+        }
+        self.handle(now, parcel.receiver, What::Arrive(Item::Parcel(number)));
+    }
+
+    fn has_dependencies(&self) -> bool {
+        true
+    }
+
+    fn is_news(&self, tag: u64) -> bool {
+        self.is_cut && self.stage.is_awaited(tag as u32)
+    }
+
+    fn on_news(&mut self, now: Time, tag: u64, _: Option<NodeId>) {
+        let issuer = self.stage.program.parcel(tag as u32).issuer;
+        let own = self.ranks.get(self.place(issuer));
+        if self.is_news(tag) && own.is_some_and(|rank| rank.number == issuer) {
+            self.at(now, issuer, What::Delivered(tag as u32));
+        }
+    }
+
+    fn finished(&self) -> bool {
+        self.running == 0 && self.events.is_empty() && self.ready.is_empty()
+    }
+}
