@@ -71,7 +71,7 @@ fn programs(
     run: impl Fn(&Program, &[NodeId], u64),
 ) {
     for (seed, application) in (0..).zip(Application::ALL) {
-        let sizes = [Sizes::Small, Sizes::Large][seed as usize % 2];
+        let sizes = [Sizes::Large, Sizes::Small][seed as usize % 2];
         let trace = Generate {
             application,
             sizes,
@@ -114,10 +114,10 @@ fn in_parts(
     Some(Told::new(sent, machine))
 }
 
-/// Senders wait for messages longer than a kilobyte, of which they hear at the ends of windows.
+/// Senders wait for messages longer than 128 B, of which they hear at the ends of windows.
 #[test]
 fn ranks_do_not_show_how_their_hosts_are_cut() {
-    let eager_limit = Bytes(1 << 10);
+    let eager_limit = Bytes(128);
     for per_host in [1, 6] {
         programs(
             |rank| rank / per_host,
@@ -159,7 +159,7 @@ fn receivers_take_in_at_once_what_comes() {
 /// A processor belongs to one part.
 #[test]
 fn processors_of_several_hosts_cannot_be_cut() {
-    let eager_limit = Bytes(1 << 10);
+    let eager_limit = Bytes(128);
     let in_turn = |rank| rank % 4;
     programs(in_turn, eager_limit, |program, hosts, seed| {
         let shared = settings(seed, eager_limit, Some(7));
