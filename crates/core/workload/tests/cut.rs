@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use raddle_random::Random;
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use raddle_workload::{
-    Delivery, Destination, GraphBuilder, GroupId, IdealNetwork, Message, MessageGraph, OffloadId,
-    Receiver, ReductionId, Step, Workload, drive_ideal, drive_in_windows,
+    Congestor, Delivery, Destination, Gpcnet, GraphBuilder, GroupId, IdealNetwork, Message,
+    MessageGraph, OffloadId, Receiver, ReductionId, Step, Workload, drive_ideal, drive_in_windows,
 };
 
 const WINDOW: Span = Span(1_000_000);
@@ -239,4 +239,41 @@ fn what_a_receiver_starts_by_itself_starts_at_once() {
     assert!((0..100).all(|step| !parts[0].is_news(step)));
     let sent = drive_in_windows(&mut ring(), 3, &part_of, WINDOW, LIMIT, &mut deliver);
     assert_eq!(sent.unwrap(), at_once);
+}
+
+/// Victims and congestors of every kind, several of a host; and the windows do not show in how many messages are measured.
+#[test]
+fn closed_loops_do_not_show_how_they_are_cut() {
+    for (seed, hosts, ranks_per_host, congestion) in [
+        (1, 12, 1, true),
+        (2, 17, 2, true),
+        (3, 9, 3, false),
+        (4, 40, 1, true),
+    ] {
+        let spec = Gpcnet {
+            ranks_per_host,
+            congestion,
+            congestor_share: 0.7,
+            congestors: match seed {
+                2 => vec![Congestor::GetIncast, Congestor::Alltoall],
+                3 => vec![Congestor::PutIncast],
+                _ => Gpcnet::default().congestors,
+            },
+            latency_iterations: 3,
+            allreduce_iterations: 3,
+            ..Gpcnet::default()
+        };
+        let all: Vec<NodeId> = (0..hosts as u32).map(NodeId).collect();
+        let make = || (spec.build(&all, seed).unwrap(), Network::default());
+        let sent = same_however_cut(hosts, seed, make, |_| ());
+        let alone = spec.isolated().build(&all, seed).unwrap();
+        // Classes 0 to 3 are measured.
+        let measured = sent.iter().filter(|message| message.class < 4).count();
+        assert_eq!(Some(measured as u64), alone.expected_messages());
+        assert_eq!(measured < sent.len(), congestion);
+        let mut tags: Vec<u64> = sent.iter().map(|message| message.tag).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), sent.len(), "a tag is one message's");
+    }
 }

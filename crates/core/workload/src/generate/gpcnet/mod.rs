@@ -6,6 +6,7 @@
 //! iterations and its ten-second limits are left out.
 
 mod exchange;
+mod part;
 mod program;
 mod run;
 
@@ -147,7 +148,8 @@ impl Gpcnet {
     /// The closed loop; memory grows with the ranks and rings, not with the messages.
     ///
     /// # Errors
-    /// A field out of range; fewer than two victims or two hosts per kind of congestor (10 hosts by default).
+    /// A field out of range; fewer than two victims or two hosts per kind of congestor (10 hosts by default); more
+    /// messages of a rank than can be told apart, 2^39.
     pub fn build(
         &self,
         hosts: &[NodeId],
@@ -160,7 +162,7 @@ impl Gpcnet {
         let victims = order.split_off(self.congestor_hosts(hosts.len()));
         let mut congestors = order;
         Random::new(seed, COLOUR_STREAM).shuffle(&mut congestors);
-        Ok(Run::new(self, &victims, &congestors, seed))
+        Run::new(self, &victims, &congestors, seed)
     }
 
     fn congestor_hosts(&self, hosts: usize) -> usize {

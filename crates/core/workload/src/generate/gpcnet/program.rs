@@ -12,12 +12,12 @@ pub(super) struct Plan {
     pub(super) targets: [Option<(u32, u32)>; 2],
     pub(super) receives: u32,
     pub(super) size: Bytes,
-    pub(super) kind: Part,
+    pub(super) kind: Kind,
 }
 
 /// Part of a test, for the class of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) enum Part {
+pub(super) enum Kind {
     #[default]
     Latency,
     Bandwidth,
@@ -169,14 +169,14 @@ impl Program {
         let sub = (step - block.first) % block.steps_per_iteration;
         Some(match block.task {
             Task::Latency { ring } => {
-                self.ring_plan(ring, rank, 1, self.sizes.latency, Part::Latency)
+                self.ring_plan(ring, rank, 1, self.sizes.latency, Kind::Latency)
             }
             Task::Bandwidth { ring } if sub == 0 => self.ring_plan(
                 ring,
                 rank,
                 self.window,
                 self.sizes.bandwidth,
-                Part::Bandwidth,
+                Kind::Bandwidth,
             ),
             Task::Bandwidth { .. } => self.barrier_plan(rank, sub - 1),
             Task::Barrier => self.barrier_plan(rank, sub),
@@ -184,7 +184,7 @@ impl Program {
         })
     }
 
-    fn ring_plan(&self, ring: usize, rank: u32, count: u32, size: Bytes, kind: Part) -> Plan {
+    fn ring_plan(&self, ring: usize, rank: u32, count: u32, size: Bytes, kind: Kind) -> Plan {
         let [left, right] = self.rings[ring].neighbours(rank);
         let targets = [Some((left, count)), Some((right, count))];
         Plan {
@@ -203,7 +203,7 @@ impl Program {
             targets: [Some((target as u32, 1)), None],
             receives: 1,
             size,
-            kind: Part::Barrier,
+            kind: Kind::Barrier,
         }
     }
 
@@ -242,8 +242,23 @@ impl Program {
             targets: [target.map(|rank| (rank, 1)), None],
             receives,
             size: self.sizes.allreduce,
-            kind: Part::Allreduce,
+            kind: Kind::Allreduce,
         }
+    }
+
+    /// Messages that a rank sends in a step, at most.
+    pub(super) fn width(&self) -> u64 {
+        let of_task = |block: &Block| match block.task {
+            Task::Latency { .. } => 2,
+            Task::Bandwidth { .. } => 2 * u64::from(self.window),
+            Task::Barrier | Task::Allreduce => 1,
+        };
+        self.blocks.iter().map(of_task).max().unwrap_or(1)
+    }
+
+    /// Places for messages in all steps of a rank.
+    pub(super) fn numbers(&self) -> u64 {
+        self.steps.saturating_mul(self.width())
     }
 
     /// Messages of all tests.

@@ -1,15 +1,14 @@
-//! The closed loop: deliveries in, next operations out.
+//! The closed loop: who takes part, and what a message's tag says.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use raddle_units::{Bytes, NodeId, Time};
 
-use super::exchange::Exchange;
-use super::program::{Part, Program, alltoall_target};
+use super::part::Part;
+use super::program::{Kind, Plan, Program, alltoall_target};
 use super::{Congestor, Gpcnet};
 use crate::generate::message;
-use crate::{Message, Workload};
+use crate::{Message, TrafficError, Workload};
 
 const CLASSES: [&str; 8] = [
     "tested-latency",
@@ -22,21 +21,25 @@ const CLASSES: [&str; 8] = [
     "background-get-incast",
 ];
 
-/// A tag is the serial number of the message above its slot among the messages under way.
-const SLOT_BITS: u32 = 32;
+/// In a tag: the data of a get, which has the tag of its request otherwise.
+const RESPONSE: u64 = 1 << 63;
+/// A tag is a rank above the number of its message: of an exchange, the step and the place within it, else the messages
+/// before it. So it counts what one rank does, whoever else is there.
+const NUMBER_BITS: u32 = 39;
+const NUMBERS: u64 = 1 << NUMBER_BITS;
 
-/// A message on its way or about to start.
+/// A message, as its tag says.
 #[derive(Clone, Copy, Debug)]
-struct Op {
-    from: u32,
-    to: u32,
-    kind: OpKind,
+pub(super) struct Op {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) kind: OpKind,
     size: Bytes,
     class: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum OpKind {
+pub(super) enum OpKind {
     /// Part of an exchange; the sender's step.
     Step(u64),
     /// A send or put towards rank 0.
@@ -48,13 +51,12 @@ enum OpKind {
 }
 
 /// A rank of a victim or congestor.
-#[derive(Clone, Debug)]
-struct Rank {
-    node: NodeId,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rank {
+    pub(super) node: NodeId,
     group: u32,
     /// Number within the group.
     number: u32,
-    exchange: Exchange,
 }
 
 /// A communicator.
@@ -72,287 +74,290 @@ enum Role {
     Congestors(Congestor),
 }
 
-/// The running benchmark.
-pub(super) struct Run {
-    classes: Vec<String>,
+/// Who takes part, and how.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) classes: Vec<String>,
     congestor_size: Bytes,
     get_request_size: Bytes,
-    ranks: Vec<Rank>,
+    pub(super) warmup: Time,
+    pub(super) ranks: Vec<Rank>,
     groups: Vec<Group>,
-    /// Messages that wait for their time, by (time, tag).
-    ready: BinaryHeap<Reverse<(Time, u64)>>,
-    slots: Vec<Op>,
-    free: Vec<u32>,
-    serial: u64,
-    victims_left: u64,
-    open_ended: bool,
-    expected: Option<u64>,
+    /// Messages of all victims.
+    pub(super) measured: u64,
+    pub(super) open_ended: bool,
 }
 
-impl Run {
-    pub(super) fn new(spec: &Gpcnet, victims: &[NodeId], congestors: &[NodeId], seed: u64) -> Self {
-        let mut run = Self {
+impl Stage {
+    fn new(
+        spec: &Gpcnet,
+        victims: &[NodeId],
+        congestors: &[NodeId],
+        seed: u64,
+    ) -> Result<Self, TrafficError> {
+        let mut stage = Self {
             classes: CLASSES.map(str::to_owned).to_vec(),
             congestor_size: spec.congestor_size,
             get_request_size: spec.get_request_size,
+            warmup: Time(spec.warmup.0),
             ranks: Vec::new(),
             groups: Vec::new(),
-            ready: BinaryHeap::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            serial: 0,
-            victims_left: 0,
+            measured: 0,
             open_ended: spec.congestion,
-            expected: None,
         };
-        let mut messages = 0;
         for slice in 0..u64::from(spec.ranks_per_host) {
             let program = Program::new(spec, victims.len() as u32, slice, seed);
-            messages += program.messages();
-            run.add_group(Role::Victims(program), victims.iter().copied());
+            if program.numbers() > NUMBERS {
+                let problem = format!(
+                    "the steps of a rank have {} places for messages, at most 2^{NUMBER_BITS} are possible: use fewer iterations",
+                    program.numbers()
+                );
+                return Err(TrafficError::spec("victims", problem));
+            }
+            stage.measured += program.messages();
+            stage.add_group(Role::Victims(program), victims.iter().copied());
             if spec.congestion {
                 let kinds = spec.congestors.len();
                 for (colour, &kind) in spec.congestors.iter().enumerate() {
                     let hosts = congestors.iter().copied().skip(colour).step_by(kinds);
-                    run.add_group(Role::Congestors(kind), hosts);
+                    stage.add_group(Role::Congestors(kind), hosts);
                 }
             }
         }
-        if !spec.congestion {
-            run.expected = Some(messages);
-        }
-        for rank in 0..run.ranks.len() as u32 {
-            let group = &run.groups[run.ranks[rank as usize].group as usize];
-            match group.role {
-                Role::Victims(_) => {
-                    run.victims_left += 1;
-                    run.begin_step(Time(spec.warmup.0), rank, 0);
-                }
-                Role::Congestors(_) => run.begin_congestor(Time::ZERO, rank),
-            }
-        }
-        run
+        Ok(stage)
     }
 
     fn add_group(&mut self, role: Role, hosts: impl Iterator<Item = NodeId>) {
         let first = self.ranks.len() as u32;
         let group = self.groups.len() as u32;
-        for (number, node) in hosts.enumerate() {
-            let number = number as u32;
-            self.ranks.push(Rank {
-                node,
-                group,
-                number,
-                exchange: Exchange::default(),
-            });
-        }
+        self.ranks.extend(hosts.zip(0..).map(|(node, number)| Rank {
+            node,
+            group,
+            number,
+        }));
         let ranks = self.ranks.len() as u32 - first;
         self.groups.push(Group { first, ranks, role });
     }
 
-    /// First operation of a congestor.
-    fn begin_congestor(&mut self, now: Time, rank: u32) {
-        let Rank { group, number, .. } = self.ranks[rank as usize];
-        match self.groups[group as usize].role {
-            Role::Congestors(Congestor::Alltoall) => self.begin_step(now, rank, 0),
-            Role::Congestors(_) if number != 0 => self.push_to_root(now, rank),
-            _ => {}
+    fn rank(&self, rank: u32) -> (Rank, &Group) {
+        let rank = self.ranks[rank as usize];
+        (rank, &self.groups[rank.group as usize])
+    }
+
+    /// Whether a rank measures.
+    pub(super) fn is_victim(&self, rank: u32) -> bool {
+        matches!(self.rank(rank).1.role, Role::Victims(_))
+    }
+
+    /// Whether a rank goes through exchanges; the others send to rank 0, or are it.
+    pub(super) fn exchanges(&self, rank: u32) -> bool {
+        !matches!(self.rank(rank).1.role, Role::Congestors(kind) if kind != Congestor::Alltoall)
+    }
+
+    /// Whether a rank sends to rank 0.
+    pub(super) fn pushes(&self, rank: u32) -> bool {
+        !self.exchanges(rank) && self.rank(rank).0.number != 0
+    }
+
+    /// What an exchanging rank does in a step; `None`: it is through.
+    pub(super) fn step(&self, rank: u32, step: u64) -> Option<Plan> {
+        let (rank, group) = self.rank(rank);
+        match &group.role {
+            Role::Victims(program) => program.plan(rank.number, step),
+            Role::Congestors(_) => {
+                let target = alltoall_target(rank.number, group.ranks, step);
+                Some(Plan {
+                    targets: [Some((target, 1)), None],
+                    receives: 1,
+                    size: self.congestor_size,
+                    kind: Kind::default(),
+                })
+            }
         }
     }
 
-    /// A congestor's next send, put or get.
-    fn push_to_root(&mut self, now: Time, rank: u32) {
-        let group = &self.groups[self.ranks[rank as usize].group as usize];
-        let Role::Congestors(kind) = group.role else {
-            return;
-        };
-        let (size, op) = match kind {
-            Congestor::GetIncast => (self.get_request_size, OpKind::Request),
-            _ => (self.congestor_size, OpKind::Push),
-        };
-        let class = congestor_class(kind);
-        let op = Op {
-            from: rank,
+    /// Tags of the messages that an exchanging rank sends in a step, the first of them.
+    pub(super) fn step_tag(&self, rank: u32, step: u64) -> u64 {
+        tag(rank, step * self.rank(rank).1.width())
+    }
+
+    /// The message that a tag stands for.
+    pub(super) fn op(&self, tag: u64) -> Op {
+        let asker = asker(tag);
+        let (rank, group) = self.rank(asker);
+        let number = tag & (NUMBERS - 1);
+        let to_root = |kind, size, class| Op {
+            from: asker,
             to: group.first,
-            kind: op,
+            kind,
             size,
             class,
         };
-        self.send(now, op);
-    }
-
-    /// Begins `step` of an exchanging rank, and further ones while they are over at once.
-    fn begin_step(&mut self, now: Time, rank: u32, step: u64) {
-        let mut step = step;
-        loop {
-            let Rank { group, number, .. } = self.ranks[rank as usize];
-            let group = &self.groups[group as usize];
-            let first = group.first;
-            let (targets, receives, size, class) = match &group.role {
-                Role::Victims(program) => {
-                    let Some(plan) = program.plan(number, step) else {
-                        self.victims_left -= 1;
-                        return;
-                    };
-                    (
-                        plan.targets,
-                        plan.receives,
-                        plan.size,
-                        victim_class(plan.kind),
-                    )
-                }
-                Role::Congestors(kind) => {
-                    let target = alltoall_target(number, group.ranks, step);
-                    let targets = [Some((target, 1)), None];
-                    (targets, 1, self.congestor_size, congestor_class(*kind))
-                }
-            };
-            let sends = targets.iter().flatten().map(|&(_, count)| count).sum();
-            self.ranks[rank as usize]
-                .exchange
-                .begin(step, sends, receives);
-            for (target, count) in targets.into_iter().flatten() {
-                for _ in 0..count {
-                    let kind = OpKind::Step(step);
-                    self.send(
-                        now,
-                        Op {
-                            from: rank,
-                            to: first + target,
-                            kind,
-                            size,
-                            class,
-                        },
-                    );
+        match &group.role {
+            Role::Congestors(Congestor::GetIncast) if tag & RESPONSE != 0 => Op {
+                from: group.first,
+                to: asker,
+                kind: OpKind::Response,
+                size: self.congestor_size,
+                class: 7,
+            },
+            Role::Congestors(Congestor::GetIncast) => {
+                to_root(OpKind::Request, self.get_request_size, 7)
+            }
+            Role::Congestors(Congestor::P2pIncast) => to_root(OpKind::Push, self.congestor_size, 5),
+            Role::Congestors(Congestor::PutIncast) => to_root(OpKind::Push, self.congestor_size, 6),
+            role => {
+                let width = group.width();
+                let (step, place) = (number / width, number % width);
+                let plan = self.step(asker, step).unwrap_or_default();
+                let mut targets = (plan.targets.into_iter().flatten())
+                    .flat_map(|(target, count)| (0..count).map(move |_| target));
+                let target = targets.nth(place as usize).unwrap_or(rank.number);
+                Op {
+                    from: asker,
+                    to: group.first + target,
+                    kind: OpKind::Step(step),
+                    size: plan.size,
+                    class: match role {
+                        Role::Victims(_) => victim_class(plan.kind),
+                        Role::Congestors(_) => 4,
+                    },
                 }
             }
-            if !self.ranks[rank as usize].exchange.is_done() {
-                return;
-            }
-            step += 1;
         }
     }
 
-    fn send(&mut self, now: Time, op: Op) {
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = op;
-                slot
-            }
-            None => {
-                self.slots.push(op);
-                self.slots.len() as u32 - 1
-            }
-        };
-        let tag = self.serial << SLOT_BITS | u64::from(slot);
-        self.serial += 1;
-        self.ready.push(Reverse((now, tag)));
+    /// The message, at its start.
+    pub(super) fn message(&self, start: Time, tag: u64) -> Message {
+        let op = self.op(tag);
+        let (src, dst) = (self.rank(op.from).0.node, self.rank(op.to).0.node);
+        message(start, src, dst, op.size, op.class, tag)
     }
 
-    fn step_if_done(&mut self, now: Time, rank: u32) {
-        let exchange = &self.ranks[rank as usize].exchange;
-        if exchange.is_done() {
-            let next = exchange.step + 1;
-            self.begin_step(now, rank, next);
+    /// Whether its sender waits for its delivery.
+    pub(super) fn is_awaited(&self, tag: u64) -> bool {
+        let (_, group) = self.rank(asker(tag));
+        !matches!(group.role, Role::Congestors(Congestor::GetIncast))
+    }
+}
+
+impl Group {
+    /// Numbers of each step.
+    fn width(&self) -> u64 {
+        match &self.role {
+            Role::Victims(program) => program.width(),
+            Role::Congestors(_) => 1,
         }
+    }
+}
+
+/// Message `number` of a rank.
+pub(super) const fn tag(rank: u32, number: u64) -> u64 {
+    (rank as u64) << NUMBER_BITS | number
+}
+
+/// The data that a request asks for.
+pub(super) const fn response(request: u64) -> u64 {
+    request | RESPONSE
+}
+
+/// The rank whose message it is; of the data of a get, the one that asked.
+pub(super) const fn asker(tag: u64) -> u32 {
+    ((tag & !RESPONSE) >> NUMBER_BITS) as u32
+}
+
+fn victim_class(kind: Kind) -> u8 {
+    match kind {
+        Kind::Latency => 0,
+        Kind::Bandwidth => 1,
+        Kind::Barrier => 2,
+        Kind::Allreduce => 3,
+    }
+}
+
+/// The running benchmark.
+pub(super) struct Run {
+    stage: Arc<Stage>,
+    /// One until it is cut.
+    parts: Vec<Part>,
+}
+
+impl Run {
+    /// # Errors
+    /// More messages of a rank than tags can tell apart.
+    pub(super) fn new(
+        spec: &Gpcnet,
+        victims: &[NodeId],
+        congestors: &[NodeId],
+        seed: u64,
+    ) -> Result<Self, TrafficError> {
+        let stage = Arc::new(Stage::new(spec, victims, congestors, seed)?);
+        let all = 0..stage.ranks.len() as u32;
+        let whole = Part::new(
+            Arc::clone(&stage),
+            all.clone().collect(),
+            false,
+            all.collect(),
+        );
+        Ok(Self {
+            stage,
+            parts: vec![whole],
+        })
+    }
+
+    /// The part that comes next, and when.
+    fn next(&self) -> Option<(Time, usize)> {
+        let starts = self.parts.iter().map(Workload::next_start).zip(0..);
+        starts
+            .filter_map(|(start, part)| Some((start?, part)))
+            .min()
     }
 }
 
 impl Workload for Run {
     fn classes(&self) -> &[String] {
-        &self.classes
+        &self.stage.classes
     }
     fn next_start(&self) -> Option<Time> {
-        if self.finished() {
-            return None;
-        }
-        self.ready.peek().map(|&Reverse((time, _))| time)
+        self.next().map(|(start, _)| start)
     }
     fn pop(&mut self) -> Option<Message> {
-        if self.finished() {
-            return None;
-        }
-        let Reverse((start, tag)) = self.ready.pop()?;
-        let Op {
-            from,
-            to,
-            size,
-            class,
-            ..
-        } = self.slots[slot_of(tag)];
-        let (src, dst) = (self.ranks[from as usize].node, self.ranks[to as usize].node);
-        Some(message(start, src, dst, size, class, tag))
+        let (_, part) = self.next()?;
+        self.parts[part].pop()
     }
     fn on_delivered(&mut self, now: Time, tag: u64) {
-        let slot = slot_of(tag);
-        let Some(&Op {
-            from,
-            to,
-            kind,
-            class,
-            ..
-        }) = self.slots.get(slot)
-        else {
-            return;
-        };
-        self.free.push(slot as u32);
-        match kind {
-            OpKind::Push | OpKind::Response if self.finished() => {}
-            OpKind::Push => self.push_to_root(now, from),
-            OpKind::Response => self.push_to_root(now, to),
-            OpKind::Request => {
-                let size = self.congestor_size;
-                self.send(
-                    now,
-                    Op {
-                        from: to,
-                        to: from,
-                        kind: OpKind::Response,
-                        size,
-                        class,
-                    },
-                );
-            }
-            OpKind::Step(step) => {
-                self.ranks[from as usize].exchange.sent();
-                self.ranks[to as usize].exchange.received(step);
-                self.step_if_done(now, from);
-                self.step_if_done(now, to);
-            }
+        if let [whole] = &mut self.parts[..] {
+            whole.on_delivered(now, tag);
         }
     }
     fn has_dependencies(&self) -> bool {
         true
     }
+    fn split(
+        &mut self,
+        parts: usize,
+        part_of: &dyn Fn(NodeId) -> usize,
+    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+        let mut own = vec![Vec::new(); parts];
+        let mut places = Vec::with_capacity(self.stage.ranks.len());
+        for (number, rank) in (0..).zip(&self.stage.ranks) {
+            let part = &mut own[part_of(rank.node)];
+            places.push(part.len() as u32);
+            part.push(number);
+        }
+        let places: Arc<[u32]> = places.into();
+        let part = |own| Part::new(Arc::clone(&self.stage), Arc::clone(&places), true, own);
+        self.parts = own.into_iter().map(part).collect();
+        let lent = self.parts.iter_mut();
+        Some(lent.map(|part| part as &mut dyn Workload).collect())
+    }
     fn expected_messages(&self) -> Option<u64> {
-        self.expected
+        (!self.stage.open_ended).then_some(self.stage.measured)
     }
     fn is_open_ended(&self) -> bool {
-        self.open_ended
+        self.stage.open_ended
     }
     fn finished(&self) -> bool {
-        self.victims_left == 0
-    }
-}
-
-fn slot_of(tag: u64) -> usize {
-    (tag & ((1 << SLOT_BITS) - 1)) as usize
-}
-
-fn victim_class(part: Part) -> u8 {
-    match part {
-        Part::Latency => 0,
-        Part::Bandwidth => 1,
-        Part::Barrier => 2,
-        Part::Allreduce => 3,
-    }
-}
-
-fn congestor_class(kind: Congestor) -> u8 {
-    match kind {
-        Congestor::Alltoall => 4,
-        Congestor::P2pIncast => 5,
-        Congestor::PutIncast => 6,
-        Congestor::GetIncast => 7,
+        self.parts.iter().all(Workload::finished)
     }
 }
