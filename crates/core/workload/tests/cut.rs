@@ -1,12 +1,12 @@
 //! However the hosts of a workload are cut, the same messages start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_random::Random;
-use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
+use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::{
-    Congestor, Delivery, Destination, Gpcnet, GraphBuilder, GroupId, IdealNetwork, Message,
-    MessageGraph, OffloadId, Receiver, ReductionId, Step, Workload, drive_ideal, drive_in_windows,
+    Congestor, Delivery, Destination, Gpcnet, GraphBuilder, GroupId, Message, MessageGraph,
+    Multicast, OffloadId, Receiver, ReductionId, Step, Workload, drive_in_windows,
 };
 
 const WINDOW: Span = Span(1_000_000);
@@ -102,6 +102,31 @@ fn same_however_cut<W: Workload, T: PartialEq + std::fmt::Debug>(
         }
     }
     first.unwrap().0
+}
+
+/// Runs a workload whole, told of deliveries as they happen.
+fn at_once(workload: &mut dyn Workload, network: &mut Network) -> Vec<Message> {
+    let (mut sent, mut under_way) = (Vec::new(), BTreeSet::new());
+    loop {
+        let at = under_way.first().map_or(Time::NEVER, |it: &Delivery| it.at);
+        if workload.next_start().is_some_and(|start| start <= at) {
+            if let Some(message) = workload.pop() {
+                under_way.extend(network.deliveries(&message));
+                sent.push(message);
+            }
+            continue;
+        }
+        let Some(Delivery { at, host, tag, to }) = under_way.pop_first() else {
+            break;
+        };
+        match to {
+            Receiver::Member => workload.on_member_delivered(at, tag, host),
+            Receiver::Only | Receiver::All => workload.on_delivered(at, tag),
+        }
+    }
+    assert!(workload.finished());
+    sent.sort_by_key(|message: &Message| (message.start, message.src));
+    sent
 }
 
 /// Steps in layers, which wait for steps of the layers before: messages of every kind, and gaps.
@@ -204,10 +229,6 @@ fn graphs_do_not_show_how_they_are_cut() {
 /// A ring around which a token goes, with a gap at each host: nobody but the receiver waits, so the windows do not show either.
 #[test]
 fn what_a_receiver_starts_by_itself_starts_at_once() {
-    let network = IdealNetwork {
-        rate: BitRate::from_gbps(100),
-        latency: WINDOW,
-    };
     let ring = || {
         let mut graph = GraphBuilder::new();
         let mut last: Option<Step> = None;
@@ -219,26 +240,13 @@ fn what_a_receiver_starts_by_itself_starts_at_once() {
             last.map(|last| graph.after(gap, last));
             last = Some(message);
         }
-        graph.finish().unwrap()
+        (graph.finish().unwrap(), Network::default())
     };
-    let mut at_once = Vec::new();
-    drive_ideal(&mut ring(), network, u64::MAX, |message, _| {
-        at_once.push(*message)
-    });
-    let mut deliver = |message: &Message| {
-        vec![Delivery {
-            at: network.delivery(message),
-            host: message.dst.host().unwrap(),
-            tag: message.tag,
-            to: Receiver::Only,
-        }]
-    };
-    let mut cut = ring();
-    let part_of = |host: NodeId| host.0 as usize % 3;
-    let parts = cut.split(3, &part_of).unwrap();
+    let (mut whole, mut network) = ring();
+    let parts = whole.split(3, &|host| host.0 as usize % 3).unwrap();
     assert!((0..100).all(|step| !parts[0].is_news(step)));
-    let sent = drive_in_windows(&mut ring(), 3, &part_of, WINDOW, LIMIT, &mut deliver);
-    assert_eq!(sent.unwrap(), at_once);
+    let sent = same_however_cut(5, 1, ring, |_| ());
+    assert_eq!(sent, at_once(&mut ring().0, &mut network));
 }
 
 /// Victims and congestors of every kind, several of a host; and the windows do not show in how many messages are measured.
@@ -275,5 +283,52 @@ fn closed_loops_do_not_show_how_they_are_cut() {
         tags.sort_unstable();
         tags.dedup();
         assert_eq!(tags.len(), sent.len(), "a tag is one message's");
+    }
+}
+
+/// Broadcasts, and reductions that meet at the root or on the way, of processes that share hosts.
+#[test]
+fn collectives_of_groups_do_not_show_how_they_are_cut() {
+    let operations = [
+        "",
+        "operation = 'allreduce'\n",
+        "operation = 'barrier'\ncombining = 'on-tree'\n",
+    ];
+    let shapes = [
+        ("dims = [4, 3]", 1),
+        ("dims = [6, 8]", 4),
+        ("dims = [3, 4, 2]", 2),
+        ("dims = [6, 6]\nrandom_groups = 5", 2),
+    ];
+    for (seed, operation) in (0..).zip(operations) {
+        for (shape, per_host) in shapes {
+            for noise in ["0s", "3us"] {
+                let text = format!(
+                    "{shape}\nprocesses_per_terminal = {per_host}\nrounds = 6\noverhead = '200ns'\n\
+                     noise = '{noise}'\n{operation}"
+                );
+                let spec: Multicast = toml::from_str(&text).unwrap();
+                let hosts = spec.dims.iter().product::<u32>() / per_host;
+                let all: Vec<NodeId> = (0..hosts).map(NodeId).collect();
+                let groups = spec.groups(&all).unwrap();
+                let make = || {
+                    let network = Network {
+                        groups: groups.iter().map(|group| group.members.clone()).collect(),
+                        ..Network::default()
+                    };
+                    (spec.build(&all, seed).unwrap(), network)
+                };
+                let sent = same_however_cut(hosts as usize, seed, make, |rounds| {
+                    rounds.round_starts().to_vec()
+                });
+                let expected = spec.build(&all, seed).unwrap().expected_messages();
+                assert_eq!(Some(sent.len() as u64), expected, "{text}");
+                // Results that come to all alike are no news.
+                if operation.contains("on-tree") {
+                    let (mut whole, mut network) = make();
+                    assert_eq!(sent, at_once(&mut whole, &mut network));
+                }
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Collectives of many groups at once: the latency test of C-MR4LMS.
 
+mod part;
 mod rounds;
 #[cfg(test)]
 mod tests;
