@@ -203,8 +203,15 @@ pub trait Workload: Send {
         false
     }
 
-    /// A host has had message `tag` since `now` (of a group: `member`, or all of them if `None`). Told to all parts alike, at the
-    /// end of the window, in order of time, then of hosts. See [`split`](Self::split).
+    /// The host that waits for message `tag`, where it is a single one: its part alone need be told the news. `None`: any part
+    /// may have something to do. Any part knows.
+    fn news_for(&self, tag: u64) -> Option<NodeId> {
+        let _ = tag;
+        None
+    }
+
+    /// A host has had message `tag` since `now` (of a group: `member`, or all of them if `None`). Told to all parts alike
+    /// but for [`news_for`](Self::news_for), at the end of the window, in order of time, then of hosts. See [`split`](Self::split).
     fn on_news(&mut self, now: Time, tag: u64, member: Option<NodeId>) {
         let _ = (now, tag, member);
     }
@@ -268,6 +275,9 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
     }
     fn is_news(&self, tag: u64) -> bool {
         (**self).is_news(tag)
+    }
+    fn news_for(&self, tag: u64) -> Option<NodeId> {
+        (**self).news_for(tag)
     }
     fn on_news(&mut self, now: Time, tag: u64, member: Option<NodeId>) {
         (**self).on_news(now, tag, member);

@@ -81,8 +81,12 @@ pub fn drive_in_windows(
         for delivery in come {
             if parts[0].is_news(delivery.tag) {
                 let member = (delivery.to == Receiver::Member).then_some(delivery.host);
-                for part in &mut parts {
-                    part.on_news(delivery.at, delivery.tag, member);
+                let Delivery { at, tag, .. } = delivery;
+                match parts[0].news_for(tag) {
+                    Some(host) => parts[part_of(host)].on_news(at, tag, member),
+                    None => parts
+                        .iter_mut()
+                        .for_each(|part| part.on_news(at, tag, member)),
                 }
             }
         }

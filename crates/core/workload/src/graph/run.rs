@@ -319,6 +319,17 @@ impl Workload for Part {
         };
         had.is_none() || self.steps.followers(step).iter().any(waits)
     }
+    fn news_for(&self, tag: u64) -> Option<NodeId> {
+        let (step, _, had) = self.steps.message(tag)?;
+        let (cut, had) = (self.cut.as_ref()?, had?);
+        let followers = self.steps.followers(step).iter();
+        let homes = followers.map(|&follower| cut.homes[follower as usize]);
+        let waiting = homes.filter(|&home| home != Home::Host(had));
+        match waiting.fold(Home::Nobody, Home::and) {
+            Home::Host(host) => Some(host),
+            Home::Everyone | Home::Nobody => None,
+        }
+    }
     fn on_news(&mut self, now: Time, tag: u64, member: Option<NodeId>) {
         let (Some((step, src, had)), Some(cut)) = (self.steps.message(tag), &self.cut) else {
             return;

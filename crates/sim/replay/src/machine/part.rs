@@ -410,6 +410,11 @@ impl Workload for Part<'_> {
         self.is_cut && self.stage.is_awaited(tag as u32)
     }
 
+    fn news_for(&self, tag: u64) -> Option<NodeId> {
+        let issuer = self.stage.program.parcel(tag as u32).issuer;
+        Some(self.stage.host(issuer))
+    }
+
     fn on_news(&mut self, now: Time, tag: u64, _: Option<NodeId>) {
         let issuer = self.stage.program.parcel(tag as u32).issuer;
         let own = self.ranks.get(self.place(issuer));

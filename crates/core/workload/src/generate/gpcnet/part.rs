@@ -171,6 +171,11 @@ impl Workload for Part {
     fn is_news(&self, tag: u64) -> bool {
         self.is_cut && self.stage.is_awaited(tag)
     }
+    fn news_for(&self, tag: u64) -> Option<NodeId> {
+        let sender = asker(tag);
+        // Those of victims are counted in all parts.
+        (!self.stage.is_victim(sender)).then(|| self.stage.node(sender))
+    }
     fn on_news(&mut self, now: Time, tag: u64, _: Option<NodeId>) {
         if self.is_news(tag) {
             self.measure(tag);

@@ -53,7 +53,7 @@ pub(super) enum OpKind {
 /// A rank of a victim or congestor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rank {
-    pub(super) node: NodeId,
+    node: NodeId,
     group: u32,
     /// Number within the group.
     number: u32,
@@ -144,6 +144,10 @@ impl Stage {
         (rank, &self.groups[rank.group as usize])
     }
 
+    pub(super) fn node(&self, rank: u32) -> NodeId {
+        self.ranks[rank as usize].node
+    }
+
     /// Whether a rank measures.
     pub(super) fn is_victim(&self, rank: u32) -> bool {
         matches!(self.rank(rank).1.role, Role::Victims(_))
@@ -230,7 +234,7 @@ impl Stage {
     /// The message, at its start.
     pub(super) fn message(&self, start: Time, tag: u64) -> Message {
         let op = self.op(tag);
-        let (src, dst) = (self.rank(op.from).0.node, self.rank(op.to).0.node);
+        let (src, dst) = (self.node(op.from), self.node(op.to));
         message(start, src, dst, op.size, op.class, tag)
     }
 

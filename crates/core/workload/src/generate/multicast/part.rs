@@ -336,6 +336,14 @@ impl Workload for Part {
     fn is_news(&self, tag: u64) -> bool {
         self.is_cut && matches!(self.stage.what(tag), Some(What::Result { .. }))
     }
+    fn news_for(&self, tag: u64) -> Option<NodeId> {
+        match self.stage.what(tag)? {
+            What::Result { line, .. } => {
+                Some(self.stage.hosts[self.stage.root_host(line) as usize])
+            }
+            What::Contribution { .. } => None,
+        }
+    }
     fn on_news(&mut self, now: Time, tag: u64, member: Option<NodeId>) {
         let stage = Arc::clone(&self.stage);
         if let (Some(What::Result { line, .. }), None, true) =
