@@ -15,6 +15,19 @@ pub(super) struct Plan {
     pub(super) kind: Kind,
 }
 
+impl Plan {
+    /// The rank that gets a message, counted within the step.
+    pub(super) fn target(&self, place: u64) -> Option<u32> {
+        let mut before = 0;
+        let mut targets = self.targets.iter().flatten();
+        let target = targets.find(|&&(_, count)| {
+            before += u64::from(count);
+            place < before
+        });
+        target.map(|&(target, _)| target)
+    }
+}
+
 /// Part of a test, for the class of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Kind {
@@ -57,6 +70,7 @@ enum Task {
 pub(super) struct Program {
     blocks: Vec<Block>,
     steps: u64,
+    width: u64,
     ranks: u32,
     rings: Vec<Ring>,
     sizes: Sizes,
@@ -106,6 +120,7 @@ impl Program {
         let mut program = Self {
             blocks: Vec::new(),
             steps: 0,
+            width: 1,
             ranks,
             rings,
             sizes: Sizes {
@@ -142,6 +157,11 @@ impl Program {
             task,
         });
         self.steps += steps_per_iteration * u64::from(iterations);
+        self.width = self.width.max(match task {
+            Task::Latency { .. } => 2,
+            Task::Bandwidth { .. } => 2 * u64::from(self.window),
+            Task::Barrier | Task::Allreduce => 1,
+        });
     }
 
     /// Rounds of a dissemination barrier: ceil(log2 n).
@@ -247,13 +267,8 @@ impl Program {
     }
 
     /// Messages that a rank sends in a step, at most.
-    pub(super) fn width(&self) -> u64 {
-        let of_task = |block: &Block| match block.task {
-            Task::Latency { .. } => 2,
-            Task::Bandwidth { .. } => 2 * u64::from(self.window),
-            Task::Barrier | Task::Allreduce => 1,
-        };
-        self.blocks.iter().map(of_task).max().unwrap_or(1)
+    pub(super) const fn width(&self) -> u64 {
+        self.width
     }
 
     /// Places for messages in all steps of a rank.

@@ -214,9 +214,7 @@ impl Stage {
                 let width = group.width();
                 let (step, place) = (number / width, number % width);
                 let plan = self.step(asker, step).unwrap_or_default();
-                let mut targets = (plan.targets.into_iter().flatten())
-                    .flat_map(|(target, count)| (0..count).map(move |_| target));
-                let target = targets.nth(place as usize).unwrap_or(rank.number);
+                let target = plan.target(place).unwrap_or(rank.number);
                 Op {
                     from: asker,
                     to: group.first + target,

@@ -62,6 +62,7 @@ impl Ord for Ready {
 /// Where a process is.
 #[derive(Clone, Default, Debug)]
 struct Process {
+    number: u32,
     /// Collectives done, and those begun.
     step: u32,
     entered: u32,
@@ -76,12 +77,11 @@ type Open = Vec<(Time, u32)>;
 #[derive(Debug)]
 pub(super) struct Part {
     stage: Arc<Stage>,
-    /// By host: its place in the part that has it.
+    /// By process: its place in the part that has it.
     places: Arc<[u32]>,
     /// Whether deliveries are told as [`Workload::split`] says.
     is_cut: bool,
-    hosts: Vec<u32>,
-    /// By place of the host.
+    /// By place.
     processes: Vec<Process>,
     /// The same; empty without noise.
     random: Vec<Random>,
@@ -98,17 +98,21 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// These hosts, ascending, whose processes begin; `places` has their places among them.
+    /// These processes, all of some hosts, begin; `places` has their places among them.
     pub(super) fn new(
         stage: Arc<Stage>,
         places: Arc<[u32]>,
         is_cut: bool,
-        hosts: Vec<u32>,
+        numbers: &[u32],
     ) -> Self {
-        let all = || hosts.iter().flat_map(|&host| stage.processes_of(host));
+        let begin = |&number| Process {
+            number,
+            ..Process::default()
+        };
+        let random = |&number| stage.random(number);
         let mut part = Self {
-            processes: vec![Process::default(); all().count()],
-            random: all().filter_map(|process| stage.random(process)).collect(),
+            processes: numbers.iter().map(begin).collect(),
+            random: numbers.iter().filter_map(random).collect(),
             roots: BTreeMap::new(),
             come: BTreeMap::new(),
             ready: BinaryHeap::new(),
@@ -118,28 +122,26 @@ impl Part {
             stage: Arc::clone(&stage),
             places,
             is_cut,
-            hosts: Vec::new(),
         };
-        let mut open: Open = all().map(|process| (stage.start, process)).collect();
-        open.reverse();
-        part.hosts = hosts;
         for line in 0..stage.lines.len() {
             let deliveries = stage.deliveries(line).into_iter();
             let own = deliveries.filter(|&(host, _)| part.has(host));
             part.undelivered += own.map(|(_, messages)| messages).sum::<u64>();
         }
-        part.advance(open);
+        let open = numbers.iter().rev().map(|&number| (stage.start, number));
+        part.advance(open.collect());
         part
     }
 
+    /// Whether a host's processes are here.
     fn has(&self, host: u32) -> bool {
-        self.hosts.get(self.places[host as usize] as usize) == Some(&host)
+        let first = self.stage.processes_of(host).start;
+        let process = self.processes.get(self.place(first));
+        process.is_some_and(|process| process.number == first)
     }
 
     fn place(&self, process: u32) -> usize {
-        let host = self.stage.host(process);
-        let (place, per_host) = (self.places[host as usize], self.stage.per_host);
-        (place * per_host + process % per_host) as usize
+        self.places[process as usize] as usize
     }
 
     fn process(&mut self, process: u32) -> &mut Process {

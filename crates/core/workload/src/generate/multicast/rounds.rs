@@ -259,9 +259,8 @@ impl Rounds {
         bytes: Bytes,
     ) -> Self {
         let stage = Arc::new(Stage::new(spec, hosts, groups, seed, (messages, bytes)));
-        let all = 0..stage.hosts.len() as u32;
-        let places = all.clone().collect();
-        let whole = Part::new(Arc::clone(&stage), places, false, all.collect());
+        let all: Vec<u32> = (0..stage.processes).collect();
+        let whole = Part::new(Arc::clone(&stage), all[..].into(), false, &all);
         Self {
             stage,
             parts: vec![whole],
@@ -307,15 +306,17 @@ impl Workload for Rounds {
         part_of: &dyn Fn(NodeId) -> usize,
     ) -> Option<Vec<&mut (dyn Workload + '_)>> {
         let mut own = vec![Vec::new(); parts];
-        let mut places = Vec::with_capacity(self.stage.hosts.len());
-        for (host, &node) in (0..).zip(&self.stage.hosts) {
-            let part = &mut own[part_of(node)];
+        let mut places = Vec::with_capacity(self.stage.processes as usize);
+        for process in 0..self.stage.processes {
+            let host = self.stage.host(process);
+            let part = &mut own[part_of(self.stage.hosts[host as usize])];
             places.push(part.len() as u32);
-            part.push(host);
+            part.push(process);
         }
         let places: Arc<[u32]> = places.into();
-        let part = |own| Part::new(Arc::clone(&self.stage), Arc::clone(&places), true, own);
-        self.parts = own.into_iter().map(part).collect();
+        let part =
+            |own: &Vec<u32>| Part::new(Arc::clone(&self.stage), Arc::clone(&places), true, own);
+        self.parts = own.iter().map(part).collect();
         let lent = self.parts.iter_mut();
         Some(lent.map(|part| part as &mut dyn Workload).collect())
     }
