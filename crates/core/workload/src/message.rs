@@ -166,24 +166,27 @@ pub trait Workload: Send {
         false
     }
 
-    /// Cuts the workload for a driver that has cut its fabric and runs the pieces side by side, window of time by window.
-    /// Part i is a workload of its own: it pops the messages that hosts with `part_of(host) == i` send. Nothing shows how
-    /// the hosts were cut, one part included: equal windows and deliveries give equal messages, of each host in equal order.
+    /// Cuts the workload for a driver that has cut its fabric and runs the pieces side by side, window of time by
+    /// window. Part i is a workload of its own: it pops the messages that hosts with `part_of(host) == i` send. Nothing
+    /// shows how the hosts were cut, one part included: equal windows and deliveries give equal messages, of each host
+    /// in equal order.
     ///
     /// A part is told of a delivery in two steps:
-    /// - At once, by [`on_delivered`](Self::on_delivered) (of a group: [`on_member_delivered`](Self::on_member_delivered)), if
+    /// - At once, by [`on_delivered`](Self::on_delivered) (of a group:
+    ///   [`on_member_delivered`](Self::on_member_delivered)), if
     ///   one of its own hosts has the message. This acts on that host alone, whose next messages may start at `now`. Who has
     ///   it is the receiver; of an in-network reduction, the sender; of a whole group, nobody in particular.
     /// - At the window's end, by [`on_news`](Self::on_news), whoever has it. This acts on all other hosts.
     ///
-    /// Messages that follow from news may have a start before the window's end: the driver starts them there. A part has
-    /// popped all that starts before the window's end, with deliveries in order of time, when it hears the news.
+    /// Messages that follow from news may have a start before the window's end: the driver starts them there. A part
+    /// has popped all that starts before the window's end, with deliveries in order of time, when it hears the news.
     ///
     /// Called once, before the first [`pop`](Self::pop). From then on the driver asks the parts alone, which answer
-    /// [`is_open_ended`](Self::is_open_ended) and the like as the whole does; it has finished when all parts have. What the
-    /// whole can tell of a run (its [`round_starts`](Self::round_starts), for one) it tells after that too.
+    /// [`is_open_ended`](Self::is_open_ended) and the like as the whole does; it has finished when all parts have. What
+    /// the whole can tell of a run (its [`round_starts`](Self::round_starts), for one) it tells after that too.
     ///
-    /// `None`: it cannot be cut, and a driver with windows calls [`on_delivered`](Self::on_delivered) of the whole at their ends.
+    /// `None`: it cannot be cut, and a driver with windows calls [`on_delivered`](Self::on_delivered) of the whole at
+    /// their ends.
     ///
     /// # Panics
     /// If `part_of` gives `parts` or more.
@@ -196,22 +199,23 @@ pub trait Workload: Send {
         None
     }
 
-    /// Whether hosts other than the one that has message `tag` wait for it, so that [`on_news`](Self::on_news) is to be called.
-    /// Any part knows.
+    /// Whether hosts other than the one that has message `tag` wait for it, so that [`on_news`](Self::on_news) is to be
+    /// called. Any part knows.
     fn is_news(&self, tag: u64) -> bool {
         let _ = tag;
         false
     }
 
-    /// The host that waits for message `tag`, where it is a single one: its part alone need be told the news. `None`: any part
-    /// may have something to do. Any part knows.
+    /// The host that waits for message `tag`, where it is a single one: its part alone need be told the news. `None`:
+    /// any part may have something to do. Any part knows.
     fn news_for(&self, tag: u64) -> Option<NodeId> {
         let _ = tag;
         None
     }
 
-    /// A host has had message `tag` since `now` (of a group: `member`, or all of them if `None`). Told to all parts alike
-    /// but for [`news_for`](Self::news_for), at the end of the window, in order of time, then of hosts. See [`split`](Self::split).
+    /// A host has had message `tag` since `now` (of a group: `member`, or all of them if `None`). Told to all parts
+    /// alike but for [`news_for`](Self::news_for), at the end of the window, in order of time, then of hosts. See
+    /// [`split`](Self::split).
     fn on_news(&mut self, now: Time, tag: u64, member: Option<NodeId>) {
         let _ = (now, tag, member);
     }

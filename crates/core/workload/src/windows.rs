@@ -1,4 +1,5 @@
-//! The smallest driver that cuts a workload by hosts: windows of time, an ideal network between them. For tests of workloads.
+//! The smallest driver that cuts a workload by hosts: windows of time, an ideal network between them. For tests of
+//! workloads.
 
 use std::collections::BTreeSet;
 
@@ -30,9 +31,10 @@ pub struct Delivery {
     pub to: Receiver,
 }
 
-/// Cuts `workload` into `parts` by `part_of` and runs them window by window, each of length `window`, until nothing is left, an
-/// open-ended one has finished, or `limit` messages were sent. `network` says when a message that starts is delivered: what it
-/// gives must lie a window or more after a start. Gives the messages, with their starts, in order of start, then of host.
+/// Cuts `workload` into `parts` by `part_of` and runs them window by window, each of length `window`, until nothing is
+/// left, an open-ended one has finished, or `limit` messages were sent. `network` says when a message that starts is
+/// delivered: what it gives must lie a window or more after a start. Gives the messages, with their starts, in order of
+/// start, then of host.
 ///
 /// `None`: the workload cannot be cut.
 ///

@@ -72,8 +72,8 @@ impl Network {
     }
 }
 
-/// Runs a workload as one part, as two, three, and one for each host, cut at random; `told` is what it tells afterwards. Gives
-/// the messages that all cuts agree on.
+/// Runs a workload as one part, as two, three, and one for each host, cut at random; `told` is what it tells
+/// afterwards. Gives the messages that all cuts agree on.
 fn same_however_cut<W: Workload, T: PartialEq + std::fmt::Debug>(
     hosts: usize,
     seed: u64,
@@ -226,7 +226,8 @@ fn graphs_do_not_show_how_they_are_cut() {
     assert!(late > sent / 10 && late < sent / 2, "{late} of {sent}");
 }
 
-/// A ring around which a token goes, with a gap at each host: nobody but the receiver waits, so the windows do not show either.
+/// A ring around which a token goes, with a gap at each host: nobody but the receiver waits, so the windows do not show
+/// either.
 #[test]
 fn what_a_receiver_starts_by_itself_starts_at_once() {
     let ring = || {
@@ -249,7 +250,8 @@ fn what_a_receiver_starts_by_itself_starts_at_once() {
     assert_eq!(sent, at_once(&mut ring().0, &mut network));
 }
 
-/// Victims and congestors of every kind, several of a host; and the windows do not show in how many messages are measured.
+/// Victims and congestors of every kind, several of a host; and the windows do not show in how many messages are
+/// measured.
 #[test]
 fn closed_loops_do_not_show_how_they_are_cut() {
     for (seed, hosts, ranks_per_host, congestion) in [

@@ -480,3 +480,15 @@ fn a_closed_loop_is_described_up_to_its_end() {
     assert!(stats.complete && stats.closed_loop && stats.load > 0.0);
     assert!(FlowList::collect(&mut Gpcnet::default().build(&hosts(20), 1).unwrap()).is_err());
 }
+
+#[test]
+fn a_closed_loop_of_too_many_messages_is_refused() {
+    let spec = Gpcnet {
+        victims: vec![Victim::Bandwidth; 1000],
+        bandwidth_iterations: 1_000_000,
+        bandwidth_window: 1024,
+        ..Gpcnet::default()
+    };
+    let error = spec.build(&hosts(20), 1).err().unwrap().to_string();
+    assert!(error.contains("at most 2^39 are possible"), "{error}");
+}

@@ -12,8 +12,8 @@ use crate::{Destination, Message, Workload};
 
 /// The steps of a graph, which all its parts share.
 ///
-/// Deliveries that a step waits for may be told to several parts at a time: the latest end and the number of those that are
-/// missing are the same in any order.
+/// Deliveries that a step waits for may be told to several parts at a time: the latest end and the number of those that
+/// are missing are the same in any order.
 #[derive(Debug)]
 pub(super) struct Steps {
     pub(super) work: Vec<Work>,
@@ -70,8 +70,8 @@ impl Steps {
         self.missing[step as usize].fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// The message that a tag names, as its sender, its destination, and the host that has it when it is delivered: nobody in
-    /// particular for a group.
+    /// The message that a tag names, as its sender, its destination, and the host that has it when it is delivered:
+    /// nobody in particular for a group.
     fn message(&self, tag: u64) -> Option<(u32, NodeId, Option<NodeId>)> {
         let step = u32::try_from(tag).ok()?;
         match *self.work.get(step as usize)? {

@@ -134,7 +134,8 @@ impl Stage<'_> {
 
 /// The ranks of a [`Program`] on hosts. A [`Workload`] whose messages are parcels; [`Message::tag`] is the parcel.
 ///
-/// It can be cut unless ranks of several hosts share a processor. Parts share the program, and a byte for each thing to wait for.
+/// It can be cut unless ranks of several hosts share a processor. Parts share the program, and a byte for each thing to
+/// wait for.
 #[derive(Debug)]
 pub struct Machine<'a> {
     stage: Arc<Stage<'a>>,

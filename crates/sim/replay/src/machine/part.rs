@@ -90,7 +90,8 @@ impl Rank {
     }
 }
 
-/// Ranks on some of the hosts. What it hears of other hosts may lie in its past: that happens when its own host has got to.
+/// Ranks on some of the hosts. What it hears of other hosts may lie in its past: that happens when its own host has got
+/// to.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     stage: Arc<Stage<'a>>,

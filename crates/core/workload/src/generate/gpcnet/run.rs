@@ -109,7 +109,8 @@ impl Stage {
             let program = Program::new(spec, victims.len() as u32, slice, seed);
             if program.numbers() > NUMBERS {
                 let problem = format!(
-                    "the steps of a rank have {} places for messages, at most 2^{NUMBER_BITS} are possible: use fewer iterations",
+                    "the steps of a rank have {} places for messages, at most 2^{NUMBER_BITS} are possible: \
+                     use fewer iterations",
                     program.numbers()
                 );
                 return Err(TrafficError::spec("victims", problem));

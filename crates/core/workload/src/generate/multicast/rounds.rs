@@ -12,8 +12,8 @@ use crate::{Message, Workload};
 
 /// Collectives of a grid's process, in order.
 const DIRECTIONS: [&str; 3] = ["row", "column", "line"];
-/// In a tag: a contribution; the rest counts rounds, for each host of each group. The tag of a group's message has the group
-/// above the round.
+/// In a tag: a contribution; the rest counts rounds, for each host of each group. The tag of a group's message has the
+/// group above the round.
 const CONTRIBUTION: u64 = 1 << 63;
 
 /// A row, column, line or random group.
