@@ -192,7 +192,7 @@ FABRICS = [
     fabric("no levels", 'kind = "xgft"\nchildren = []\nparents = []', "children"),
     fabric("levels without parents", 'kind = "xgft"\nchildren = [2, 2]\nparents = [1]', "parents"),
     fabric("no children", 'kind = "xgft"\nchildren = [2, 0]\nparents = [1, 1]', "children"),
-    fabric("children beyond memory", 'kind = "xgft"\nchildren = [4000, 4000]\nparents = [1, 1]', "children"),
+    fabric("too large", 'kind = "xgft"\nchildren = [4000, 4000]\nparents = [1, 1]', "children"),
     fabric("no pods", 'kind = "fat-tree"\npods = 0', "pods"),
     fabric("hosts as text", 'kind = "fat-tree"\nhosts_per_tor = "16"', "hosts_per_tor"),
     fabric("a key of another kind", DUMBBELL + 'pods = 4', "pods"),

@@ -101,7 +101,7 @@ def _content(results: Results) -> dict[str, Any]:
         "throughput": throughput_chart(results, words.over),
         "watched": watched_chart(results),
         "fct": fct_chart(results, words.together),
-        "slowdown": slowdown_chart(results, words.together),
+        "slowdown": slowdown_chart(results, schemes, words.together),
         "pauses": pause_chart(schemes, words.over),
         "queues": queue_chart(results, words.over),
         "fabric": fabric_chart(results, simulated),
@@ -120,6 +120,7 @@ def _content(results: Results) -> dict[str, Any]:
         "score_meta": _score_meta(schemes),
         "reading_rows": _reading_rows(verdict),
         "glance": _glance(schemes),
+        "sampled": _sampled(results),
         "unfinished": any(row["finished"] < row["flows"] for row in schemes.values()),
         "group_rows": _group_rows(schemes),
         "fct_tables": _fct_tables(schemes),
@@ -154,6 +155,18 @@ def _facts(results: Results, manifest: Json, seeds: Sequence[int]) -> list[str]:
     if manifest.get("compat"):
         facts.append(f"semantics of {manifest['compat']}")
     return facts
+
+
+def _sampled(results: Results) -> str:
+    """What is of a sample where there are too many flows to hold them all."""
+    file = results.flow_file
+    if file.fits:
+        return ""
+    return (
+        f"Counts, means and sums are of all {many(file.rows, 'flow')}, and percentiles are within "
+        f"0.05 %. Curves, the verdict and what is said of single flows are of every "
+        f"{file.share}th flow, and of all tested ones."
+    )
 
 
 def _simulated(results: Results, schemes: Json) -> dict[str, float]:

@@ -194,7 +194,7 @@ def _watched_flows(table: pa.Table) -> list[Flow]:
 
 def _tested_long(results: Results, seed: int) -> set[Flow]:
     """The long flows that the score judges."""
-    rows = select(results.flows, scheme=results.schemes[0], seed=seed)
+    rows = select(results.flow_sample, scheme=results.schemes[0], seed=seed)
     which, names = codes(rows, "class")
     long = [i for i, name in enumerate(names) if role_of(name) is Role.LONG]
     rows = take(rows, np.flatnonzero(np.isin(which, long)))

@@ -148,7 +148,7 @@ def judge(
         return Verdict((), NO_RUN)
     compared = compare_schemes(results, scores, rules)
     if compared is None or not compared.seeds:
-        empty = results.flows.num_rows == 0
+        empty = results.flow_file.rows == 0
         return Verdict((), NO_FLOWS if empty else _no_common_seed(compared))
     return _Judge(compared, scores, rules, complete, impacts).verdict()
 
