@@ -41,18 +41,29 @@ class FlowFile:
 
     file: Path
 
-    @cached_property
+    @property
     def counts(self) -> Mapping[Run, Mapping[str, int]]:
         """How many flows of each class a run has."""
-        found: dict[Run, Counter[str]] = {}
-        for rows in self._groups(columns=["scheme", "seed", "class"]):
+        return self._counted[0]
+
+    @property
+    def unfinished(self) -> Mapping[Run, int]:
+        """How many flows of a run did not finish."""
+        return self._counted[1]
+
+    @cached_property
+    def _counted(self) -> tuple[Mapping[Run, Counter[str]], Counter[Run]]:
+        counts: dict[Run, Counter[str]] = {}
+        unfinished: Counter[Run] = Counter()
+        for rows in self._groups(columns=["scheme", "seed", "fct_ps", "class"]):
             seeds = integers(rows, "seed")
             for scheme, of_scheme in groups(rows, "scheme"):
                 for seed in np.unique(seeds[of_scheme]).tolist():
                     own = take(rows, np.flatnonzero(of_scheme & (seeds == seed)))
-                    counter = found.setdefault((scheme, seed), Counter())
+                    counter = counts.setdefault((scheme, seed), Counter())
                     counter.update({name: int(mask.sum()) for name, mask in groups(own, "class")})
-        return found
+                    unfinished[scheme, seed] += own["fct_ps"].null_count
+        return counts, unfinished
 
     @cached_property
     def rows(self) -> int:

@@ -47,6 +47,9 @@ class Comparison:
         The figure per scheme and seed over the flows that finished under all; empty if none did.
     scores
         What the values are made of, where the figure is the score.
+    sample
+        The judged flows are one of so many, where there are too many to compare them all; tested
+        flows are all judged.
     """
 
     figure: Literal["s", "slowdown_p99"]
@@ -62,6 +65,7 @@ class Comparison:
     planned: int
     values: Mapping[str, PerSeed]
     scores: Scores = field(default_factory=dict)
+    sample: int = 1
 
     @property
     def few(self) -> bool:
@@ -112,7 +116,9 @@ def compare_schemes(results: Results, scores: Scores, rules: scoring.Rules) -> C
         seeds=seeds,
         judged=judged,
         finished=finished,
-        unfinished={s: sum(tables[s, n]["fct_ps"].null_count for n in seeds) for s in schemes},
+        unfinished={
+            s: sum(results.flow_file.unfinished.get((s, n), 0) for n in seeds) for s in schemes
+        },
         judged_unfinished={
             s: {str(n): _judged_unfinished(tables[s, n]) for n in seeds} for s in schemes
         },
@@ -121,6 +127,7 @@ def compare_schemes(results: Results, scores: Scores, rules: scoring.Rules) -> C
         planned=planned,
         values=values,
         scores=kept,
+        sample=results.flow_file.share,
     )
 
 
