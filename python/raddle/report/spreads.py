@@ -8,11 +8,11 @@ import plotly.graph_objects as go
 import pyarrow as pa
 
 from raddle.report.axes import log_axis, time_unit, value_axis
-from raddle.report.chart import SYMBOLS, Chart, View, colour_of, dash_of, figure
+from raddle.report.chart import SYMBOLS, Chart, View, colour_of, dash_of, drawn_classes, figure
 from raddle.results.columns import Floats, floats, groups, integers, select
 from raddle.results.folder import Results
 from raddle.statistics.samples import SizeBin
-from raddle.statistics.score import Weights, class_order
+from raddle.statistics.score import Weights
 from raddle.statistics.verdict import label_of
 from raddle.text import size, span_us
 
@@ -82,7 +82,7 @@ def fct_chart(results: Results, seeds_words: str) -> Chart | None:
         s: dict(_samples(select(twin.flow_sample, scheme=s))) if twin else {}
         for s in results.schemes
     }
-    names = sorted({n for p in parts.values() for n in p}, key=class_order)
+    names, left_out = drawn_classes({n for p in parts.values() for n in p})
     views = []
     for name in names:
         lines: list[go.Scatter] = []
@@ -122,7 +122,7 @@ def fct_chart(results: Results, seeds_words: str) -> Chart | None:
         "Flow completion times",
         views,
         f"Cumulative share of the flows of a class, {seeds_words}{dotted}. A curve that "
-        "ends below 100 % has flows that never finished.",
+        f"ends below 100 % has flows that never finished.{left_out}",
         height=380,
     )
 
