@@ -93,7 +93,7 @@ class RouteProgress:
 def version() -> str:
     """Version of the compiled core, e.g. "0.1.0"."""
 
-def validate(text: str, path: str, set_up: SetUp) -> str:
+def validate(text: str, path: str, set_up: SetUp | None = None) -> str:
     """Judge experiment TOML `text` (files are relative to the folder of `path`); JSON plan."""
 
 def measure(plan_json: str, seconds: float) -> str:

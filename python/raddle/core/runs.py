@@ -27,7 +27,7 @@ def plan(text: str, path: Path, set_up: SetUp | None = None) -> Plan:
     ExperimentError
         It is not valid; the message names the place and the cure.
     """
-    return Plan.from_json(_core.validate(text, str(path), set_up or new_set_up()))
+    return Plan.from_json(_core.validate(text, str(path), set_up))
 
 
 def measure(planned: Plan, seconds: float) -> tuple[Estimate, ...]:

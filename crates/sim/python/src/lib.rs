@@ -112,10 +112,19 @@ fn version() -> &'static str {
 
 /// Judge experiment TOML `text` (files are relative to the folder of `path`); JSON plan.
 #[pyfunction]
-fn validate(py: Python<'_>, text: &str, path: &str, set_up: &SetUp) -> PyResult<String> {
+#[pyo3(signature = (text, path, set_up=None))]
+fn validate(
+    py: Python<'_>,
+    text: &str,
+    path: &str,
+    set_up: Option<Py<SetUp>>,
+) -> PyResult<String> {
     py.detach(|| {
         let watch = |step, hosts| {
-            *set_up.step.lock().unwrap_or_else(PoisonError::into_inner) = (step, hosts);
+            if let Some(set_up) = &set_up {
+                let step_of = &set_up.get().step;
+                *step_of.lock().unwrap_or_else(PoisonError::into_inner) = (step, hosts);
+            }
         };
         let resolved = Resolved::watched(text, path, &DiskFiles, &watch)?;
         let plan = resolved.to_plan(&DiskFiles).to_string();
