@@ -7,10 +7,11 @@ use raddle_units::{BitRate, NodeId, PortId, Span};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    LinkState, NextHopOrder, RoutingError, UnicastTables,
+    LinkState, RoutingError,
     rows::Rows,
     search::{Choices, Neighbours, Part, Search, part},
-    tables::{CHUNK, Stretch},
+    stretch::{CHUNK, Stretch},
+    tables::{NextHopOrder, UnicastTables},
 };
 
 /// One port of a host: the switch, rate and delay, and whether the link is up.
@@ -67,7 +68,30 @@ impl Scattered {
     }
 }
 
-pub(crate) struct Compute<'a> {
+impl UnicastTables {
+    /// Finds all shortest paths (in hops) over the links that are up. Hosts never forward.
+    ///
+    /// Time: classes / 64 x links between switches, as long as the switches of 64 neighbouring classes are about as
+    /// far from any other; at worst classes x links. Memory: 4 bytes for each port, and what is said above.
+    ///
+    /// # Errors
+    /// A link state of another fabric; tables of more than 16 GiB.
+    pub fn compute(
+        fabric: &Fabric,
+        links: &LinkState,
+        order: NextHopOrder,
+    ) -> Result<Self, RoutingError> {
+        if links.link_count() != fabric.links().len() {
+            return Err(RoutingError::ForeignLinkState {
+                state: links.link_count(),
+                fabric: fabric.links().len(),
+            });
+        }
+        Compute::new(fabric, links, order).run()
+    }
+}
+
+struct Compute<'a> {
     fabric: &'a Fabric,
     links: &'a LinkState,
     order: NextHopOrder,
@@ -81,7 +105,7 @@ pub(crate) struct Compute<'a> {
 }
 
 impl<'a> Compute<'a> {
-    pub(crate) fn new(fabric: &'a Fabric, links: &'a LinkState, order: NextHopOrder) -> Self {
+    fn new(fabric: &'a Fabric, links: &'a LinkState, order: NextHopOrder) -> Self {
         let mut ordinal = vec![u32::MAX; fabric.node_count()];
         for (index, switch) in (0..).zip(fabric.switches()) {
             ordinal[switch.index()] = index;
@@ -147,7 +171,7 @@ impl<'a> Compute<'a> {
         }
     }
 
-    pub(crate) fn run(self) -> Result<UnicastTables, RoutingError> {
+    fn run(self) -> Result<UnicastTables, RoutingError> {
         let (mut host_rows, row_of_class) = self.host_rows();
         let switches = self.neighbours.switches();
         // One place more than classes: for what is no host.

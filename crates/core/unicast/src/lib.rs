@@ -12,7 +12,7 @@
 //! ```
 //!
 //! - `tables`: [`UnicastTables`], the compressed tables that switches read.
-//! - `compute`, `search`, `rows`: how they are computed, for 64 classes of hosts at once.
+//! - `compute`, `search`, `rows`, `stretch`: how they are computed, for 64 classes of hosts at once.
 //! - `hash`: [`ecmp_murmur3`] and [`FlowHash`], the specified hash behind ECMP.
 //! - `choice`: [`PathChoice`] and [`DModK`].
 //! - `links`: [`LinkState`], the links that are up; after a change the tables are computed anew.
@@ -28,6 +28,7 @@ mod hash;
 mod links;
 mod rows;
 mod search;
+mod stretch;
 mod tables;
 
 pub use choice::{DModK, PathChoice};

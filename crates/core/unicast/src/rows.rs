@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     RoutingError,
-    tables::{CHUNK, Stretch},
+    stretch::{CHUNK, Stretch},
 };
 
 /// Most entries of all chunks together, and of all rows (16 GiB).

@@ -15,7 +15,7 @@ use raddle_fabric::Fabric;
 use raddle_prefetch::prefetch;
 use raddle_units::{NodeId, PortId};
 
-use crate::{LinkState, RoutingError, compute::Compute};
+use crate::stretch::{CHUNK, Stretch};
 
 /// Order of the next hops in a list; the hash picks by index, so the order decides paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,20 +29,6 @@ pub enum NextHopOrder {
 /// Hosts that are attached in the same way: the same switches, rates and delays in the same order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClassId(pub u32);
-
-/// Classes of a chunk.
-pub(crate) const CHUNK: usize = 64;
-
-/// Where a list of next hops stands: a stretch of a node's block.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub(crate) struct Stretch {
-    /// From the start of the block.
-    pub(crate) place: u32,
-    /// Ports; 0 where there is no way.
-    pub(crate) count: u16,
-    /// The block is that of the destination (its last hop), not that of the node that asks.
-    pub(crate) at_destination: bool,
-}
 
 /// Next hops from every node to every host.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,27 +49,6 @@ pub struct UnicastTables {
 }
 
 impl UnicastTables {
-    /// Finds all shortest paths (in hops) over the links that are up. Hosts never forward.
-    ///
-    /// Time: classes / 64 x links between switches, as long as the switches of 64 neighbouring classes are about as
-    /// far from any other; at worst classes x links. Memory: 4 bytes for each port, and what is said above.
-    ///
-    /// # Errors
-    /// A link state of another fabric; tables of more than 16 GiB.
-    pub fn compute(
-        fabric: &Fabric,
-        links: &LinkState,
-        order: NextHopOrder,
-    ) -> Result<Self, RoutingError> {
-        if links.link_count() != fabric.links().len() {
-            return Err(RoutingError::ForeignLinkState {
-                state: links.link_count(),
-                fabric: fabric.links().len(),
-            });
-        }
-        Compute::new(fabric, links, order).run()
-    }
-
     /// Where the chunk of a node and a class is named.
     #[inline(always)]
     fn cell(&self, at: NodeId, class: usize) -> &u32 {

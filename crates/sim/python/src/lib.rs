@@ -113,12 +113,7 @@ fn version() -> &'static str {
 /// Judge experiment TOML `text` (files are relative to the folder of `path`); JSON plan.
 #[pyfunction]
 #[pyo3(signature = (text, path, set_up=None))]
-fn validate(
-    py: Python<'_>,
-    text: &str,
-    path: &str,
-    set_up: Option<Py<SetUp>>,
-) -> PyResult<String> {
+fn validate(py: Python<'_>, text: &str, path: &str, set_up: Option<Py<SetUp>>) -> PyResult<String> {
     py.detach(|| {
         let watch = |step, hosts| {
             if let Some(set_up) = &set_up {
