@@ -126,7 +126,7 @@ def test_a_sample_has_the_same_flows_under_every_scheme_and_all_tested_ones(
 def test_the_page_says_what_is_of_a_sample(folder: Path, at_once: int) -> None:
     page = render(Results(folder))
     assert "Counts, means and sums are of all 300,000 flows" in page
-    assert "every 8th flow" in page
+    assert "a sample: one flow in 8" in page
     assert len(page.encode()) < 15e6
 
 

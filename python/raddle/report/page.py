@@ -171,8 +171,8 @@ def _sampled(results: Results) -> str:
         return ""
     return (
         f"Counts, means and sums are of all {many(file.rows, 'flow')}, and percentiles are within "
-        f"0.05 %. Curves, the verdict and what is said of single flows are of every "
-        f"{file.share}th flow, and of all tested ones."
+        "0.05 %. Curves, the verdict and what is said of single flows are of a sample: one flow in "
+        f"{file.share}, and all tested ones."
     )
 
 

@@ -249,7 +249,7 @@ class _Judge:
             words = f"Compared: {flows}, all of which finished{alone} under {self._all()}"
         else:
             words = f"Compared: of {flows}, {c.finished:,} finished{alone} under {self._all()}"
-        sample = f" (a sample: every {c.sample}th flow)" if c.sample > 1 and not c.tested else ""
+        sample = f" (a sample: one flow in {c.sample})" if c.sample > 1 and not c.tested else ""
         return f"{words}{sample}; {tie_words(len(c.seeds))}."
 
     def _unfinished(self) -> str:
