@@ -14,7 +14,7 @@ from raddle.results.columns import floats, integers, select
 from raddle.results.reproduction import Row, Table, cell, finding, lost
 from raddle.statistics.samples import mean_interval
 from raddle.statistics.score import CONFIGURATIONS, Reading, Role, Rules, Score, VarianceMode
-from raddle.statistics.summary import score_runs
+from raddle.statistics.summary import figures_of, score_runs
 
 INT = ("hpcc", "pint")
 REST = tuple(scheme for scheme in FIVE if scheme not in INT)
@@ -39,7 +39,8 @@ class Scores:
     @classmethod
     def of(cls, results: Results) -> "Scores":
         """Score all runs of an experiment."""
-        scored = {s: score_runs(of_scheme(results, s), s, Rules()) for s in results.schemes}
+        flows = figures_of(results)
+        scored = {s: score_runs(of_scheme(results, s), s, Rules(), flows) for s in results.schemes}
         each = {s: tuple(one[n] for n in sorted(one)) for s, one in scored.items()}
         return cls(results, each, queues(results))
 

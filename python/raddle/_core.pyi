@@ -16,6 +16,7 @@ __all__ = [
     "ReplayPlan",
     "ReplaySchedule",
     "RouteProgress",
+    "SetUp",
     "assemble_trace",
     "capacity",
     "capacity_file",
@@ -28,15 +29,15 @@ __all__ = [
     "measure",
     "merge",
     "mgid",
-    "place",
     "parse_quantity",
+    "place",
     "replay_costs",
     "round_times",
-    "schemes",
     "route",
     "route_check",
     "route_schema",
     "run",
+    "schemes",
     "settings",
     "trace_describe",
     "trace_export",
@@ -47,6 +48,15 @@ __all__ = [
     "validate",
     "version",
 ]
+
+@final
+class SetUp:
+    """What the set-up of an experiment is at, safe to read from another thread."""
+
+    def __new__(cls) -> SetUp: ...
+    @property
+    def step(self) -> tuple[str, int]:
+        """The step in words, empty before the first, and the hosts that it is about, or 0."""
 
 @final
 class Progress:
@@ -83,7 +93,7 @@ class RouteProgress:
 def version() -> str:
     """Version of the compiled core, e.g. "0.1.0"."""
 
-def validate(text: str, path: str) -> str:
+def validate(text: str, path: str, set_up: SetUp | None = None) -> str:
     """Judge experiment TOML `text` (files are relative to the folder of `path`); JSON plan."""
 
 def measure(plan_json: str, seconds: float) -> str:

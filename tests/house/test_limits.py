@@ -49,6 +49,7 @@ FABRICS: dict[str, Json] = {
                  "cores_per_aggregation": 1},
     "fat-tree-320": {},
     "k-ary-fat-tree": {"k": 4},
+    "xgft": {"children": [2, 2], "parents": [1, 2]},
     "cn-tn": {"m": 2, "q": 2, "p": 1, "k": 1, "w": 1},
     "graph": {"host": [{"count": 2}], "switch": [{}],
               "link": [{"a": 0, "b": 2}, {"a": 1, "b": 2}]},

@@ -310,7 +310,7 @@ class SyntheticCore(ModuleType):
     def experiment_schema(self) -> str:
         return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema"})
 
-    def validate(self, text: str, path: str) -> str:
+    def validate(self, text: str, path: str, set_up: object = None) -> str:
         try:
             raw = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:

@@ -66,7 +66,7 @@ def test_points_of_another_sweep_stay_unless_replace_is_given(
     text = experiment.read_text()
     plain_core = core.validate
 
-    def without_include(text: str, path: str) -> str:
+    def without_include(text: str, path: str, set_up: object) -> str:
         raw = tomllib.loads(text)
         base = tomllib.loads(experiment.read_text())
         merged = tomli_w.dumps({**base, "name": raw.get("name", base["name"])})
@@ -149,7 +149,7 @@ def test_an_error_with_json_is_json_too(core: SyntheticCore) -> None:
 def test_a_bug_of_ours_is_exit_70_and_asks_for_a_report(
     core: SyntheticCore, experiment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core, "validate", lambda text, path: 1 / 0)
+    monkeypatch.setattr(core, "validate", lambda text, path, set_up: 1 / 0)
     result = invoke("run", experiment)
     assert result.exit_code == 70
     assert "this is a bug in raddle" in result.stderr

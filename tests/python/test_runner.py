@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import polars as pl
 import pytest
 
 import raddle
-from raddle.errors import ResultsError
+from raddle.errors import ExperimentError, ResultsError
 from raddle.results.claim import claim_folder
+from raddle.services import run as runs
 from raddle.services.engines.choice import Engine
 from raddle.services.run import execute, plan_file
+from raddle.services.runner import Job
 from synthetic import Progress, SyntheticCore
 
 
@@ -307,7 +310,7 @@ def test_an_unreadable_experiment_names_the_file_and_the_cure(
 def test_a_core_of_another_version_is_refused_in_words(
     core: SyntheticCore, experiment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core, "validate", lambda text, path: '{"schema": 2}')
+    monkeypatch.setattr(core, "validate", lambda text, path, set_up: '{"schema": 2}')
     with pytest.raises(raddle.RaddleError, match="reinstall raddle"):
         plan_file(experiment)
 
@@ -318,3 +321,41 @@ def test_loading_what_is_no_results_folder_says_what_makes_one(tmp_path: Path) -
     (tmp_path / "flows.parquet").write_bytes(b"PAR1 truncated")
     with pytest.raises(ResultsError, match="not a readable Parquet file"):
         _ = raddle.load(tmp_path).flows
+
+
+def test_a_set_up_that_takes_long_is_shown_with_its_step_and_hosts(
+    core: SyntheticCore, experiment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, shown = core.validate, threading.Event()
+
+    class SetUp:
+        step = ("finding routes", 1024)
+
+    def slow(text: str, path: str, set_up: SetUp) -> str:
+        assert shown.wait(10)
+        return plain(text, path)
+
+    monkeypatch.setattr(core, "SetUp", SetUp, raising=False)
+    monkeypatch.setattr(core, "validate", slow)
+    monkeypatch.setattr(runs, "MOMENT_S", 0.0)
+    seen: list[str] = []
+
+    def watch(jobs: Sequence[Job[Any]]) -> None:
+        seen.extend(f"{job.name}: {job.look().words}" for job in jobs)
+        shown.set()
+
+    assert plan_file(experiment, watch=watch).runs
+    assert seen[0].startswith("set-up: finding routes: 1,024 hosts  0 s")
+
+
+def test_a_set_up_of_a_moment_is_not_shown_and_its_error_is_raised(
+    core: SyntheticCore, experiment: Path, tmp_path: Path
+) -> None:
+    def never(jobs: Sequence[Job[Any]]) -> None:
+        raise AssertionError(jobs)
+
+    assert plan_file(experiment, watch=never).runs
+    bad = tmp_path / "bad.toml"
+    bad.write_text("schema = ", encoding="utf-8")
+    with pytest.raises(ExperimentError):
+        plan_file(bad, watch=never)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from raddle.results import TABLES
+from raddle.statistics.flows import FlowFigures, size_bins
 from raddle.statistics.pauses import (
     merge_spans,
     overlap_ps,
@@ -18,10 +19,8 @@ from raddle.statistics.pauses import (
     pause_tree,
 )
 from raddle.statistics.samples import (
-    goodput_gbps,
     jain,
     mean_interval,
-    slowdown_by_size,
     spread,
     student_t_quantile,
 )
@@ -76,6 +75,12 @@ def test_unfinished_flows_are_counted_and_do_not_move_percentiles() -> None:
     assert spread([math.nan]).p50 is None
 
 
+def figures(table: pa.Table) -> FlowFigures:
+    found = FlowFigures()
+    found.add(table)
+    return found
+
+
 def test_slowdown_bins_hold_each_flow_once_with_the_upper_edge_outside() -> None:
     table = flows(
         [
@@ -85,7 +90,7 @@ def test_slowdown_bins_hold_each_flow_once_with_the_upper_edge_outside() -> None
             ("flow", 0, 1, 4, 10**13, 0, 8),
         ]
     )
-    bins = slowdown_by_size(table)
+    bins = size_bins([figures(table)])
     assert [(b.low_bytes, b.slowdown.n, b.slowdown.p50) for b in bins] == [
         (300, 1, 2.0),
         (1000, 2, 5.0),
@@ -101,7 +106,7 @@ def test_goodput_is_payload_over_the_busy_time() -> None:
             ("flow", 0, 1, 3, 1000, 0, None),
         ]
     )
-    assert goodput_gbps(table) == pytest.approx(2000 * 8e3 / 900)
+    assert figures(table).goodput_gbps == pytest.approx(2000 * 8e3 / 900)
 
 
 @given(spans, spans)

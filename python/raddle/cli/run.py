@@ -50,7 +50,8 @@ def run(
 ) -> None:
     """Simulate an experiment: every scheme and seed, results and a report into a folder."""
     chosen = services.engines.choice.chosen(engine, jobs=jobs, shard=shard, scheduler=scheduler)
-    plan = services.run.plan_file(file)
+    with shown_progress(quiet=quiet or as_json) as watch:
+        plan = services.run.plan_file(file, watch=watch)
     folder = out if out is not None else Path("out") / source_name(file).stem
     if not quiet:
         for warning in plan.warnings:

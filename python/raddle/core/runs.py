@@ -6,20 +6,28 @@ from pathlib import Path
 from raddle import _core
 from raddle.plan import Estimate, Plan, RunStats
 
-__all__ = ["Progress", "measure", "merge", "new_progress", "plan", "run"]
+__all__ = ["Progress", "SetUp", "measure", "merge", "new_progress", "new_set_up", "plan", "run"]
 
 Progress = _core.Progress
+SetUp = _core.SetUp
 
 
-def plan(text: str, path: Path) -> Plan:
+def new_set_up() -> SetUp:
+    """What tells what the planning of an experiment is at, from another thread."""
+    return _core.SetUp()
+
+
+def plan(text: str, path: Path, set_up: SetUp | None = None) -> Plan:
     """Judge the text of an experiment; files in it are relative to the folder of `path`.
+
+    A large fabric takes its time; `set_up` tells what is done.
 
     Raises
     ------
     ExperimentError
         It is not valid; the message names the place and the cure.
     """
-    return Plan.from_json(_core.validate(text, str(path)))
+    return Plan.from_json(_core.validate(text, str(path), set_up))
 
 
 def measure(planned: Plan, seconds: float) -> tuple[Estimate, ...]:

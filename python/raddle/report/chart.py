@@ -6,13 +6,14 @@ that they suit its light and its dark theme; report.js puts the colours in.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 
 from raddle.report.axes import BEGINS, SplitAxis
+from raddle.statistics.score import class_order
 
 __all__ = [
     "COLOURS",
@@ -25,6 +26,7 @@ __all__ = [
     "View",
     "colour_of",
     "dash_of",
+    "drawn_classes",
     "figure",
     "split_figure",
 ]
@@ -53,6 +55,8 @@ TEXT, QUIET = "var(--text)", "var(--quiet)"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
 """Marks of series in turn, so that colour is never the only difference."""
 
+MOST_CLASSES = 24
+"""Classes of flows that a chart has buttons for."""
 SPARE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8a8f98")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -95,6 +99,14 @@ class Chart:
         ]
         content = {"key": self.key, "title": self.title, "scale": self.scale, "views": views}
         return json.dumps(content, allow_nan=False).replace("</", "<\\/")
+
+
+def drawn_classes(names: Iterable[str]) -> tuple[list[str], str]:
+    """The classes that a chart shows, in their order, and the words about those left out."""
+    ordered = sorted(names, key=class_order)
+    if len(ordered) <= MOST_CLASSES:
+        return ordered, ""
+    return ordered[:MOST_CLASSES], f" Drawn are the first {MOST_CLASSES} of {len(ordered)} classes."
 
 
 def colour_of(scheme: str, index: int) -> str:

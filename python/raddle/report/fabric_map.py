@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 MOST_LINKS = 3000
-MOST_GROUPS = 80
+MOST_GROUPS = 60
 # Load classes as shares of the busiest link, with the width of their lines: width and order carry
 # the meaning as well, so that colour is not needed to read the picture.
 CLASSES = ((0.2, 0.6), (0.4, 1.0), (0.6, 1.6), (0.8, 2.3), (1.0, 3.2))

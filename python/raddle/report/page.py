@@ -52,6 +52,12 @@ VARIANCE_WORDS = {
     "std": "standard deviation of the three parts",
     "none": "left out",
 }
+MOST_TEXT = 200_000
+"""Characters of the experiment that the page shows."""
+MOST_RUNS = 1000
+"""Rows of the list of runs."""
+MOST_LINES = 300
+"""Lines of a scheme's pause trees, unless three levels have more."""
 UNITS = {"long": "Gb/s", "short": "µs", "allreduce": "µs"}
 
 
@@ -101,7 +107,7 @@ def _content(results: Results) -> dict[str, Any]:
         "throughput": throughput_chart(results, words.over),
         "watched": watched_chart(results),
         "fct": fct_chart(results, words.together),
-        "slowdown": slowdown_chart(results, words.together),
+        "slowdown": slowdown_chart(results, schemes, words.together),
         "pauses": pause_chart(schemes, words.over),
         "queues": queue_chart(results, words.over),
         "fabric": fabric_chart(results, simulated),
@@ -111,6 +117,7 @@ def _content(results: Results) -> dict[str, Any]:
         "name": results.name,
         "facts": _facts(results, manifest, seeds),
         "complete": summary.get("complete", True),
+        "runs_shown": MOST_RUNS,
         "runs_done": sum(bool(r.get("done")) for r in manifest.get("runs", [])),
         "runs_all": len(manifest.get("runs", [])),
         "faults": [fault.words for fault in faults_of(results)],
@@ -120,6 +127,7 @@ def _content(results: Results) -> dict[str, Any]:
         "score_meta": _score_meta(schemes),
         "reading_rows": _reading_rows(verdict),
         "glance": _glance(schemes),
+        "sampled": _sampled(results),
         "unfinished": any(row["finished"] < row["flows"] for row in schemes.values()),
         "group_rows": _group_rows(schemes),
         "fct_tables": _fct_tables(schemes),
@@ -154,6 +162,18 @@ def _facts(results: Results, manifest: Json, seeds: Sequence[int]) -> list[str]:
     if manifest.get("compat"):
         facts.append(f"semantics of {manifest['compat']}")
     return facts
+
+
+def _sampled(results: Results) -> str:
+    """What is of a sample where there are too many flows to hold them all."""
+    file = results.flow_file
+    if file.fits:
+        return ""
+    return (
+        f"Counts, means and sums are of all {many(file.rows, 'flow')}, and percentiles are within "
+        "0.05 %. Curves, the verdict and what is said of single flows are of a sample: one flow in "
+        f"{file.share}, and all tested ones."
+    )
 
 
 def _simulated(results: Results, schemes: Json) -> dict[str, float]:
@@ -399,7 +419,7 @@ def _pause_trees(results: Results) -> list[dict[str, Any]]:
     for index, scheme in enumerate(results.schemes):
         rows = select(results.pauses, scheme=scheme, seed=results.seeds[0])
         edges = pause_edges(rows, results.links) if rows.num_rows else []
-        roots = pause_tree(edges)
+        roots, levels = _trees_of(edges)
         if not roots:
             continue
         longest = max(edge.paused_us for edge in edges)
@@ -409,9 +429,23 @@ def _pause_trees(results: Results) -> list[dict[str, Any]]:
                 "colour": colour_of(scheme, index),
                 "roots": [_root_line(r, names, longest, edges) for r in roots],
                 "pauses": rows.num_rows,
+                "levels": levels,
             }
         )
     return trees
+
+
+def _trees_of(edges: list[PauseEdge]) -> tuple[list[PauseNode], int]:
+    """The trees, with fewer levels where they have very many lines; and how many levels."""
+
+    def lines(nodes: Sequence[PauseNode]) -> int:
+        return sum(1 + lines(node.children) for node in nodes)
+
+    for levels in (5, 4):
+        roots = pause_tree(edges, deepest=levels)
+        if lines(roots) <= MOST_LINES:
+            return roots, levels
+    return pause_tree(edges, deepest=3), 3
 
 
 def _root_line(
@@ -450,7 +484,14 @@ def _busiest(results: Results, simulated: Mapping[str, float]) -> list[tuple[str
 
 def _experiment(results: Results) -> str:
     file = results.path / "experiment.toml"
-    return file.read_text(encoding="utf-8") if file.is_file() else ""
+    if not file.is_file():
+        return ""
+    with file.open(encoding="utf-8") as opened:
+        text = opened.read(MOST_TEXT + 1)
+    if len(text) <= MOST_TEXT:
+        return text
+    begin = text[:MOST_TEXT].rpartition("\n")[0]
+    return f"{begin}\n... (experiment.toml has all {size(file.stat().st_size)} of it)\n"
 
 
 def _pause(row: Json) -> str:

@@ -6,10 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from raddle.report.chart import FLOWS, Chart, View, colour_of, dash_of, figure
+from raddle.report.chart import FLOWS, Chart, View, colour_of, dash_of, drawn_classes, figure
 from raddle.results.columns import Floats, codes, floats, integers, select, take
 from raddle.results.folder import Results
-from raddle.statistics.score import Role, class_order, role_of
+from raddle.statistics.score import Role, role_of
 from raddle.statistics.verdict import label_of
 
 __all__ = ["queue_chart", "throughput_chart", "watched_chart"]
@@ -27,7 +27,8 @@ def throughput_chart(results: Results, seeds_words: str) -> Chart | None:
     _, names = codes(table, "class")
     step, edges = _bins(table)
     views = []
-    for name in sorted(names, key=class_order):
+    drawn, left_out = drawn_classes(names)
+    for name in drawn:
         lines = []
         for index, scheme in enumerate(results.schemes):
             rows = select(table, scheme=scheme)
@@ -47,7 +48,7 @@ def throughput_chart(results: Results, seeds_words: str) -> Chart | None:
         "Throughput over time",
         views,
         f"Payload delivered per class, all flows together; {seeds_words}, in bins of "
-        f"{step / 1e6:,.3g} µs.",
+        f"{step / 1e6:,.3g} µs.{left_out}",
     )
 
 
@@ -194,7 +195,7 @@ def _watched_flows(table: pa.Table) -> list[Flow]:
 
 def _tested_long(results: Results, seed: int) -> set[Flow]:
     """The long flows that the score judges."""
-    rows = select(results.flows, scheme=results.schemes[0], seed=seed)
+    rows = select(results.flow_sample, scheme=results.schemes[0], seed=seed)
     which, names = codes(rows, "class")
     long = [i for i, name in enumerate(names) if role_of(name) is Role.LONG]
     rows = take(rows, np.flatnonzero(np.isin(which, long)))

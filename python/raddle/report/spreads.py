@@ -8,11 +8,11 @@ import plotly.graph_objects as go
 import pyarrow as pa
 
 from raddle.report.axes import log_axis, time_unit, value_axis
-from raddle.report.chart import SYMBOLS, Chart, View, colour_of, dash_of, figure
+from raddle.report.chart import SYMBOLS, Chart, View, colour_of, dash_of, drawn_classes, figure
 from raddle.results.columns import Floats, floats, groups, integers, select
 from raddle.results.folder import Results
-from raddle.statistics.samples import SizeBin, slowdown_by_size
-from raddle.statistics.score import Weights, class_order
+from raddle.statistics.samples import SizeBin
+from raddle.statistics.score import Weights
 from raddle.statistics.verdict import label_of
 from raddle.text import size, span_us
 
@@ -73,15 +73,16 @@ def score_chart(schemes: Json, seeds_words: str) -> Chart | None:
 
 def fct_chart(results: Results, seeds_words: str) -> Chart | None:
     """Distribution of completion times per class; dotted: the same class alone."""
-    flows = results.flows
+    flows = results.flow_sample
     if flows.num_rows == 0:
         return None
     twin = results.isolated
     parts = {s: dict(_samples(select(flows, scheme=s))) for s in results.schemes}
     alone = {
-        s: dict(_samples(select(twin.flows, scheme=s))) if twin else {} for s in results.schemes
+        s: dict(_samples(select(twin.flow_sample, scheme=s))) if twin else {}
+        for s in results.schemes
     }
-    names = sorted({n for p in parts.values() for n in p}, key=class_order)
+    names, left_out = drawn_classes({n for p in parts.values() for n in p})
     views = []
     for name in names:
         lines: list[go.Scatter] = []
@@ -121,14 +122,14 @@ def fct_chart(results: Results, seeds_words: str) -> Chart | None:
         "Flow completion times",
         views,
         f"Cumulative share of the flows of a class, {seeds_words}{dotted}. A curve that "
-        "ends below 100 % has flows that never finished.",
+        f"ends below 100 % has flows that never finished.{left_out}",
         height=380,
     )
 
 
-def slowdown_chart(results: Results, seeds_words: str) -> Chart | None:
-    """Slowdown per size bin at several percentiles."""
-    bins = {s: slowdown_by_size(select(results.flows, scheme=s)) for s in results.schemes}
+def slowdown_chart(results: Results, schemes: Json, seeds_words: str) -> Chart | None:
+    """Slowdown per size bin at several percentiles, as the summary's `schemes` have them."""
+    bins = {s: [SizeBin.of(row) for row in schemes[s]["slowdown_by_size"]] for s in results.schemes}
     edges = sorted({(b.low_bytes, b.high_bytes) for rows in bins.values() for b in rows})
     if not edges:
         return None
@@ -199,16 +200,22 @@ def _size_line(
 
 def _size_labels(results: Results, edges: list[tuple[int, int]]) -> dict[tuple[int, int], str]:
     """Each bin by its bounds, or by its one size; and how many flows of a run are in it."""
-    first = select(results.flows, scheme=results.schemes[0], seed=results.seeds[0])
-    sizes = integers(first, "size_bytes")
+    counts = dict.fromkeys(edges, 0)
+    least, largest = dict.fromkeys(edges, 2**63), dict.fromkeys(edges, 0)
+    for batch in results.flow_batches(results.schemes[0], results.seeds[0], ["size_bytes"]):
+        sizes = integers(batch, "size_bytes")
+        for edge in edges:
+            inside = sizes[(sizes >= edge[0]) & (sizes < edge[1])]
+            counts[edge] += inside.size
+            least[edge] = min(least[edge], int(inside.min(initial=2**63 - 1)))
+            largest[edge] = max(largest[edge], int(inside.max(initial=0)))
     labels = {}
     for low, high in edges:
-        inside = sizes[(sizes >= low) & (sizes < high)]
-        if inside.size and inside.min() == inside.max():
-            label = size(float(inside[0]))
+        if least[low, high] == largest[low, high]:
+            label = size(float(least[low, high]))
         else:
             label = f"≥ {size(low)}" if high >= 2**62 else f"{size(low)}–{size(high)}"
-        labels[low, high] = f"{label}<br>n = {inside.size:,}"
+        labels[low, high] = f"{label}<br>n = {counts[low, high]:,}"
     return labels
 
 

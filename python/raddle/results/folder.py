@@ -6,22 +6,21 @@ stand in the column names.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from raddle.errors import ResultsError
-from raddle.results.columns import runs_of
+from raddle.results.columns import runs_of, select
+from raddle.results.flows import FlowFile
+from raddle.results.parquet import AGAIN, opened, read
 
 __all__ = ["AGAIN", "TABLES", "Results", "load"]
 
-AGAIN = "`raddle run` with the same experiment and --out joins it anew from the parts in .runs"
-"""What makes a folder whole again."""
 _RUN: list[tuple[str, pa.DataType]] = [("scheme", pa.string()), ("seed", pa.uint64())]
 _NODES: list[tuple[str, pa.DataType]] = [
     ("node", pa.uint32()),
@@ -139,7 +138,7 @@ class Results:
             for run in self.manifest.get("runs", [])
             if run.get("done") and run.get("variant") == "loaded"
         }
-        done |= runs_of(self.flows)
+        done |= set(self.flow_file.counts)
         order = list(self.manifest.get("schemes", []))
         return tuple(
             sorted(done, key=lambda r: (order.index(r[0]) if r[0] in order else len(order), *r))
@@ -165,6 +164,28 @@ class Results:
     def flows(self) -> pa.Table:
         """One row per flow; `fct_ps` is null where the flow did not finish."""
         return self._table("flows", required=True)
+
+    @cached_property
+    def flow_file(self) -> FlowFile:
+        """The file of the flows, to go through more of them than fit in memory."""
+        file = self._file("flows", required=True)
+        with opened(file) as parquet:
+            _check_columns(parquet.schema_arrow, "flows", file)
+        return FlowFile(file)
+
+    @cached_property
+    def flow_sample(self) -> pa.Table:
+        """All flows, or a sample where they are too many (`flow_file.share`)."""
+        return self.flows if self.flow_file.fits else self.flow_file.sample()
+
+    def flow_batches(
+        self, scheme: str, seed: int, columns: list[str] | None = None
+    ) -> Iterator[pa.Table]:
+        """The flows of a run in one table, or in several (of `columns`) where they are too many."""
+        if self.flow_file.fits:
+            yield select(self.flows, scheme=scheme, seed=seed)
+        else:
+            yield from self.flow_file.batches((scheme, seed), columns)
 
     @cached_property
     def pauses(self) -> pa.Table:
@@ -213,7 +234,7 @@ class Results:
         None if the experiment has no groups. `src`, `dst` and `sport` name the message as in flows.
         """
         file = self.path / "members.parquet"
-        return _read(file) if file.is_file() else None
+        return read(file) if file.is_file() else None
 
     @cached_property
     def paths(self) -> pa.Table | None:
@@ -237,14 +258,11 @@ class Results:
         return self._asked_for("port_queues")
 
     def _table(self, name: str, *, required: bool = False) -> pa.Table:
-        file = self.path / f"{name}.parquet"
+        file = self._file(name, required=required)
         if not file.is_file():
-            if required:
-                msg = f"{self.path} has no {file.name}\n  hint: {AGAIN}"
-                raise ResultsError(msg)
             return TABLES[name].empty_table()
-        table = _read(file)
-        _check_columns(table, name, file)
+        table = read(file)
+        _check_columns(table.schema, name, file)
         if name not in ("flows", "nodes", "links"):
             strange = runs_of(table) - set(self.runs)
             if strange:
@@ -256,11 +274,18 @@ class Results:
                 raise ResultsError(msg)
         return table
 
+    def _file(self, name: str, *, required: bool) -> Path:
+        file = self.path / f"{name}.parquet"
+        if required and not file.is_file():
+            msg = f"{self.path} has no {file.name}\n  hint: {AGAIN}"
+            raise ResultsError(msg)
+        return file
+
     def _asked_for(self, name: str) -> pa.Table | None:
         """A table that not every experiment has; None in results that were made without it."""
         file = self.path / f"{name}.parquet"
         if file.is_file():
-            return _read(file)
+            return read(file)
         if file.name in (self.manifest.get("files") or {}):
             msg = f"{self.path} has no {file.name}\n  hint: {AGAIN}"
             raise ResultsError(msg)
@@ -281,25 +306,14 @@ class Results:
         return value
 
 
-def _read(file: Path) -> pa.Table:
-    # Not `pq.read_table`: it loads the dataset layer and with it pandas, 0.25 s at every start.
-    try:
-        with pq.ParquetFile(file) as opened:
-            return opened.read()
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        msg = f"{file} is not a readable Parquet file: {reason}\n  hint: {AGAIN}"
-        raise ResultsError(msg) from error
-
-
-def _check_columns(table: pa.Table, name: str, file: Path) -> None:
+def _check_columns(schema: pa.Schema, name: str, file: Path) -> None:
     """Refuse a table that lacks a column of the table `name` or has it of another type."""
     for field in TABLES[name]:
-        if field.name not in table.column_names:
-            has = ", ".join(table.column_names[:8])
+        if field.name not in schema.names:
+            has = ", ".join(schema.names[:8])
             problem = f"has no column `{field.name}` (it has {has})"
-        elif _plain(table.schema.field(field.name).type) != field.type:
-            found = table.schema.field(field.name).type
+        elif _plain(schema.field(field.name).type) != field.type:
+            found = schema.field(field.name).type
             problem = f"has `{field.name}` of type {found}, not {field.type}"
         else:
             continue

@@ -29,7 +29,7 @@ from raddle.services import engines
 from raddle.services.engines.choice import LOCAL, Engine, EngineName
 from raddle.services.engines.work import Ended, RunState
 from raddle.services.join import join
-from raddle.services.runner import Watch
+from raddle.services.runner import Job, Look, Watch, run_jobs
 from raddle.text import many, verb
 
 __all__ = [
@@ -66,8 +66,13 @@ class Outcome:
         return all(state.stats is not None for state in self.states)
 
 
-def plan_file(file: Path) -> Plan:
+def plan_file(file: Path, *, watch: Watch | None = None) -> Plan:
     """Read and judge the experiment `file`.
+
+    Parameters
+    ----------
+    watch
+        Is shown what is done as long as it lasts, for fabrics that take longer than a moment.
 
     Raises
     ------
@@ -76,14 +81,43 @@ def plan_file(file: Path) -> Plan:
     """
     missing = f"`raddle init {file}` writes an experiment to start from"
     text = read_text(file, stream=True, missing=missing)
-    return plan_text(text, source_name(file))
+    return plan_text(text, source_name(file), watch=watch)
 
 
-def plan_text(text: str, path: Path) -> Plan:
+def plan_text(text: str, path: Path, *, watch: Watch | None = None) -> Plan:
     """Judge experiment `text`; files in it are relative to the folder of `path`."""
-    before = time.thread_time()
-    plan = core.runs.plan(text, path)
-    return dataclasses.replace(plan, set_up_s=time.thread_time() - before)
+    set_up = core.runs.new_set_up()
+
+    def work() -> Plan:
+        before = time.thread_time()
+        plan = core.runs.plan(text, path, set_up)
+        return dataclasses.replace(plan, set_up_s=time.thread_time() - before)
+
+    if watch is None:
+        return work()
+    began = time.monotonic()
+    job = Job("set-up", work, NeverStops(), lambda: _look(set_up, began))
+
+    def patient(jobs: Sequence[Job[Any]]) -> None:
+        if time.monotonic() - began > MOMENT_S:
+            watch(jobs)
+
+    if run_jobs([job], 1, watch=patient, leave=True):
+        raise KeyboardInterrupt
+    return job.answered()
+
+
+class NeverStops:
+    """The progress of work that is left alone when it should stop."""
+
+    def cancel(self) -> None:
+        """Nothing can be done."""
+
+
+def _look(set_up: core.runs.SetUp, began: float) -> Look:
+    step, hosts = set_up.step
+    words = f"{step}: {many(hosts, 'host')}" if hosts else step
+    return Look(0.0, f"{words}  {time.monotonic() - began:.0f} s")
 
 
 def execute(
@@ -204,6 +238,8 @@ def joining(claims: Claims, *, complete: bool = True) -> Iterator[bool]:
         claims.clear()
 
 
+MOMENT_S = 1.0
+"""A set-up that takes less is not shown."""
 JOIN = "join"
 """What the joining of all runs is called among the claims of runs."""
 

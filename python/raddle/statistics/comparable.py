@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from raddle.results.columns import codes, floats, select, take
+from raddle.results.flows import Run, is_tested
 from raddle.results.folder import Results
 from raddle.statistics import score as scoring
 from raddle.statistics.rule import LEAST_SHARE, PerSeed, common_flows, difference
@@ -46,6 +47,9 @@ class Comparison:
         The figure per scheme and seed over the flows that finished under all; empty if none did.
     scores
         What the values are made of, where the figure is the score.
+    sample
+        The judged flows are one of so many, where there are too many to compare them all; tested
+        flows are all judged.
     """
 
     figure: Literal["s", "slowdown_p99"]
@@ -61,6 +65,7 @@ class Comparison:
     planned: int
     values: Mapping[str, PerSeed]
     scores: Scores = field(default_factory=dict)
+    sample: int = 1
 
     @property
     def few(self) -> bool:
@@ -91,9 +96,11 @@ def compare_schemes(results: Results, scores: Scores, rules: scoring.Rules) -> C
     if not schemes:
         return None
     shared = sorted(set.intersection(*(set(runs[s]) for s in schemes)))
-    tables = {(s, n): select(results.flows, scheme=s, seed=n) for s in schemes for n in shared}
+    tables = {
+        (s, n): select(results.flow_sample, scheme=s, seed=n) for s in schemes for n in shared
+    }
     seeds = tuple(n for n in shared if any(tables[s, n].num_rows for s in schemes))
-    waiting, planned = _waiting(results, [tables[s, seeds[0]] for s in schemes] if seeds else [])
+    waiting, planned = _waiting(results, [(s, seeds[0]) for s in schemes] if seeds else [])
     if by_score:
         judged, finished, kept = _by_score(results, tables, schemes, seeds, scores, rules)
         values = {
@@ -109,7 +116,9 @@ def compare_schemes(results: Results, scores: Scores, rules: scoring.Rules) -> C
         seeds=seeds,
         judged=judged,
         finished=finished,
-        unfinished={s: sum(tables[s, n]["fct_ps"].null_count for n in seeds) for s in schemes},
+        unfinished={
+            s: sum(results.flow_file.unfinished.get((s, n), 0) for n in seeds) for s in schemes
+        },
         judged_unfinished={
             s: {str(n): _judged_unfinished(tables[s, n]) for n in seeds} for s in schemes
         },
@@ -118,6 +127,7 @@ def compare_schemes(results: Results, scores: Scores, rules: scoring.Rules) -> C
         planned=planned,
         values=values,
         scores=kept,
+        sample=results.flow_file.share,
     )
 
 
@@ -125,15 +135,16 @@ def _seeds_of(results: Results, scheme: str) -> tuple[int, ...]:
     return tuple(seed for name, seed in results.runs if name == scheme)
 
 
-def _waiting(results: Results, started: Sequence[pa.Table]) -> tuple[int, int]:
+def _waiting(results: Results, runs: Sequence[Run]) -> tuple[int, int]:
     planned = (results.manifest.get("traffic") or {}).get("flows") or 0
-    most = max((table.num_rows for table in started), default=0)
+    counts = results.flow_file.counts
+    most = max((sum(counts.get(run, {}).values()) for run in runs), default=0)
     return (planned - most, planned) if 0 < most < planned else (0, 0)
 
 
 def _tested_classes(flows: pa.Table) -> list[int]:
     """The codes of tested classes."""
-    return [i for i, name in enumerate(codes(flows, "class")[1]) if scoring.is_tested(name)]
+    return [i for i, name in enumerate(codes(flows, "class")[1]) if is_tested(name)]
 
 
 def _judged(flows: pa.Table) -> pa.Table:
@@ -193,7 +204,7 @@ def _by_score(
             for scheme, one in zip(schemes, own, strict=True):
                 kept[scheme][seed] = one
             continue
-        alone = {s: select(twin.flows, scheme=s, seed=seed) for s in schemes}
+        alone = {s: select(twin.flow_sample, scheme=s, seed=seed) for s in schemes}
         tested = [scoring.tested_flows(tables[s, seed]) for s in schemes]
         ended = [scoring.finished_pairs(tables[s, seed], alone[s]) for s in schemes]
         common = {role: set.intersection(*(one[role] for one in ended)) for role in Role}

@@ -43,10 +43,10 @@ def widest_contrast(results: Results, *, leaders: Sequence[str] = ()) -> Contras
     where that one is slower; then between any two. If all tie, the ones that differ most. None
     where no class has flows that finished.
     """
-    _, classes = codes(results.flows, "class")
+    _, classes = codes(results.flow_sample, "class")
     tested = [name for name in classes if role_of(name) is not None]
     samples = {
-        (kind, scheme): _Sample.of(select(results.flows, scheme=scheme), kind)
+        (kind, scheme): _Sample.of(select(results.flow_sample, scheme=scheme), kind)
         for kind in sorted(tested or classes, key=class_order)
         for scheme in results.schemes
     }

@@ -1,29 +1,30 @@
-"""Statistics of results: percentiles, slowdown, fairness, goodput, intervals over seeds.
+"""Statistics of results: percentiles, slowdown, fairness, intervals over seeds.
 
-Times are µs as floats, sizes are bytes. Nothing here reads a file. Pauses have their own module,
-`raddle.statistics.pauses`.
+Times are µs as floats, sizes are bytes. Nothing here reads a file. Flows have their own module,
+`raddle.statistics.flows`, and so have pauses, `raddle.statistics.pauses`.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from raddle.results.columns import Floats, floats, groups, integers
+from raddle.results.columns import Floats, floats
 
 __all__ = [
     "PERCENTILES",
+    "SIZE_EDGES_BYTES",
     "Interval",
     "SizeBin",
     "Spread",
-    "fct_by_class",
-    "goodput_gbps",
     "jain",
+    "jain_of",
     "mean_interval",
-    "slowdown_by_size",
+    "slowdown",
     "spread",
     "student_t_quantile",
 ]
@@ -76,6 +77,12 @@ class SizeBin:
     high_bytes: int
     slowdown: Spread
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "SizeBin":
+        """The bin that a row of `summary.json` says."""
+        of_spread = {name: row[name] for name in Spread.__slots__}
+        return cls(row["low_bytes"], row["high_bytes"], Spread(**of_spread))
+
 
 def spread(values: ArrayLike) -> Spread:
     """Mean and percentiles of `values`; NaN stands for a flow that did not finish.
@@ -111,10 +118,12 @@ def jain(values: ArrayLike) -> float | None:
     0.25
     """
     x = np.asarray(values, dtype=np.float64)
-    square = float(np.square(x).sum())
-    if x.size == 0 or square == 0:
-        return None
-    return float(x.sum()) ** 2 / (x.size * square)
+    return jain_of(float(x.sum()), float(np.square(x).sum()), x.size)
+
+
+def jain_of(total: float, squares: float, n: int) -> float | None:
+    """Jain's index of n values by their sum and the sum of their squares."""
+    return total**2 / (n * squares) if n and squares else None
 
 
 def mean_interval(values: Iterable[float], level: float = 0.95) -> Interval:
@@ -174,12 +183,6 @@ def _student_t_cdf(t: float, degrees: int) -> float:
     return 0.5 + inside / 2
 
 
-def fct_by_class(flows: pa.Table) -> dict[str, Spread]:
-    """Flow completion times in µs per class."""
-    fct = floats(flows, "fct_ps", 1 / PS_PER_US)
-    return {name: spread(fct[mask]) for name, mask in groups(flows, "class")}
-
-
 def slowdown(flows: pa.Table) -> Floats:
     """FCT over the ideal FCT per flow; NaN where unfinished or no ideal is known."""
     ideal = floats(flows, "ideal_fct_ps")
@@ -191,38 +194,4 @@ SIZE_EDGES_BYTES: tuple[int, ...] = (
     0,
     *(digit * 10**power for power in range(2, 12) for digit in (1, 3)),
 )
-
-
-def slowdown_by_size(
-    flows: pa.Table, edges_bytes: Sequence[int] = SIZE_EDGES_BYTES
-) -> list[SizeBin]:
-    """Slowdown per size bin; bins without flows are left out, the last bin has no upper edge."""
-    sizes = integers(flows, "size_bytes")
-    values = slowdown(flows)
-    which = np.searchsorted(np.asarray(edges_bytes), sizes, side="right") - 1
-    bins = []
-    for index in np.unique(which):
-        edge = int(index)
-        high = edges_bytes[edge + 1] if edge + 1 < len(edges_bytes) else 2**63
-        bins.append(SizeBin(edges_bytes[edge], high, spread(values[which == index])))
-    return bins
-
-
-def goodput_gbps(flows: pa.Table) -> float | None:
-    """Payload of finished flows over the time from the first start to the last end, Gb/s."""
-    fct = floats(flows, "fct_ps")
-    done = ~np.isnan(fct)
-    if not done.any():
-        return None
-    start = floats(flows, "start_ps")[done]
-    span_ps = float((start + fct[done]).max() - start.min())
-    payload = float(floats(flows, "size_bytes")[done].sum())
-    return payload * 8e3 / span_ps if span_ps > 0 else None
-
-
-def flow_rates_gbps(flows: pa.Table) -> NDArray[np.float64]:
-    """Size over FCT per flow in Gb/s; an unfinished flow has rate 0."""
-    fct = floats(flows, "fct_ps")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = floats(flows, "size_bytes") * 8e3 / fct
-    return np.where(np.isnan(fct), 0.0, rate)
+"""Where bins of sizes begin."""

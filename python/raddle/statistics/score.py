@@ -33,6 +33,7 @@ import numpy as np
 import pyarrow as pa
 
 from raddle.results.columns import Floats, codes, floats, integers, take
+from raddle.results.flows import is_tested
 
 __all__ = [
     "CONFIGURATIONS",
@@ -46,7 +47,6 @@ __all__ = [
     "class_order",
     "combine",
     "finished_pairs",
-    "is_tested",
     "monotone",
     "role_of",
     "score",
@@ -193,11 +193,6 @@ class Score:
     def lower_bound(self) -> bool:
         """True if a tested flow did not finish under load: the true figures are higher."""
         return any(part.unfinished for part in self.parts.values())
-
-
-def is_tested(class_name: str) -> bool:
-    """Whether flows of the class are judged; those of other classes are there to disturb."""
-    return class_name.lower().startswith(("t_", "t-", "tested"))
 
 
 def role_of(class_name: str) -> Role | None:

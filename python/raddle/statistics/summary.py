@@ -15,22 +15,15 @@ import pyarrow as pa
 
 from raddle.plan import RunStats
 from raddle.results.columns import floats, integers, select, take
+from raddle.results.flows import Run
 from raddle.results.folder import Results
 from raddle.statistics import score as scoring
+from raddle.statistics.flows import FlowFigures, fct_us, size_bins
 from raddle.statistics.pauses import pause_time_by_port_us
-from raddle.statistics.samples import (
-    fct_by_class,
-    flow_rates_gbps,
-    goodput_gbps,
-    jain,
-    mean_interval,
-    slowdown,
-    slowdown_by_size,
-    spread,
-)
+from raddle.statistics.samples import mean_interval, spread
 from raddle.statistics.verdict import judge
 
-__all__ = ["SUMMARY_SCHEMA", "end_of_run_ps", "score_runs", "summarise", "summary_of"]
+__all__ = ["SUMMARY_SCHEMA", "figures_of", "score_runs", "summarise", "summary_of"]
 
 SUMMARY_SCHEMA = 1
 COUNTS = ("n", "unfinished")
@@ -38,6 +31,8 @@ COUNTS = ("n", "unfinished")
 MESSAGE = ("seed", "src", "dst", "sport")
 """What names a message of one scheme, in flows and in members."""
 Json = dict[str, Any]
+Figures = Mapping[Run, FlowFigures]
+"""The figures of the flows of each run."""
 
 
 def summarise(
@@ -62,13 +57,16 @@ def summarise(
     """
     rules = rules or scoring.Rules.from_json(results.manifest.get("score"))
     finished_runs = list(stats)
-    scores = {scheme: score_runs(results, scheme, rules) for scheme in results.schemes}
+    figures = figures_of(results)
+    alone = {} if results.isolated is None else figures_of(results.isolated)
+    scores = {s: score_runs(results, s, rules, figures) for s in results.schemes}
     schemes: Json = {}
     for scheme in results.schemes:
         runs = [r for s, _, _, r in finished_runs if s == scheme]
         loaded = [r for s, _, v, r in finished_runs if s == scheme and v == "loaded"]
         schemes[scheme] = {
-            **_scheme(results, scheme, scores[scheme], rules),
+            **_scheme(results, scheme, figures, scores[scheme], rules),
+            "impact": _impact(_of_scheme(figures, scheme), _of_scheme(alone, scheme)),
             **_multicast(results, scheme, loaded),
             "packet_hops": sum(r.packet_hops for r in runs),
             "simulated_ps": max((r.simulated_ps for r in loaded), default=None),
@@ -83,6 +81,7 @@ def summarise(
         "schema": SUMMARY_SCHEMA,
         "name": name,
         "complete": complete,
+        **({} if results.flow_file.fits else {"flow_sample": results.flow_file.share}),
         "verdict": verdict.as_json(),
         "schemes": schemes,
     }
@@ -100,32 +99,41 @@ def summary_of(results: Results) -> Json:
     return {**made, **summary, "schemes": rows}
 
 
-def end_of_run_ps(results: Results, scheme: str, seed: int) -> int:
-    """The last time anything was seen in a run: a flow's end, a sample or a pause."""
-    flows = select(results.flows, scheme=scheme, seed=seed)
-    start, fct = floats(flows, "start_ps"), floats(flows, "fct_ps")
-    last = float(np.nanmax(np.where(np.isnan(fct), start, start + fct))) if start.size else 0.0
+def figures_of(results: Results) -> Figures:
+    """The figures of the flows of each run."""
+    return {(s, n): FlowFigures.of(results, s, n) for s, n in results.runs}
+
+
+def _of_scheme(figures: Figures, scheme: str) -> list[FlowFigures]:
+    return [own for (name, _), own in figures.items() if name == scheme]
+
+
+def end_of_run_ps(results: Results, scheme: str, seed: int, flows: FlowFigures) -> int:
+    """The last time anything was seen in a run: a flow's start or end, or a sample."""
+    last = flows.last_ps
     for table in (results.queues, results.throughput):
         times = floats(select(table, scheme=scheme, seed=seed), "time_ps")
         last = max(last, float(times.max()) if times.size else 0.0)
     return int(last)
 
 
-def score_runs(results: Results, scheme: str, rules: scoring.Rules) -> dict[int, scoring.Score]:
+def score_runs(
+    results: Results, scheme: str, rules: scoring.Rules, figures: Figures
+) -> dict[int, scoring.Score]:
     """The score of each seed of `scheme` whose loaded and isolated runs are both there."""
     twin = results.isolated
     if twin is None:
         return {}
     scores: dict[int, scoring.Score] = {}
     for seed in results.seeds:
-        loaded = select(results.flows, scheme=scheme, seed=seed)
-        alone = select(twin.flows, scheme=scheme, seed=seed)
+        loaded = select(results.flow_sample, scheme=scheme, seed=seed)
+        alone = select(twin.flow_sample, scheme=scheme, seed=seed)
         if loaded.num_rows == 0 or alone.num_rows == 0:
             continue
         found = scoring.score(
             loaded,
             alone,
-            end_ps=end_of_run_ps(results, scheme, seed),
+            end_ps=end_of_run_ps(results, scheme, seed, figures[scheme, seed]),
             reading=rules.reading,
             mode=rules.variance,
             weights=rules.weights,
@@ -136,11 +144,14 @@ def score_runs(results: Results, scheme: str, rules: scoring.Rules) -> dict[int,
 
 
 def _scheme(
-    results: Results, scheme: str, scores: Mapping[int, scoring.Score], rules: scoring.Rules
+    results: Results,
+    scheme: str,
+    flows: Figures,
+    scores: Mapping[int, scoring.Score],
+    rules: scoring.Rules,
 ) -> Json:
-    rows = select(results.flows, scheme=scheme)
     seeds = [seed for name, seed in results.runs if name == scheme]
-    per_seed = [_one_run(results, scheme, seed) for seed in seeds]
+    per_seed = [_one_run(results, scheme, seed, flows[scheme, seed]) for seed in seeds]
     figures = _over_seeds(per_seed)
     return {
         "seeds": seeds,
@@ -151,9 +162,8 @@ def _scheme(
             str(seed): {**run, "score": _score_of_seed(scores.get(seed))}
             for seed, run in zip(seeds, per_seed, strict=True)
         },
-        "slowdown_by_size": _bins(rows),
+        "slowdown_by_size": _bins(_of_scheme(flows, scheme)),
         "score": _score(scores, rules),
-        "impact": _impact(results, scheme),
     }
 
 
@@ -178,7 +188,7 @@ def _multicast(results: Results, scheme: str, runs: Sequence[RunStats]) -> Json:
         [("delivered_ps", "count"), ([], "count_all"), ("delivered_ps", "max")]
     )
     everywhere = integers(messages, "delivered_ps_count") == integers(messages, "count_all")
-    starts = select(results.flows, scheme=scheme).select([*MESSAGE, "start_ps"])
+    starts = select(results.flow_sample, scheme=scheme).select([*MESSAGE, "start_ps"])
     whole = take(messages, np.flatnonzero(everywhere)).join(
         starts, list(MESSAGE), join_type="inner"
     )
@@ -194,24 +204,21 @@ def _multicast(results: Results, scheme: str, runs: Sequence[RunStats]) -> Json:
     }
 
 
-def _one_run(results: Results, scheme: str, seed: int) -> Json:
+def _one_run(results: Results, scheme: str, seed: int, flows: FlowFigures) -> Json:
     def part(table: pa.Table) -> pa.Table:
         return select(table, scheme=scheme, seed=seed)
 
-    flows, ports, queues = part(results.flows), part(results.ports), part(results.queues)
-    fct = fct_by_class(flows)
-    pause = pause_time_by_port_us(part(results.pauses), end_of_run_ps(results, scheme, seed))
-    rates = flow_rates_gbps(flows)
-    sizes = floats(flows, "size_bytes")
-    long = rates[sizes >= 1e6]
+    ports, queues = part(results.ports), part(results.queues)
+    end_ps = end_of_run_ps(results, scheme, seed, flows)
+    pause = pause_time_by_port_us(part(results.pauses), end_ps)
     return {
-        "flows": flows.num_rows,
-        "finished": flows.num_rows - flows["fct_ps"].null_count,
-        "fct_us": {name: asdict(value) for name, value in fct.items()},
-        "slowdown": asdict(spread(slowdown(flows))),
-        "goodput_gbps": goodput_gbps(flows),
-        "long_flow_rate_gbps": float(long.mean()) if long.size else None,
-        "jain_long_flows": jain(long),
+        "flows": flows.flows,
+        "finished": flows.finished,
+        "fct_us": {name: asdict(value) for name, value in flows.fct_us.items()},
+        "slowdown": asdict(flows.slowdown.spread()),
+        "goodput_gbps": flows.goodput_gbps,
+        "long_flow_rate_gbps": flows.long_flow_rate_gbps,
+        "jain_long_flows": flows.jain_long_flows,
         "pause_us": sum(pause.values()),
         "paused_ports": len(pause),
         "pauses": part(results.pauses).num_rows,
@@ -254,10 +261,10 @@ def _over_seeds(runs: list[Json]) -> Json:
     return merged
 
 
-def _bins(rows: pa.Table) -> list[Json]:
+def _bins(runs: Sequence[FlowFigures]) -> list[Json]:
     return [
         {"low_bytes": b.low_bytes, "high_bytes": b.high_bytes, **asdict(b.slowdown)}
-        for b in slowdown_by_size(rows)
+        for b in size_bins(runs)
     ]
 
 
@@ -298,13 +305,9 @@ def _score(scores: Mapping[int, scoring.Score], rules: scoring.Rules) -> Json | 
     }
 
 
-def _impact(results: Results, scheme: str) -> Json | None:
+def _impact(under_load: Sequence[FlowFigures], idle_runs: Sequence[FlowFigures]) -> Json | None:
     """GPCNeT's congestion impact per class: FCT under load over FCT alone, mean and p99."""
-    twin = results.isolated
-    if twin is None:
-        return None
-    alone = fct_by_class(select(twin.flows, scheme=scheme))
-    loaded = fct_by_class(select(results.flows, scheme=scheme))
+    alone, loaded = fct_us(idle_runs), fct_us(under_load)
     impact: Json = {}
     for name, idle in alone.items():
         under = loaded.get(name)

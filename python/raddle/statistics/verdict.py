@@ -148,7 +148,7 @@ def judge(
         return Verdict((), NO_RUN)
     compared = compare_schemes(results, scores, rules)
     if compared is None or not compared.seeds:
-        empty = results.flows.num_rows == 0
+        empty = results.flow_file.rows == 0
         return Verdict((), NO_FLOWS if empty else _no_common_seed(compared))
     return _Judge(compared, scores, rules, complete, impacts).verdict()
 
@@ -249,7 +249,8 @@ class _Judge:
             words = f"Compared: {flows}, all of which finished{alone} under {self._all()}"
         else:
             words = f"Compared: of {flows}, {c.finished:,} finished{alone} under {self._all()}"
-        return f"{words}; {tie_words(len(c.seeds))}."
+        sample = f" (a sample: one flow in {c.sample})" if c.sample > 1 and not c.tested else ""
+        return f"{words}{sample}; {tie_words(len(c.seeds))}."
 
     def _unfinished(self) -> str:
         """How many flows did not finish under which scheme; empty if all did."""

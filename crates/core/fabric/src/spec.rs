@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::Value;
 
 use crate::{
-    builders::{CnTn, Dumbbell, FatTree, FatTree320, Graph, KAryFatTree, LeafSpine, Small20},
+    builders::{CnTn, Dumbbell, FatTree, FatTree320, Graph, KAryFatTree, LeafSpine, Small20, Xgft},
     error::FabricError,
     map::Fabric,
 };
@@ -28,6 +28,8 @@ pub enum FabricSpec {
     FatTree320(FatTree320),
     /// The three-level fat tree of equal switches with k ports.
     KAryFatTree(KAryFatTree),
+    /// A fat tree of any number of levels, by the children and parents of each.
+    Xgft(Xgft),
     /// The four-level fat tree of compute and top midplanes.
     CnTn(CnTn),
     /// Any map: hosts, switches and links, each listed.
@@ -79,6 +81,7 @@ impl FabricSpec {
             Self::FatTree(spec) => spec.build(),
             Self::FatTree320(spec) => spec.build(),
             Self::KAryFatTree(spec) => spec.build(),
+            Self::Xgft(spec) => spec.build(),
             Self::CnTn(spec) => spec.build(),
             Self::Graph(spec) => spec.build(),
         }
@@ -104,13 +107,14 @@ pub(crate) struct FormError {
 }
 
 /// The kinds of map, as they are written.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 9] = [
     "dumbbell",
     "small-20",
     "leaf-spine",
     "fat-tree",
     "fat-tree-320",
     "k-ary-fat-tree",
+    "xgft",
     "cn-tn",
     "graph",
 ];

@@ -26,7 +26,7 @@ use raddle_text::{
 use serde::Serialize;
 
 use crate::{
-    builders::{Graph, Origin},
+    builders::{Graph, HostEntry, LinkEntry, Origin, SwitchEntry},
     error::FabricError,
     map::Fabric,
     spec::{FabricSpec, Form, FormError},
@@ -111,19 +111,81 @@ fn origin(root: &Node) -> Origin<'_> {
     }
 }
 
+/// Links that are written at once: a text of some 100 kB, so that memory is that of the whole text and little more.
+const LINKS_AT_ONCE: usize = 1024;
+
 /// Writes any map as TOML with every node and link; [`parse_toml`] gives the same map again.
 pub fn write_toml(fabric: &Fabric) -> String {
     #[derive(Serialize)]
-    struct Explicit {
+    struct Nodes {
         schema: u32,
         kind: &'static str,
-        #[serde(flatten)]
-        graph: Graph,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        radix: Option<u32>,
+        host: Vec<HostEntry>,
+        switch: Vec<SwitchEntry>,
     }
-    let explicit = Explicit {
+    #[derive(Serialize)]
+    struct Links {
+        link: Vec<LinkEntry>,
+    }
+    let Graph {
+        name,
+        radix,
+        host,
+        switch,
+        link: _,
+    } = Graph::nodes_of(fabric);
+    let mut text = toml_of(&Nodes {
         schema: 1,
         kind: "graph",
-        graph: Graph::of(fabric),
-    };
-    toml::to_string(&explicit).expect("names, numbers and lists of tables can be written as TOML")
+        name,
+        radix,
+        host,
+        switch,
+    });
+    let mut links = LinkEntry::all_of(fabric).peekable();
+    while links.peek().is_some() {
+        let link = links.by_ref().take(LINKS_AT_ONCE).collect();
+        text.push('\n');
+        text.push_str(&toml_of(&Links { link }));
+    }
+    text
+}
+
+fn toml_of(value: &impl Serialize) -> String {
+    toml::to_string(value).expect("names, numbers and lists of tables can be written as TOML")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CnTn, KAryFatTree, dumbbell};
+
+    #[test]
+    fn a_map_in_parts_is_written_as_the_whole() {
+        #[derive(Serialize)]
+        struct Whole {
+            schema: u32,
+            kind: &'static str,
+            #[serde(flatten)]
+            graph: Graph,
+        }
+        let radix = CnTn {
+            radix: Some(9),
+            ..CnTn::new(2, 3, 2, 2, 2)
+        };
+        for fabric in [dumbbell(2), radix.build(), KAryFatTree::new(16).build()] {
+            let fabric = fabric.expect("a good map");
+            let graph = Graph::of(&fabric);
+            let whole = Whole {
+                schema: 1,
+                kind: "graph",
+                graph,
+            };
+            assert_eq!(write_toml(&fabric), toml_of(&whole));
+        }
+    }
 }

@@ -173,6 +173,13 @@ fn negative_and_impossible_numbers_are_refused() {
     );
     let cn_tn = "schema = 1\nkind = \"cn-tn\"\nm = 2\nq = 2\np = 2\nk = 2\nw = 2\ncns = 5";
     toml_says(cn_tn, ":8:7", "it must be from 1 to 4");
+    let tree = "schema = 1\nkind = \"xgft\"\nchildren = [2, 2]\nparents = [1, 1, 1]";
+    toml_says(tree, ":4:11", "there are 3 for 2 levels");
+    toml_says(
+        &tree.replace("[2, 2]", "[2, 0]"),
+        ":3:",
+        "0 is out of range",
+    );
     toml_says(
         &PAIR.replace("name = \"tor\"", "name = \"tor\"\nlevel = 0"),
         ":8:9",
@@ -215,6 +222,12 @@ fn huge_maps_are_refused_before_anything_is_allocated() {
     let limit = "the limit is 2000000";
     toml_says(
         "schema = 1\nkind = \"k-ary-fat-tree\"\nk = 1_000_000_000",
+        ":2: ",
+        limit,
+    );
+    let many = "[4000000000, 4000000000, 4000000000, 4000000000, 4000000000]";
+    toml_says(
+        &format!("schema = 1\nkind = \"xgft\"\nchildren = {many}\nparents = {many}"),
         ":2: ",
         limit,
     );

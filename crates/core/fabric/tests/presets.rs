@@ -1,7 +1,7 @@
 //! The structure of every builder's map in closed form: counts, numbers, ports and the order of links.
 
 use raddle_fabric::{
-    CnTn, Dumbbell, Fabric, FatTree320, KAryFatTree, LeafSpine, NodeKind, Small20, dumbbell,
+    CnTn, Dumbbell, Fabric, FatTree320, KAryFatTree, LeafSpine, NodeKind, Small20, Xgft, dumbbell,
     write_hpcc_ns3,
 };
 use raddle_units::{BitRate, NodeId, Span};
@@ -160,6 +160,104 @@ fn a_k_ary_fat_tree_of_65536_hosts_is_small_in_memory() {
 }
 
 #[test]
+fn an_xgft_has_the_nodes_links_and_ports_of_its_definition() {
+    for (children, parents) in [
+        (&[5][..], &[1][..]),
+        (&[3, 4], &[1, 2]),
+        (&[2, 3, 4], &[1, 2, 3]),
+        (&[2, 3, 2], &[2, 1, 3]),
+        (&[2, 2, 2, 3], &[1, 2, 2, 2]),
+        (&[2, 1, 2, 1, 2], &[1, 2, 1, 2, 1]),
+    ] {
+        let fabric = Xgft::new(children, parents).build().unwrap();
+        let levels = children.len();
+        let nodes =
+            |level: usize| -> u32 { children[level..].iter().chain(&parents[..level]).product() };
+        assert_eq!(fabric.hosts().len() as u32, nodes(0));
+        let switches: Vec<usize> = (1..=levels).map(|level| nodes(level) as usize).collect();
+        assert_eq!(switches_per_level(&fabric), switches);
+        let links: u32 = (0..levels).map(|level| nodes(level) * parents[level]).sum();
+        assert_eq!(fabric.links().len() as u32, links);
+        for node in (0..fabric.node_count() as u32).map(NodeId) {
+            let level = usize::from(fabric.level(node));
+            let down = if level == 0 { 0 } else { children[level - 1] };
+            let up = parents.get(level).copied().unwrap_or(0);
+            // Children come first among the ports: links are added from below.
+            let levels_of_peers = fabric.ports_of(node).iter().map(|port| {
+                let peer = fabric.port(port.peer).node;
+                usize::from(fabric.level(peer))
+            });
+            let expected = (0..down).map(|_| level.wrapping_sub(1));
+            assert!(levels_of_peers.eq(expected.chain((0..up).map(|_| level + 1))));
+        }
+    }
+}
+
+#[test]
+fn nodes_of_an_xgft_are_joined_where_their_other_digits_agree() {
+    // Öhring et al.: a node of level l is a label of digits x_1 .. x_h, x_i < w_i up to level l and x_i < m_i above;
+    // it is joined to the nodes of level l + 1 whose digits agree, but for x_(l+1).
+    let (children, parents): (&[u32], &[u32]) = (&[2, 3, 2, 2], &[2, 2, 1, 3]);
+    let fabric = Xgft::new(children, parents).build().unwrap();
+    let mut labels = Vec::new();
+    for level in 0..=children.len() {
+        // Numbers go through the subtrees first (x_h .. x_(l+1)), then through the tops of each (x_1 .. x_l).
+        let places = (level..children.len()).rev().chain(0..level);
+        let mut digits = vec![vec![0; children.len()]];
+        for place in places {
+            let base = if place < level { parents } else { children }[place];
+            digits = digits
+                .iter()
+                .flat_map(|label| {
+                    (0..base).map(|digit| {
+                        let mut label: Vec<u32> = label.clone();
+                        label[place] = digit;
+                        label
+                    })
+                })
+                .collect();
+        }
+        labels.extend(digits.into_iter().map(|label| (level, label)));
+    }
+    assert_eq!(labels.len(), fabric.node_count());
+    let mut expected = Vec::new();
+    for (below, (level, label)) in labels.iter().enumerate() {
+        for (above, (above_level, above_label)) in labels.iter().enumerate() {
+            let agree = (0..children.len())
+                .filter(|place| place != level)
+                .all(|place| label[place] == above_label[place]);
+            if *above_level == level + 1 && agree {
+                expected.push((below as u32, above as u32));
+            }
+        }
+    }
+    assert_eq!(pairs(&fabric), expected);
+}
+
+#[test]
+fn an_xgft_of_three_levels_is_the_k_ary_fat_tree() {
+    let tree = Xgft::new(&[4, 4, 8], &[1, 4, 4]).build().unwrap();
+    let k_ary = KAryFatTree::new(8).build().unwrap();
+    assert_eq!(tree.links(), k_ary.links());
+    assert_eq!(switches_per_level(&tree), switches_per_level(&k_ary));
+    assert_eq!(Xgft::k_ary_n_tree(4, 3), Xgft::new(&[4; 3], &[1, 4, 4]));
+}
+
+#[test]
+fn a_tree_of_a_million_hosts_is_small_in_memory() {
+    let spec = Xgft {
+        radix: Some(64),
+        ..Xgft::k_ary_n_tree(32, 4)
+    };
+    let fabric = spec.build().unwrap();
+    assert_eq!(fabric.hosts().len(), 1 << 20);
+    assert_eq!(switches_per_level(&fabric), [1 << 15; 4]);
+    assert_eq!(fabric.links().len(), 4 << 20);
+    // 16 bytes for each port, 24 for each link, and a few for each node.
+    assert!(fabric.memory_bytes() < 250_000_000);
+}
+
+#[test]
 fn leaves_and_spines_are_all_joined() {
     let spec = LeafSpine {
         leaves: 3,
@@ -258,6 +356,7 @@ fn peers_links_and_numbers_of_ports_agree_with_each_other() {
         FatTree320::default().build().unwrap(),
         KAryFatTree::new(6).build().unwrap(),
         CnTn::new(2, 3, 2, 2, 2).build().unwrap(),
+        Xgft::new(&[2, 3, 2], &[2, 1, 3]).build().unwrap(),
     ] {
         let mut next = 0;
         for node in (0..fabric.node_count() as u32).map(NodeId) {

@@ -3,7 +3,7 @@
 use proptest::{prelude::*, test_runner::FileFailurePersistence};
 use raddle_fabric::{
     CnTn, Dumbbell, Fabric, FabricBuilder, FabricSource, FabricSpec, FatTree320, KAryFatTree,
-    Small20, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_toml,
+    Small20, Xgft, parse_hpcc_ns3, parse_toml, write_hpcc_ns3, write_toml,
 };
 use raddle_units::{BitRate, NodeId, Span};
 
@@ -72,6 +72,7 @@ fn presets() -> Vec<Fabric> {
         FatTree320::default().build(),
         Dumbbell::new(3).build(),
         KAryFatTree::new(4).build(),
+        Xgft::new(&[2, 3, 2], &[2, 1, 3]).build(),
         CnTn {
             radix: Some(9),
             ..CnTn::new(2, 3, 2, 2, 2)
@@ -117,6 +118,7 @@ fn every_kind_has_defaults_and_comes_back_from_toml_and_json() {
         "kind = \"fat-tree\"\npods = 2\ntors_per_pod = 2\nhosts_per_tor = 2\naggregations_per_pod = 2\ncores_per_aggregation = 2",
         "kind = \"fat-tree-320\"\nfabric_rate = \"400Gbps\"",
         "kind = \"k-ary-fat-tree\"\nk = 4",
+        "kind = \"xgft\"\nchildren = [2, 3]\nparents = [1, 2]",
         "kind = \"cn-tn\"\nm = 2\nq = 2\np = 2\nk = 2\nw = 2",
         "kind = \"graph\"\nhost = [{ name = \"a\" }]\nswitch = [{}]\nlink = [{ a = 0, b = \"s1\" }]",
     ] {

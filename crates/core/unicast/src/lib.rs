@@ -12,6 +12,7 @@
 //! ```
 //!
 //! - `tables`: [`UnicastTables`], the compressed tables that switches read.
+//! - `compute`, `search`, `rows`, `stretch`: how they are computed, for 64 classes of hosts at once.
 //! - `hash`: [`ecmp_murmur3`] and [`FlowHash`], the specified hash behind ECMP.
 //! - `choice`: [`PathChoice`] and [`DModK`].
 //! - `links`: [`LinkState`], the links that are up; after a change the tables are computed anew.
@@ -22,8 +23,12 @@
 #![warn(clippy::unwrap_used)]
 
 mod choice;
+mod compute;
 mod hash;
 mod links;
+mod rows;
+mod search;
+mod stretch;
 mod tables;
 
 pub use choice::{DModK, PathChoice};
@@ -44,11 +49,11 @@ pub enum RoutingError {
         fabric: usize,
     },
     /// The tables would be larger than we hold.
-    #[error("the routing tables need {words} words, more than {limit}; use a smaller fabric")]
+    #[error("the routing tables need {entries} entries, more than {limit}; use a smaller fabric")]
     TooLarge {
-        /// Words that are needed.
-        words: u64,
-        /// Words that are possible.
+        /// Entries that are needed.
+        entries: u64,
+        /// Entries that are possible.
         limit: u64,
     },
 }

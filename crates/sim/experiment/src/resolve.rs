@@ -101,9 +101,27 @@ impl Resolved {
     /// # Errors
     /// [`ExperimentError`]: one screen with place and cure.
     pub fn new(text: &str, path: &str, files: &dyn Files) -> Result<Self, ExperimentError> {
+        Self::watched(text, path, files, &|_, _| ())
+    }
+
+    /// [`Self::new`], which tells `watch` each step when it begins, and the hosts that it is about (0 where the map is
+    /// still to be made): a large fabric takes its time.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn watched(
+        text: &str,
+        path: &str,
+        files: &dyn Files,
+        watch: &dyn Fn(&'static str, usize),
+    ) -> Result<Self, ExperimentError> {
         let (mut experiment, root) = parse(text, path, files)?;
         let name = experiment.name.get_or_insert_with(|| stem(path)).clone();
-        let resolver = Resolver { root: &root, files };
+        let resolver = Resolver {
+            root: &root,
+            files,
+            watch,
+        };
         resolver.resolve(experiment, name)
     }
 
@@ -178,6 +196,7 @@ fn parse(text: &str, path: &str, files: &dyn Files) -> Result<(Experiment, Node)
 struct Resolver<'a> {
     root: &'a Node,
     files: &'a dyn Files,
+    watch: &'a dyn Fn(&'static str, usize),
 }
 
 impl Resolver<'_> {
@@ -194,6 +213,7 @@ impl Resolver<'_> {
             Some(Compat::HpccNs3) => Semantics::HPCC_NS3,
             None => Semantics::CORRECTED,
         };
+        (self.watch)("building the map", 0);
         let mut fabric = build_fabric(&experiment.fabric, self.root, self.files)?;
         let mut usual_mtu = Bytes(1000);
         if let Some(rails) = &experiment.rails {
@@ -203,8 +223,11 @@ impl Resolver<'_> {
         let fabric = Arc::new(fabric);
         let mtu = experiment.simulation.mtu.unwrap_or(usual_mtu);
         let setup = |error: &SetupError| self.setup_error(error);
+        let hosts = fabric.hosts().len();
+        (self.watch)("finding routes", hosts);
         let network =
             Arc::new(Network::new(fabric, semantics, mtu).map_err(|error| setup(&error))?);
+        (self.watch)("checking schemes", hosts);
         let mut warnings = Vec::new();
         let mut base = self.defaults(&mut experiment, &network, mtu)?;
         let schemes = self.schemes(&mut experiment, &network, &mut warnings);

@@ -13,7 +13,7 @@ mod traces;
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -83,6 +83,27 @@ impl Progress {
     }
 }
 
+/// What the set-up of an experiment is at, safe to read from another thread.
+#[pyclass(frozen, module = "raddle._core")]
+#[derive(Default)]
+struct SetUp {
+    step: Mutex<(&'static str, usize)>,
+}
+
+#[pymethods]
+impl SetUp {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// The step in words, empty before the first, and the hosts that it is about; 0 while they are not counted.
+    #[getter]
+    fn step(&self) -> (&'static str, usize) {
+        *self.step.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Version of the compiled core.
 #[pyfunction]
 fn version() -> &'static str {
@@ -91,9 +112,16 @@ fn version() -> &'static str {
 
 /// Judge experiment TOML `text` (files are relative to the folder of `path`); JSON plan.
 #[pyfunction]
-fn validate(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
+#[pyo3(signature = (text, path, set_up=None))]
+fn validate(py: Python<'_>, text: &str, path: &str, set_up: Option<Py<SetUp>>) -> PyResult<String> {
     py.detach(|| {
-        let resolved = Resolved::new(text, path, &DiskFiles)?;
+        let watch = |step, hosts| {
+            if let Some(set_up) = &set_up {
+                let step_of = &set_up.get().step;
+                *step_of.lock().unwrap_or_else(PoisonError::into_inner) = (step, hosts);
+            }
+        };
+        let resolved = Resolved::watched(text, path, &DiskFiles, &watch)?;
         let plan = resolved.to_plan(&DiskFiles).to_string();
         plans::keep(&plan, resolved);
         Ok(plan)
@@ -279,6 +307,7 @@ fn parse_quantity(kind: &str, text: &str) -> PyResult<u64> {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Progress>()?;
+    module.add_class::<SetUp>()?;
     module.add_class::<routes::RouteProgress>()?;
     module.add_function(wrap_pyfunction!(routes::route_schema, module)?)?;
     module.add_function(wrap_pyfunction!(routes::route_check, module)?)?;

@@ -256,6 +256,14 @@ impl Graph {
 
     /// The explicit form of any map: writing it and building it again gives the same map.
     pub fn of(fabric: &Fabric) -> Self {
+        Self {
+            link: LinkEntry::all_of(fabric).collect(),
+            ..Self::nodes_of(fabric)
+        }
+    }
+
+    /// [`Self::of`] without links.
+    pub(crate) fn nodes_of(fabric: &Fabric) -> Self {
         let mut graph = Self {
             name: Some(fabric.name().to_owned()),
             radix: fabric.radix(),
@@ -287,21 +295,26 @@ impl Graph {
                 }
             }
         }
+        graph
+    }
+}
+
+impl LinkEntry {
+    /// The links of a map in their order; equal ones side by side are one entry.
+    pub(crate) fn all_of(fabric: &Fabric) -> impl Iterator<Item = Self> {
         let ends = |link: &Link| link.ports.map(|port| fabric.port(port).node);
         let equal =
-            |a: &Link, b: &Link| ends(a) == ends(b) && (a.rate, a.delay) == (b.rate, b.delay);
-        for cables in fabric.links().chunk_by(equal) {
+            move |a: &Link, b: &Link| ends(a) == ends(b) && (a.rate, a.delay) == (b.rate, b.delay);
+        fabric.links().chunk_by(equal).map(move |cables| {
             let [a, b] = ends(&cables[0]).map(|node| fabric.node_name(node).into_owned());
-            let (rate, delay) = (cables[0].rate, cables[0].delay);
-            graph.link.push(LinkEntry {
+            Self {
                 a,
                 b,
-                rate,
-                delay,
+                rate: cables[0].rate,
+                delay: cables[0].delay,
                 count: cables.len() as u32,
-            });
-        }
-        graph
+            }
+        })
     }
 }
 

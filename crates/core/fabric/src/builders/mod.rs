@@ -8,6 +8,7 @@ mod graph;
 mod k_ary_fat_tree;
 mod leaf_spine;
 mod small_20;
+mod xgft;
 
 use raddle_text::check_value;
 use raddle_units::{BitRate, Span};
@@ -22,6 +23,7 @@ pub use graph::{Graph, HostEntry, LinkEntry, SwitchEntry};
 pub use k_ary_fat_tree::KAryFatTree;
 pub use leaf_spine::LeafSpine;
 pub use small_20::Small20;
+pub use xgft::Xgft;
 
 use crate::{
     build::{MAX_LINKS, MAX_NODES, check_limit},

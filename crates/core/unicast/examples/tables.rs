@@ -1,17 +1,19 @@
-//! Builds the k-ary fat tree with k = 64 (65,536 hosts, 5,120 switches) and its routing tables; prints time and memory.
+//! Builds a map and its routing tables; prints time and memory of each.
 //!
-//! `cargo run --release -p raddle-unicast --example tables_of_65536_hosts [k]`
+//! `cargo run --release -p raddle-unicast --example tables -- 'kind = "k-ary-fat-tree"' 'k = 64'`: each argument is a
+//! line of a map file.
 #![allow(clippy::print_stdout, reason = "a program that prints a measurement")]
 
 use std::time::Instant;
 
-use raddle_fabric::KAryFatTree;
+use raddle_fabric::parse_toml;
 use raddle_unicast::{LinkState, NextHopOrder, UnicastTables};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let k = std::env::args().nth(1).map_or(Ok(64), |k| k.parse())?;
+    let lines: Vec<String> = std::env::args().skip(1).collect();
     let start = Instant::now();
-    let fabric = KAryFatTree::new(k).build()?;
+    let text = format!("schema = 1\n{}\n", lines.join("\n"));
+    let fabric = parse_toml(&text, "arguments")?;
     println!(
         "map: {} hosts, {} switches, {} links: {:.2?}, {:.1} MB",
         fabric.hosts().len(),
