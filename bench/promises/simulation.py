@@ -52,8 +52,9 @@ isolated = false
 
 
 def speed(folder: Path, experiment: str, least_m: float) -> Outcome:
-    """Packet-hops per second of the whole command, start and output included."""
-    done, summary = simulate(folder, experiment, "--no-report", "--out", str(folder / "out"))
+    """Packet-hops per second of the whole command on one thread, start and output included."""
+    words = ("--no-report", "--threads", "1", "--out", str(folder / "out"))
+    done, summary = simulate(folder, experiment, *words)
     (scheme,) = summary["schemes"].values()
     rate_m = scheme["packet_hops"] / done.seconds / 1e6
     text = f"{rate_m:.2f} M/s ({scheme['packet_hops'] / 1e6:.1f} M in {done.seconds:.1f} s)"
@@ -112,7 +113,9 @@ def conserved(_: Path) -> Outcome:
 
 
 @promise(
-    "deterministic", "raddle run, twice, with --jobs 1 and 2, and a run alone", "same parquet bytes"
+    "deterministic",
+    "raddle run with --jobs 1 and 2, with --threads 1 and 3, and a run alone",
+    "same parquet bytes",
 )
 def deterministic(folder: Path) -> Outcome:
     text = MIX_320.replace('["hpcc"]', '["dcqcn", "hpcc", "pint"]').replace(
@@ -120,9 +123,10 @@ def deterministic(folder: Path) -> Outcome:
     )
     text += "seeds = [1, 2]\n"
     hashes = set()
-    for name, jobs in (("a", "1"), ("b", "2"), ("c", "2")):
+    for name, jobs, threads in (("a", "1", "1"), ("b", "2", "1"), ("c", "1", "3")):
         out = folder / name
-        simulate(folder, text, "--no-report", "--jobs", jobs, "--out", str(out))
+        words = ("--no-report", "--jobs", jobs, "--threads", threads, "--out", str(out))
+        simulate(folder, text, *words)
         files = sorted(out.glob("*.parquet"))
         content = b"".join(f.name.encode() + f.read_bytes() for f in files)
         hashes.add(hashlib.sha256(content).hexdigest())
@@ -149,7 +153,7 @@ def rows(file: Path) -> dict[str, list[Any]]:
 
 
 @promise(
-    "speed, 320 hosts, default", "raddle run --no-report (19,181 flows, HPCC)", ">= 5 M hops/s"
+    "speed, 320 hosts, default", "raddle run --threads 1 (19,181 flows, HPCC)", ">= 5 M hops/s"
 )
 def speed_320(folder: Path) -> Outcome:
     return speed(folder, MIX_320, 5)
@@ -171,13 +175,13 @@ broadcast_events = 1321
 alltoall_groups = 44"""
 
 
-@promise("speed, 8,192 hosts, permutation", "raddle run --no-report (HPCC, 1 MB)", ">= 3 M hops/s")
+@promise("speed, 8,192 hosts, permutation", "raddle run --threads 1 (HPCC, 1 MB)", ">= 3 M hops/s")
 def speed_8192(folder: Path) -> Outcome:
     return speed(folder, k_ary(32, 'generator = "permutation"\nsize = "1MB"'), 3)
 
 
 @promise(
-    "speed, 8,192 hosts, HPC mix", "raddle run --no-report (HPCC, a tenth of it)", ">= 3 M hops/s"
+    "speed, 8,192 hosts, HPC mix", "raddle run --threads 1 (HPCC, a tenth of it)", ">= 3 M hops/s"
 )
 def speed_8192_mix(folder: Path) -> Outcome:
     return speed(folder, k_ary(32, MIX_8192_TENTH), 3)

@@ -55,9 +55,8 @@ def simulate(point: dict[str, Any], seeds: tuple[int, ...]) -> tuple[small.Small
             own = {"name": name, "include": [str(HERE / f"{name}.toml")]}
             simulation = {**changed["simulation"], "schemes": list(schemes), "seeds": list(of)}
             # Search runs in a process for each core.
-            return raddle.run(
-                {**changed, **own, "simulation": simulation}, out / f"{name}-{schemes[0]}", jobs=1
-            )
+            whole, folder = {**changed, **own, "simulation": simulation}, f"{name}-{schemes[0]}"
+            return raddle.run(whole, out / folder, jobs=1, threads=1)
 
         steady = tuple(scheme for scheme in SCHEMES if scheme not in DRAWING)
         drawn, fixed = run("small", DRAWING, seeds), run("small", steady, (1,))

@@ -66,6 +66,8 @@ class Effort:
     seeds: int
     exchanges: int
     jobs: int = 1
+    threads: int | None = None
+    """Of each run; the cores that `jobs` leave over if None."""
 
 
 def run(
@@ -107,7 +109,7 @@ def run_trace(
         return found
     assert asdict(settings)["leaders"] == case.leaders
     effort.out.mkdir(parents=True, exist_ok=True)
-    summary = replay(trace, schedules, settings, jobs=effort.jobs)
+    summary = replay(trace, schedules, settings, jobs=effort.jobs, threads=effort.threads)
     write_json(kept, summary)
     return summary
 

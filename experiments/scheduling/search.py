@@ -51,7 +51,7 @@ def evaluate(point: dict[str, Any], _quick: bool, _out: Path) -> dict[str, bool 
     )
     schedule = point["window"]
     with TemporaryDirectory(prefix="raddle-search-") as temporary:
-        effort = Effort(Path(temporary), seeds=1, exchanges=1)
+        effort = Effort(Path(temporary), seeds=1, exchanges=1, threads=1)
         found = {
             (nodes, sizes, application): run(
                 effort,

@@ -106,11 +106,11 @@ def measure(plan_json: str, seconds: float) -> str:
 def experiment_schema() -> str:
     """JSON Schema of an experiment file."""
 
-def run(plan_json: str, index: int, out_dir: str, progress: Progress) -> str:
+def run(plan_json: str, index: int, out_dir: str, threads: int, progress: Progress) -> str:
     """Simulate run `index` of the plan and write `out_dir`/.runs/NAME/ by one rename.
 
-    The folder holds the run's parquet parts and `stats.json`, which is also returned. Releases
-    the GIL.
+    It runs on up to `threads` threads, from 1 to 1024; they change no byte. The folder holds the
+    run's parquet parts and `stats.json`, which is also returned. Releases the GIL.
     """
 
 def round_times(text: str, path: str, progress: Progress) -> str:
@@ -268,10 +268,18 @@ class Replay:
         """
     def scheduled(self, plan: ReplayPlan) -> ReplaySchedule:
         """The program with the messages of a plan."""
-    def run(self, schedule: ReplaySchedule, seed: int, progress: Progress) -> str:
-        """Replay with the noise of `seed`; JSON times."""
+    def run(self, schedule: ReplaySchedule, seed: int, threads: int, progress: Progress) -> str:
+        """Replay with the noise of `seed` on up to `threads` threads; JSON times.
+
+        Releases the GIL.
+        """
     def retell(
-        self, schedule: ReplaySchedule, seed: int, progress: Progress, out: str | PathLike[str]
+        self,
+        schedule: ReplaySchedule,
+        seed: int,
+        threads: int,
+        progress: Progress,
+        out: str | PathLike[str],
     ) -> None:
         """Replay with the noise of `seed`, write the trace `out`: the same calls, these times."""
     def occupied(self) -> tuple[int, int, int]:

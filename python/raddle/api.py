@@ -41,6 +41,7 @@ def run(
     out: str | Path,
     *,
     jobs: int | None = None,
+    threads: int | None = None,
     report: bool = False,
     replace: bool = False,
 ) -> Results:
@@ -55,6 +56,9 @@ def run(
         The results folder; runs that it already holds are not simulated again.
     jobs
         Runs at the same time; the number of cores if not given.
+    threads
+        Threads of each run, which change its time and no byte; the cores left over by runs at the
+        same time if not given.
     report
         Write `report.html` as well.
     replace
@@ -63,7 +67,8 @@ def run(
     Raises
     ------
     ExperimentError
-        The experiment is not valid; the message names the place and the cure.
+        The experiment is not valid; the message names the place and the cure. Or `jobs` or
+        `threads` is out of range.
     ResultsError
         `out` holds results of another experiment, and `replace` is not set.
     KeyboardInterrupt
@@ -79,8 +84,9 @@ def run(
         plan = plan_text(tomli_w.dumps(dict(experiment)), Path("experiment.toml"))
     else:
         plan = plan_file(Path(experiment))
+    engine = Engine(jobs=jobs, threads=threads)
     try:
-        outcome = execute(plan, folder, engine=Engine(jobs=jobs), replace=replace)
+        outcome = execute(plan, folder, engine=engine, replace=replace)
     except RunCancelled as error:
         raise KeyboardInterrupt from error
     if outcome.interrupted:

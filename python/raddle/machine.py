@@ -4,7 +4,7 @@ import os
 import platform
 from pathlib import Path
 
-__all__ = ["cores", "cpu_name"]
+__all__ = ["cores", "cores_of_each", "cpu_name"]
 
 
 def cores() -> int:
@@ -12,6 +12,11 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def cores_of_each(at_once: int) -> int:
+    """Cores that each of so many runs at the same time has for itself, at least 1."""
+    return max(1, cores() // max(1, at_once))
 
 
 def cpu_name() -> str | None:

@@ -380,7 +380,9 @@ class SyntheticCore(ModuleType):
             }
         )
 
-    def run(self, plan_json: str, index: int, out_dir: str, progress: Counters) -> str:
+    def run(
+        self, plan_json: str, index: int, out_dir: str, threads: int, progress: Counters
+    ) -> str:
         plan = json.loads(plan_json)
         run = plan["runs"][index]
         if self.on_run is not None:
@@ -522,7 +524,7 @@ def write_results(
     )
     plan = Plan.from_json(core.validate(text, "synthetic.toml"))
     for run in plan.runs:
-        core.run(plan.text, run.index, str(out), core.Progress())
+        core.run(plan.text, run.index, str(out), 1, core.Progress())
     with installed(core):
         join(plan, out, states_of(Planned(plan, out), out))
 

@@ -101,6 +101,8 @@ def test_dry_run_estimates_and_writes_nothing(
     [
         (("run", "no-such.toml"), 2, "no such file"),
         (("run", "x.toml", "--jobs", "0"), 2, "jobs"),
+        (("run", "x.toml", "--threads", "0"), 2, "threads"),
+        (("sweep", "x.toml", "--set", "a=1", "--threads", "1025"), 2, "at most 1024"),
         (("run", "x.toml", "--unknown"), 2, "No such option"),
         (("report", "no-such-folder"), 2, "no results folder"),
         (("compare", "nowhere", "nowhere"), 2, "no results folder"),
@@ -129,6 +131,7 @@ def test_bad_usage_is_exit_2_with_words(
         (("schema", "rout"), "'of': `rout`: did you mean `route`? possible: experiment, route"),
         (("fabric", "export", "m", "--format", "x'y"), "`x'y`: possible: ibsim, toml, hpcc-ns3"),
         (("run", "x.toml", "--jobs", "many"), "`many`: "),
+        (("replay", "x.trace.parquet", "--threads", "all"), "'--threads': `all`: "),
     ],
 )
 def test_bad_usage_names_the_value_what_is_possible_and_what_is_nearest(
@@ -153,6 +156,19 @@ def test_a_bug_of_ours_is_exit_70_and_asks_for_a_report(
     result = invoke("run", experiment)
     assert result.exit_code == 70
     assert "this is a bug in raddle" in result.stderr
+
+
+def test_threads_may_be_given_by_a_variable_and_the_option_wins(
+    core: SyntheticCore, experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RADDLE_THREADS", "1025")
+    assert "at most 1024" in invoke("run", experiment).stderr
+    monkeypatch.setenv("RADDLE_THREADS", "3")
+    for name, words, threads in (("a", (), 3), ("b", ("--threads", 5), 5)):
+        words = ("run", experiment, "--out", tmp_path / name, "--no-report", *words)
+        assert invoke(*words).exit_code == 0
+        runs = json.loads((tmp_path / name / "manifest.json").read_text())["runs"]
+        assert {run["threads"] for run in runs} == {threads}
 
 
 def test_an_interrupt_is_exit_130(

@@ -61,12 +61,15 @@ def scheduler(folder: Path) -> Iterator[str]:
 
 
 def test_a_worker_that_is_killed_loses_no_run(folder: Path) -> None:
-    process = start(*DASK, "--jobs", "2", "--out", "killed", folder=folder)
+    words = (*DASK, "--jobs", "2", "--threads", "3", "--out", "killed")
+    process = start(*words, folder=folder)
     pid, lost = kill_at_work(folder / "killed")
     assert pid != process.pid
     assert len(lost) == 1
     ended(process)
     assert tree(folder / "killed") == tree(folder / "ran")
+    manifest = json.loads((folder / "killed" / "manifest.json").read_text())
+    assert {run["threads"] for run in manifest["runs"]} == {3}
     assert len(done_runs(folder / "killed")) == 16
 
 

@@ -76,7 +76,8 @@ def compare(folder: Path, text: str) -> Pair:
     (folder / "e.toml").write_text(text)
     said = raddle_json("run", "e.toml", "--dry-run", folder=folder)["estimate"]
     shutil.rmtree(folder / "out", ignore_errors=True)
-    words = [sys.executable, "-m", "raddle", "run", "e.toml", "--out", "out", "--quiet"]
+    program = [sys.executable, "-m", "raddle", "run"]
+    words = [*program, "e.toml", "--threads", "1", "--out", "out", "--quiet"]
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, *words],
         cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=True,

@@ -137,6 +137,7 @@ app.command(
     epilog=examples(
         "raddle run experiments/congestion/small.toml",
         "raddle run my.toml --out out/first --jobs 4",
+        "raddle run large.toml --jobs 1 --threads 8   one run after the other, each on eight cores",
         "raddle run my.toml --json --no-report | jq .verdict.leaders",
         "Ctrl-C keeps finished runs; the same command resumes.",
     ),

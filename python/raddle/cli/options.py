@@ -8,6 +8,7 @@ import typer
 
 from raddle import services
 from raddle.services.engines.choice import EngineName
+from raddle.services.runner import MOST_THREADS
 
 __all__ = [
     "AsJson",
@@ -25,6 +26,7 @@ __all__ = [
     "Scheduler",
     "Seed",
     "Shard",
+    "Threads",
     "check_only",
     "quantity",
     "real",
@@ -97,6 +99,17 @@ Jobs = Annotated[
         show_envvar=False,
         help="Runs at the same time.",
         show_default="cores",
+    ),
+]
+Threads = Annotated[
+    int | None,
+    whole(
+        "--threads",
+        most=MOST_THREADS,
+        envvar="RADDLE_THREADS",
+        show_envvar=False,
+        help="Threads of each run; they change its time and no result.",
+        show_default="cores that runs at the same time leave over; 1 where others share the work",
     ),
 ]
 EngineChoice = Annotated[

@@ -11,6 +11,7 @@ from raddle.cli.options import (
     Jobs,
     NoReport,
     Quiet,
+    Threads,
     check_only,
     quantity,
     real,
@@ -110,6 +111,7 @@ def replay(
     dry_run: Annotated[bool, check_only("it, and say what would run.")] = False,
     no_report: NoReport = False,
     jobs: Jobs = None,
+    threads: Threads = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -138,7 +140,11 @@ def replay(
     with results.claim.claim_folder(folder, "replay"):
         with shown_progress(quiet=quiet) as watch:
             summary = services.replay.replay_schemes(
-                *asked, jobs=jobs, watch=watch, traces=folder if traces else None
+                *asked,
+                jobs=jobs,
+                threads=threads,
+                watch=watch,
+                traces=folder if traces else None,
             )
         write_json(folder / "summary.json", {"schema": 1, **summary})
         report.plots.save(report.gains.draw_gains(summary), folder / "gains.svg")

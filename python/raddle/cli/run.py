@@ -16,6 +16,7 @@ from raddle.cli.options import (
     Replace,
     Scheduler,
     Shard,
+    Threads,
     check_only,
     results_folder,
 )
@@ -42,6 +43,7 @@ def run(
     no_report: NoReport = False,
     replace: Replace = False,
     jobs: Jobs = None,
+    threads: Threads = None,
     engine: EngineChoice = None,
     shard: Shard = None,
     scheduler: Scheduler = None,
@@ -49,7 +51,9 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Simulate an experiment: every scheme and seed, results and a report into a folder."""
-    chosen = services.engines.choice.chosen(engine, jobs=jobs, shard=shard, scheduler=scheduler)
+    chosen = services.engines.choice.chosen(
+        engine, jobs=jobs, shard=shard, scheduler=scheduler, threads=threads
+    )
     with shown_progress(quiet=quiet or as_json) as watch:
         plan = services.run.plan_file(file, watch=watch)
     folder = out if out is not None else Path("out") / source_name(file).stem

@@ -129,10 +129,9 @@ def say_outcome(outcome: "Outcome", *, report: bool) -> None:
     fresh = [s for s in outcome.states if s.stats is not None and not s.reused]
     reused = sum(s.reused for s in outcome.states)
     hops = sum(s.stats.packet_hops for s in fresh if s.stats is not None)
-    cpu = sum(s.cpu_s for s in fresh)
     words = f"\n{many(len(fresh), 'run')} in {duration_s(outcome.wall_s)}"
-    if cpu > 0:
-        words += f", {count(hops / cpu)} packet-hops/s per core"
+    if outcome.cpu_s > 0 and hops and not outcome.interrupted:
+        words += f", {count(hops / outcome.cpu_s)} packet-hops/s per core"
     if reused:
         words += f"; {reused} {verb(reused, 'was', 'were')} there already"
     say(words)
@@ -218,7 +217,7 @@ def say_sweep(outcomes: Sequence["Outcome"], folder: Path, *, report: bool) -> N
 def _print_total(total: Mapping[str, Any]) -> None:
     print(
         f"\nabout {_or_dash(total['wall_s'], duration_s)} with "
-        f"{many(total['jobs'], 'run')} at a time, "
+        f"{many(total['jobs'], 'run')} at a time, each on one thread, "
         f"{_or_dash(total['packet_hops'], count)} packet-hops, "
         f"{memory(total['memory_bytes'])} of memory"
     )

@@ -17,6 +17,7 @@ from raddle.cli.options import (
     Replace,
     Scheduler,
     Shard,
+    Threads,
     check_only,
     key_values,
     results_folder,
@@ -56,6 +57,7 @@ def sweep(
     ] = False,
     replace: Replace = False,
     jobs: Jobs = None,
+    threads: Threads = None,
     engine: EngineChoice = None,
     shard: Shard = None,
     scheduler: Scheduler = None,
@@ -63,7 +65,9 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Run an experiment at many settings: a results folder per point, one table, one picture."""
-    by = services.engines.choice.chosen(engine, jobs=jobs, shard=shard, scheduler=scheduler)
+    by = services.engines.choice.chosen(
+        engine, jobs=jobs, shard=shard, scheduler=scheduler, threads=threads
+    )
     chosen = [services.overlay.parse_setting(text) for text in settings]
     points = services.sweep.plan_points(file, chosen)
     folder = out if out is not None else Path("out") / f"{file.stem}-sweep"

@@ -153,13 +153,15 @@ class Session:
         took_s = time.thread_time() - start
         return Schedule(self.replay.scheduled(plan), took_s)
 
-    def run(self, schedule: Schedule, seed: int, progress: Progress) -> ReplayTime:
-        """Replay with the noise of `seed`."""
-        return ReplayTime.from_json(self.replay.run(schedule.scheduled, seed, progress))
+    def run(self, schedule: Schedule, seed: int, threads: int, progress: Progress) -> ReplayTime:
+        """Replay with the noise of `seed`, on up to so many `threads`, which change no figure."""
+        return ReplayTime.from_json(self.replay.run(schedule.scheduled, seed, threads, progress))
 
-    def retell(self, schedule: Schedule, seed: int, progress: Progress, out: Path) -> None:
-        """Replay with the noise of `seed`, write the trace `out`: the same calls, these times."""
-        self.replay.retell(schedule.scheduled, seed, progress, out)
+    def retell(
+        self, schedule: Schedule, seed: int, threads: int, progress: Progress, out: Path
+    ) -> None:
+        """Replay as `run` does, write the trace `out`: the same calls, these times."""
+        self.replay.retell(schedule.scheduled, seed, threads, progress, out)
 
     def occupied(self) -> Occupied:
         """Where the ranks are."""

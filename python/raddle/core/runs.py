@@ -44,15 +44,17 @@ def new_progress() -> Progress:
     return _core.Progress()
 
 
-def run(planned: Plan, index: int, out: Path, progress: Progress) -> RunStats:
-    """Simulate a run of the plan and write `out`/.runs/NAME/ by one rename.
+def run(planned: Plan, index: int, out: Path, threads: int, progress: Progress) -> RunStats:
+    """Simulate a run of the plan on up to `threads` threads.
+
+    `out`/.runs/NAME/ is written by one rename; it is the same for any number of threads.
 
     Raises
     ------
     RunCancelled
         It was asked to stop.
     """
-    return RunStats.from_json(_core.run(planned.text, index, str(out), progress))
+    return RunStats.from_json(_core.run(planned.text, index, str(out), threads, progress))
 
 
 def merge(planned: Plan, out: Path) -> None:

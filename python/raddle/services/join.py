@@ -127,6 +127,6 @@ def _manifest(
 
 
 def _went(state: RunState) -> Mapping[str, Any]:
-    """Where a run was simulated, and for how long."""
+    """Where a run was simulated, on how many threads, and for how long."""
     said = how_it_went(state.out, state.run.name)
-    return {key: said.get(key) for key in ("host", "wall_s")}
+    return {key: said.get(key) for key in ("host", "threads", "wall_s")}

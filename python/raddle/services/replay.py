@@ -20,9 +20,9 @@ from raddle import core
 from raddle.core.replay import Costs, ReplayTime, Schedule, Session
 from raddle.core.runs import Progress
 from raddle.errors import TraceError
-from raddle.machine import cores
+from raddle.machine import cores, cores_of_each
 from raddle.results.trace import SUFFIX
-from raddle.services.runner import Job, Look, Watch, first_failure, run_jobs
+from raddle.services.runner import Job, Look, Watch, check_counts, first_failure, run_jobs
 from raddle.statistics.replay_notes import notes
 from raddle.statistics.samples import Interval, mean_interval
 from raddle.statistics.waits import split_time
@@ -99,6 +99,7 @@ def replay(
     settings: Settings | None = None,
     *,
     jobs: int | None = None,
+    threads: int | None = None,
     watch: Watch | None = None,
     traces: Path | None = None,
 ) -> dict[str, Any]:
@@ -114,6 +115,9 @@ def replay(
         How.
     jobs
         Runs at the same time; the number of cores if not given.
+    threads
+        Threads of each run, which change no figure; the cores left over by runs at the same time
+        if not given.
     watch
         Is shown all runs about ten times a second.
     traces
@@ -133,13 +137,15 @@ def replay(
     ------
     TraceError
         The trace is broken, its ranks find no place or wait for each other.
+    ExperimentError
+        `jobs` or `threads` is out of range.
     KeyboardInterrupt
         Ctrl-C.
     """
     settings = settings or Settings()
     under = _prepare(trace, [settings.scheme], schedules, settings)
     folders = {} if traces is None else dict.fromkeys(under.product(), traces)
-    found = under.replayed(settings.seeds, folders, jobs, watch)
+    found = under.replayed(settings.seeds, folders, jobs, threads, watch)
     return {
         **_what(under.session, trace, settings),
         "scheme": settings.scheme,
@@ -154,6 +160,7 @@ def replay_schemes(
     settings: Settings | None = None,
     *,
     jobs: int | None = None,
+    threads: int | None = None,
     watch: Watch | None = None,
     traces: Path | None = None,
 ) -> dict[str, Any]:
@@ -183,7 +190,7 @@ def replay_schemes(
             pair for pair in under.product() if traces is not None or (small and pair[1] == "none")
         ]
         found = under.replayed(
-            settings.seeds, {pair: folder[pair[0]] for pair in wanted}, jobs, watch
+            settings.seeds, {pair: folder[pair[0]] for pair in wanted}, jobs, threads, watch
         )
         rows = {
             name: {
@@ -246,22 +253,27 @@ class _Prepared:
         seeds: int,
         traces: Mapping[tuple[str, str], Path],
         jobs: int | None,
+        threads: int | None,
         watch: Watch | None,
     ) -> dict[str, dict[str, Any]]:
         """Run everything: by scheme and schedule, what came of it.
 
         `traces` names the folder of a scheme's and schedule's trace, where one is wanted.
         """
+        check_counts(jobs, threads)
+        todo = len(self.product()) * seeds + len(traces)
+        at_once = min(jobs or cores(), todo)
+        threads = threads or cores_of_each(at_once)
         runs = {
-            (*pair, seed): self._run(*pair, seed)
+            (*pair, seed): self._run(*pair, seed, threads)
             for pair in self.product()
             for seed in range(seeds)
         }
         for folder in traces.values():
             folder.mkdir(parents=True, exist_ok=True)
-        told = [self._retell(*pair, folder) for pair, folder in traces.items()]
+        told = [self._retell(*pair, threads, folder) for pair, folder in traces.items()]
         waiting: list[Job[Any]] = [*runs.values(), *told]
-        if run_jobs(waiting, jobs or cores(), watch=watch):
+        if run_jobs(waiting, at_once, watch=watch):
             raise KeyboardInterrupt
         if (failed := first_failure(waiting)) is not None:
             raise failed[1]
@@ -277,22 +289,22 @@ class _Prepared:
             for scheme in self.sessions
         }
 
-    def _run(self, scheme: str, name: str, seed: int) -> Job[ReplayTime]:
+    def _run(self, scheme: str, name: str, seed: int, threads: int) -> Job[ReplayTime]:
         session, schedule = self.sessions[scheme], self.schedules[name]
         progress = core.runs.new_progress()
         return Job(
             f"{scheme} {name} seed {seed}",
-            lambda: session.run(schedule, seed, progress),
+            lambda: session.run(schedule, seed, threads, progress),
             progress,
             partial(_look, progress),
         )
 
-    def _retell(self, scheme: str, name: str, folder: Path) -> Job[None]:
+    def _retell(self, scheme: str, name: str, threads: int, folder: Path) -> Job[None]:
         session, schedule = self.sessions[scheme], self.schedules[name]
         progress = core.runs.new_progress()
         return Job(
             f"{scheme} {name} trace",
-            lambda: session.retell(schedule, 0, progress, folder / f"{name}{SUFFIX}"),
+            lambda: session.retell(schedule, 0, threads, progress, folder / f"{name}{SUFFIX}"),
             progress,
             partial(_look, progress),
         )

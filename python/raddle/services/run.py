@@ -29,7 +29,7 @@ from raddle.services import engines
 from raddle.services.engines.choice import LOCAL, Engine, EngineName
 from raddle.services.engines.work import Ended, RunState
 from raddle.services.join import join
-from raddle.services.runner import Job, Look, Watch, run_jobs
+from raddle.services.runner import Job, Look, Watch, check_counts, run_jobs
 from raddle.text import many, verb
 
 __all__ = [
@@ -54,6 +54,8 @@ class Outcome:
     out: Path
     states: Sequence[RunState]
     wall_s: float
+    cpu_s: float = 0.0
+    """Processor time of all simulations of the command, with all their threads; 0 if not known."""
     interrupted: bool = False
     summary: Mapping[str, Any] = field(default_factory=dict)
     joined: bool = True
@@ -165,9 +167,7 @@ def execute_all(
     replace: bool = False,
 ) -> list[Outcome]:
     """`execute` for several plans at once, whose folders lie in `top`: they share the cores."""
-    if engine.jobs is not None and engine.jobs < 1:
-        msg = f"jobs must be 1 or more, got {engine.jobs}"
-        raise ExperimentError(msg)
+    check_counts(engine.jobs, engine.threads)
     if replace and engine.shares:
         msg = (
             "--replace would delete what other processes of --engine shards write\n"
@@ -206,7 +206,7 @@ def execute_all(
             raise ended.failure
     wall_s = time.monotonic() - started
     return [
-        Outcome(point.plan, point.out, part, wall_s, ended.interrupted, summary, ours)
+        Outcome(point.plan, point.out, part, wall_s, ended.cpu_s, ended.interrupted, summary, ours)
         for point, part, summary in zip(
             points, parts, made if ours else [{}] * len(points), strict=True
         )

@@ -11,11 +11,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from raddle.errors import RunCancelled
+from raddle.errors import ExperimentError, RunCancelled
 
-__all__ = ["Job", "Look", "Stoppable", "Watch", "first_failure", "run_jobs"]
+__all__ = [
+    "MOST_THREADS",
+    "Job",
+    "Look",
+    "Stoppable",
+    "Watch",
+    "check_counts",
+    "first_failure",
+    "run_jobs",
+]
 
 POLL_S = 0.1
+MOST_THREADS = 1024
+"""Threads of a run; the core uses no more."""
 
 T = TypeVar("T")
 
@@ -53,18 +64,14 @@ class Job(Generic[T]):
     answer: T | None = None
     """What `work` gave; None as long as it is not done, and if it failed."""
     error: BaseException | None = None
-    cpu_s: float = 0.0
-    """Processor time that it took."""
 
     def run(self) -> None:
         """Do the work; an error is kept."""
         self.started = time.monotonic()
-        before = time.thread_time()
         try:
             self.answer = self.work()
         except BaseException as error:
             self.error = error
-        self.cpu_s = time.thread_time() - before
         self.done = True
 
     def answered(self) -> T:
@@ -76,6 +83,24 @@ class Job(Generic[T]):
 
 Watch = Callable[[Sequence[Job[Any]]], None]
 """Is shown all jobs about ten times a second."""
+
+
+def check_counts(jobs: int | None, threads: int | None) -> None:
+    """Refuse what cannot be a number of runs at the same time, or of a run's threads.
+
+    Raises
+    ------
+    ExperimentError
+        It is not a whole number in range; None, what is usual, is.
+    """
+    for name, count, most in (("jobs", jobs, None), ("threads", threads, MOST_THREADS)):
+        if count is None:
+            continue
+        whole = isinstance(count, int) and not isinstance(count, bool)
+        if not whole or count < 1 or (most is not None and count > most):
+            end = " or more" if most is None else f" to {most}"
+            msg = f"{name} must be a whole number, 1{end}, got {count!r}"
+            raise ExperimentError(msg)
 
 
 def run_jobs(

@@ -199,6 +199,11 @@ pub trait Workload: Send {
         None
     }
 
+    /// Whether [`split`](Self::split) cuts it.
+    fn is_divisible(&self) -> bool {
+        false
+    }
+
     /// Whether hosts other than the one that has message `tag` wait for it, so that [`on_news`](Self::on_news) is to be
     /// called. Any part knows.
     fn is_news(&self, tag: u64) -> bool {
@@ -251,60 +256,69 @@ pub trait Workload: Send {
     }
 }
 
-impl<W: Workload + ?Sized> Workload for Box<W> {
-    fn classes(&self) -> &[String] {
-        (**self).classes()
-    }
-    fn next_start(&self) -> Option<Time> {
-        (**self).next_start()
-    }
-    fn pop(&mut self) -> Option<Message> {
-        (**self).pop()
-    }
-    fn on_delivered(&mut self, now: Time, tag: u64) {
-        (**self).on_delivered(now, tag);
-    }
-    fn on_member_delivered(&mut self, now: Time, tag: u64, member: NodeId) {
-        (**self).on_member_delivered(now, tag, member);
-    }
-    fn has_dependencies(&self) -> bool {
-        (**self).has_dependencies()
-    }
-    fn split(
-        &mut self,
-        parts: usize,
-        part_of: &dyn Fn(NodeId) -> usize,
-    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
-        (**self).split(parts, part_of)
-    }
-    fn is_news(&self, tag: u64) -> bool {
-        (**self).is_news(tag)
-    }
-    fn news_for(&self, tag: u64) -> Option<NodeId> {
-        (**self).news_for(tag)
-    }
-    fn on_news(&mut self, now: Time, tag: u64, member: Option<NodeId>) {
-        (**self).on_news(now, tag, member);
-    }
-    fn expected_messages(&self) -> Option<u64> {
-        (**self).expected_messages()
-    }
-    fn expected_bytes(&self) -> Option<Bytes> {
-        (**self).expected_bytes()
-    }
-    fn is_open_ended(&self) -> bool {
-        (**self).is_open_ended()
-    }
-    fn finished(&self) -> bool {
-        (**self).finished()
-    }
-    fn round_starts(&self) -> &[Time] {
-        (**self).round_starts()
-    }
-    fn fault(&self) -> Option<&TrafficError> {
-        (**self).fault()
-    }
+macro_rules! forwarded {
+    ($($own:ty),*) => {$(
+        impl<W: Workload + ?Sized> Workload for $own {
+            fn classes(&self) -> &[String] {
+                (**self).classes()
+            }
+            fn next_start(&self) -> Option<Time> {
+                (**self).next_start()
+            }
+            fn pop(&mut self) -> Option<Message> {
+                (**self).pop()
+            }
+            fn on_delivered(&mut self, now: Time, tag: u64) {
+                (**self).on_delivered(now, tag);
+            }
+            fn on_member_delivered(&mut self, now: Time, tag: u64, member: NodeId) {
+                (**self).on_member_delivered(now, tag, member);
+            }
+            fn has_dependencies(&self) -> bool {
+                (**self).has_dependencies()
+            }
+            fn split(
+                &mut self,
+                parts: usize,
+                part_of: &dyn Fn(NodeId) -> usize,
+            ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+                (**self).split(parts, part_of)
+            }
+            fn is_divisible(&self) -> bool {
+                (**self).is_divisible()
+            }
+            fn is_news(&self, tag: u64) -> bool {
+                (**self).is_news(tag)
+            }
+            fn news_for(&self, tag: u64) -> Option<NodeId> {
+                (**self).news_for(tag)
+            }
+            fn on_news(&mut self, now: Time, tag: u64, member: Option<NodeId>) {
+                (**self).on_news(now, tag, member);
+            }
+            fn expected_messages(&self) -> Option<u64> {
+                (**self).expected_messages()
+            }
+            fn expected_bytes(&self) -> Option<Bytes> {
+                (**self).expected_bytes()
+            }
+            fn is_open_ended(&self) -> bool {
+                (**self).is_open_ended()
+            }
+            fn finished(&self) -> bool {
+                (**self).finished()
+            }
+            fn round_starts(&self) -> &[Time] {
+                (**self).round_starts()
+            }
+            fn fault(&self) -> Option<&TrafficError> {
+                (**self).fault()
+            }
+        }
+    )*};
 }
+
+forwarded!(Box<W>, &mut W);
 
 /// Whether flows of the class are judged (the rest is background).
 pub fn is_tested_class(name: &str) -> bool {

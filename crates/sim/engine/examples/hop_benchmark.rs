@@ -4,13 +4,21 @@
 //! cargo run --release --example hop_benchmark -- --hosts 320 --traffic hpc-mix --scheme hpcc
 //! cargo run --release --example hop_benchmark -- --hosts 8192 --traffic permutation --flows 8192
 //! ```
-//! Prints one JSON object. `--flows N` stops the workload after N flows: instructions per packet-hop are the difference
+//! Prints one JSON object. `--threads N` runs on so many, `--parts N` cuts the fabric into so many processes;
+//! `--effort` counts what its windows are worth to threads. `--flows N` stops the workload after N flows: instructions per packet-hop are the difference
 //! of a run and one twice as long under `valgrind --tool=callgrind`.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Instant,
+};
 
 use lexopt::prelude::*;
-use raddle_engine::{Discard, Network, Progress, RunConfig, Semantics, simulate};
+use raddle_engine::{
+    Discard, Network, Partition, Progress, RunConfig, Semantics,
+    effort::{Effort, THREADS},
+    simulate,
+};
 use raddle_fabric::{FatTree320, KAryFatTree};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes};
@@ -23,6 +31,9 @@ struct Options {
     size: Bytes,
     flows: u64,
     compat: bool,
+    threads: usize,
+    effort: bool,
+    parts: Option<u16>,
 }
 
 fn options() -> Result<Options, Box<dyn std::error::Error>> {
@@ -33,6 +44,9 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
         size: Bytes(1_000_000),
         flows: u64::MAX,
         compat: false,
+        threads: 1,
+        effort: false,
+        parts: None,
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
@@ -43,6 +57,9 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
             Long("size") => options.size = parser.value()?.parse()?,
             Long("flows") => options.flows = parser.value()?.parse()?,
             Long("compat") => options.compat = true,
+            Long("threads") => options.threads = parser.value()?.parse()?,
+            Long("effort") => options.effort = true,
+            Long("parts") => options.parts = Some(parser.value()?.parse()?),
             _ => return Err(argument.unexpected().into()),
         }
     }
@@ -110,6 +127,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .ok_or("no such scheme")?;
     let mut config = RunConfig::new(scheme, 1, line_rate);
     config.buffer = Bytes::from_mib(32);
+    config.threads = options.threads;
+    let effort = options.effort.then(Arc::default);
+    config.effort = effort.clone();
+    if let Some(parts) = options.parts {
+        config.partition = Partition::Parts(parts);
+    }
     let setup_s = setup.elapsed().as_secs_f64();
     let start = Instant::now();
     let summary = simulate(
@@ -133,5 +156,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         summary.drops,
         summary.packet_hops as f64 / wall_s,
     );
+    if let Some(effort) = effort {
+        let Effort {
+            windows,
+            events,
+            carried,
+            longest,
+        } = *effort.lock().unwrap_or_else(PoisonError::into_inner);
+        let gains: Vec<String> = THREADS
+            .iter()
+            .zip(longest)
+            .map(|(threads, longest)| {
+                format!("\"{threads}\": {:.2}", events as f64 / longest as f64)
+            })
+            .collect();
+        println!(
+            "{{\"windows\": {windows}, \"events_per_window\": {:.0}, \"carried_per_hop\": {:.3}, \"events_over_longest_thread\": {{{}}}}}",
+            events as f64 / windows as f64,
+            carried as f64 / summary.packet_hops as f64,
+            gains.join(", "),
+        );
+    }
     Ok(())
 }

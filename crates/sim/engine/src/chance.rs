@@ -3,7 +3,7 @@
 use raddle_units::NodeId;
 use rustc_hash::FxHashMap;
 
-use crate::{mrg32k3a::StreamHeads, semantics::Randomness};
+use crate::{index::NodeIndex, mrg32k3a::StreamHeads, semantics::Randomness};
 
 /// Streams that ns-3 has used up before the first packet: two of the links' error model, six of every node's network
 /// stack. (The micro vectors on two maps pin both numbers: any other start contradicts their marks.)
@@ -29,22 +29,23 @@ pub(crate) struct Ns3Draws {
 }
 
 impl Chance {
-    /// In ns-3's streams `seed` is the run number (RngRun, 1 where nothing is set).
-    pub(crate) fn new(seed: u64, nodes: usize, source: Randomness) -> Self {
+    /// For these nodes. In ns-3's streams `seed` is the run number (RngRun, 1 where nothing is set).
+    pub(crate) fn new(seed: u64, nodes: &[NodeId], source: Randomness) -> Self {
         match source {
             Randomness::PerNode => Self::PerNode(
-                (0..nodes as u64)
+                nodes
+                    .iter()
                     .map(|node| {
                         // Neighbouring seeds and nodes start far apart: the seed is mixed before the node is added,
                         // and again.
-                        let mixed =
-                            SplitMix64(seed).next() ^ node.wrapping_mul(0xd134_2543_de82_ef95);
+                        let node = u64::from(node.0).wrapping_mul(0xd134_2543_de82_ef95);
+                        let mixed = SplitMix64(seed).next() ^ node;
                         SplitMix64(SplitMix64(mixed).next())
                     })
                     .collect(),
             ),
             Randomness::HpccNs3 => {
-                let used = NS3_STREAMS + NS3_STREAMS_PER_NODE * nodes as u64;
+                let used = NS3_STREAMS + NS3_STREAMS_PER_NODE * nodes.len() as u64;
                 Self::HpccNs3(Box::new(Ns3Draws {
                     libc: LibcRand::new(1),
                     heads: StreamHeads::new(1, seed, used),
@@ -54,10 +55,10 @@ impl Chance {
     }
 
     /// True with the given probability.
-    pub(crate) fn happens(&mut self, node: NodeId, probability: f64) -> bool {
+    pub(crate) fn happens(&mut self, node: NodeIndex, probability: f64) -> bool {
         match self {
             Self::PerNode(streams) => {
-                let bits = streams[node.index()].next() >> 11;
+                let bits = streams[node.0 as usize].next() >> 11;
                 (bits as f64) * (1.0 / (1u64 << 53) as f64) < probability
             }
             Self::HpccNs3(draws) => draws.heads.next() < probability,
@@ -65,9 +66,9 @@ impl Chance {
     }
 
     /// 31 random bits.
-    pub(crate) fn bits(&mut self, node: NodeId) -> u32 {
+    pub(crate) fn bits(&mut self, node: NodeIndex) -> u32 {
         match self {
-            Self::PerNode(streams) => (streams[node.index()].next() >> 33) as u32,
+            Self::PerNode(streams) => (streams[node.0 as usize].next() >> 33) as u32,
             Self::HpccNs3(draws) => draws.libc.next(),
         }
     }
@@ -85,7 +86,12 @@ impl Chance {
 pub(crate) struct SplitMix64(u64);
 
 impl SplitMix64 {
-    fn next(&mut self) -> u64 {
+    /// A stream of its own for each seed.
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

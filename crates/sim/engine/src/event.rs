@@ -64,6 +64,9 @@ pub(crate) struct EventQueue {
     /// Number of the bucket being drained, counted from time 0, and the next event in it.
     current: u64,
     next: usize,
+    /// Bucket of the end of what may be taken, and the rank in it; the limit for ranks in the open bucket.
+    end: (u64, u64),
+    limit: u64,
     /// Events that were added to the bucket being drained.
     late: BinaryHeap<Reverse<Entry>>,
     far: BinaryHeap<Reverse<Event>>,
@@ -79,6 +82,8 @@ impl EventQueue {
             occupied: vec![0; buckets / 64],
             current: 0,
             next: 0,
+            end: (u64::MAX, 0),
+            limit: u64::MAX,
             late: BinaryHeap::new(),
             far: BinaryHeap::new(),
         }
@@ -98,7 +103,23 @@ impl EventQueue {
         }
     }
 
-    /// Takes the earliest event of the open bucket; `None`: it is drained, [`Self::advance`] opens the next.
+    /// From now on only events before `end` are taken. It never moves back behind what has been taken.
+    pub(crate) fn set_end(&mut self, end: Time) {
+        self.end = (end.0 >> WIDTH_BITS, end.0 << KEY_BITS);
+        self.set_limit();
+    }
+
+    fn set_limit(&mut self) {
+        let (bucket, rank) = self.end;
+        self.limit = if self.current < bucket {
+            u64::MAX
+        } else {
+            rank
+        };
+    }
+
+    /// Takes the earliest event of the open bucket; `None`: nothing before the end is left in it, [`Self::advance`] opens the
+    /// next.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let slot = self.current as usize & (self.buckets.len() - 1);
@@ -106,15 +127,70 @@ impl EventQueue {
         if let Some(Reverse(late)) = self.late.peek()
             && sorted.is_none_or(|sorted| late < sorted)
         {
+            if late.rank >= self.limit {
+                return None;
+            }
             let Reverse(late) = self.late.pop()?;
             return Some(late.event(self.current));
         }
-        let event = sorted?.event(self.current);
+        let entry = *sorted?;
+        if entry.rank >= self.limit {
+            return None;
+        }
         self.next += 1;
-        Some(event)
+        Some(entry.event(self.current))
     }
 
-    /// Events of the open bucket that were taken; [`Self::advance`] starts again at 0.
+    /// The earliest event, wherever it is, without taking it; `None`: there is none.
+    pub(crate) fn first(&self) -> Option<Event> {
+        let mask = self.buckets.len() - 1;
+        let slot = self.current as usize & mask;
+        let sorted = self.buckets[slot].get(self.next);
+        let late = self.late.peek().map(|Reverse(late)| late);
+        if let Some(entry) = sorted.into_iter().chain(late).min() {
+            return Some(entry.event(self.current));
+        }
+        match self.next_occupied(slot) {
+            Some(distance) => {
+                let bucket = self.current + distance;
+                let entries = &self.buckets[bucket as usize & mask];
+                entries.iter().min().map(|entry| entry.event(bucket))
+            }
+            None => self.far.peek().map(|Reverse(event)| *event),
+        }
+    }
+
+    /// Takes [`Self::first`] away.
+    pub(crate) fn discard_first(&mut self) {
+        let mask = self.buckets.len() - 1;
+        let slot = self.current as usize & mask;
+        let sorted = self.buckets[slot].get(self.next);
+        let late = self.late.peek().map(|Reverse(late)| late);
+        match (sorted, late) {
+            (Some(sorted), late) if late.is_none_or(|late| sorted <= late) => self.next += 1,
+            (_, Some(_)) => {
+                self.late.pop();
+            }
+            (_, None) => match self.next_occupied(slot) {
+                Some(distance) => {
+                    let slot = (self.current + distance) as usize & mask;
+                    let entries = &mut self.buckets[slot];
+                    let first = (0..entries.len()).min_by_key(|&place| entries[place]);
+                    if let Some(place) = first {
+                        entries.swap_remove(place);
+                    }
+                    if entries.is_empty() {
+                        self.occupied[slot / 64] &= !(1 << (slot % 64));
+                    }
+                }
+                None => {
+                    self.far.pop();
+                }
+            },
+        }
+    }
+
+    /// Events of the sorted part of the open bucket that were taken; [`Self::advance`] starts again at 0.
     #[inline]
     pub(crate) const fn taken(&self) -> usize {
         self.next
@@ -141,18 +217,28 @@ impl EventQueue {
         self.occupied[slot / 64] |= 1 << (slot % 64);
     }
 
-    /// Opens the next bucket that holds events; false: there is none.
+    /// Opens the next bucket that holds events before the end; false: there is none, and what follows may still be added.
     pub(crate) fn advance(&mut self) -> bool {
+        let (end, _) = self.end;
+        if self.current >= end {
+            return false;
+        }
         let mask = self.buckets.len() - 1;
         let slot = self.current as usize & mask;
         self.buckets[slot].clear();
         self.occupied[slot / 64] &= !(1 << (slot % 64));
         self.next = 0;
-        self.current = match (self.next_occupied(slot), self.far.peek()) {
+        let next = match (self.next_occupied(slot), self.far.peek()) {
             (Some(distance), _) => self.current + distance,
             (None, Some(Reverse(event))) => event.time.0 >> WIDTH_BITS,
-            (None, None) => return false,
+            (None, None) => u64::MAX,
         };
+        let found = next <= end && next != u64::MAX;
+        if end == u64::MAX && !found {
+            return false;
+        }
+        self.current = next.min(end);
+        self.set_limit();
         // The window moved on: what has come near leaves the heap. (No far event can lie before the new bucket: the
         // wheel held everything nearer than its length.)
         while let Some(Reverse(event)) = self.far.peek() {
@@ -166,19 +252,23 @@ impl EventQueue {
         }
         let slot = self.current as usize & mask;
         sort(&mut self.buckets[slot]);
-        true
+        found
     }
 
-    /// Distance from `slot` to the next bucket that holds events.
+    /// Distance from `slot` to the next other bucket that holds events.
     fn next_occupied(&self, slot: usize) -> Option<u64> {
         let words = self.occupied.len();
         let (first_word, bit) = (slot / 64, slot % 64);
-        let above = self.occupied[first_word] & (u64::MAX << bit);
+        let above = self.occupied[first_word] >> bit >> 1;
         if above != 0 {
-            return Some(u64::from(above.trailing_zeros()) - bit as u64);
+            return Some(u64::from(above.trailing_zeros()) + 1);
         }
         for step in 1..=words {
-            let word = self.occupied[(first_word + step) % words];
+            let mut word = self.occupied[(first_word + step) % words];
+            if step == words {
+                // Around the wheel: what lies before `slot`.
+                word &= (1 << bit) - 1;
+            }
             if word != 0 {
                 return Some(step as u64 * 64 + u64::from(word.trailing_zeros()) - bit as u64);
             }

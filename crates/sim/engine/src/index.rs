@@ -9,8 +9,6 @@ use std::{
     ops::{Index, IndexMut},
 };
 
-use raddle_units::PortId;
-
 /// A place in a table.
 pub(crate) trait Place: Copy + Eq + Debug {
     fn from_index(index: usize) -> Self;
@@ -37,9 +35,13 @@ macro_rules! places {
 }
 
 places! {
+    /// A port, among those of its process: numbered in the fabric's order.
+    PortIndex;
+    /// A node, among those of its process.
+    NodeIndex;
     /// A packet on its way: the data plane calls it a frame's handle.
     PacketSlot;
-    /// A flow, both sides of it.
+    /// A flow at its sender.
     FlowSlot;
     /// A host's network card.
     NicIndex;
@@ -59,20 +61,22 @@ places! {
     HalfIndex;
     /// A packet over rails.
     SegmentSlot;
-    /// A change of links, routes or tables.
-    ChangeIndex;
     /// A message between the steps of its start.
     PendingIndex;
 }
 
-impl Place for PortId {
+/// A logical process: a part of the fabric with its own clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct ProcessIndex(pub(crate) u16);
+
+impl Place for ProcessIndex {
     #[inline(always)]
     fn from_index(index: usize) -> Self {
-        Self(index as u32)
+        Self(index as u16)
     }
     #[inline(always)]
     fn index(self) -> usize {
-        self.0 as usize
+        usize::from(self.0)
     }
 }
 
@@ -185,9 +189,9 @@ impl<I: Place, T> Arena<I, T> {
         self.free.last().map(|&place| &self.slots[place])
     }
 
-    /// The most that were in use at once.
-    pub(crate) fn most(&self) -> usize {
-        self.slots.len()
+    /// Places in use.
+    pub(crate) fn used(&self) -> usize {
+        self.slots.len() - self.free.len()
     }
 
     /// All places that were ever in use.
@@ -233,6 +237,6 @@ mod tests {
         assert_eq!(arena.next(), Some(&'c'));
         assert_eq!((arena.insert('d'), arena.insert('e')), (c, a));
         assert_eq!((arena[c], arena[a], arena[b]), ('d', 'e', 'b'));
-        assert_eq!(arena.most(), 3);
+        assert_eq!(arena.used(), 3);
     }
 }

@@ -1,12 +1,14 @@
 //! The simulator: a discrete-event engine that drives the cores with virtual time.
 //!
 //! [`Network`] (a fabric with routes) and [`RunConfig`] (scheme, seed, buffers, faults) go in, a
-//! [`raddle_workload::Workload`] supplies the messages, a [`Recorder`] receives what happens. One run uses one core;
+//! [`raddle_workload::Workload`] supplies the messages, a [`Recorder`] receives what happens. A run may use several
+//! threads ([`RunConfig::threads`]), which change its time and nothing else;
 //! independent runs are the caller's to spread over threads. Same network, settings, workload and seed: same records.
 
 mod buffers;
 mod chance;
 pub mod collective;
+pub mod effort;
 mod engine;
 mod event;
 mod host_rails;
@@ -28,4 +30,4 @@ pub use multicast::{CombiningTree, ForeignTime, Multicast, MulticastGroup, Multi
 pub use offload::{Offload, OffloadGroup, OffloadProtocol};
 pub use record::{Discard, Progress, Recorder};
 pub use semantics::Semantics;
-pub use setup::{LinkFault, Network, PortSeries, RunConfig, RunSummary, SetupError};
+pub use setup::{LinkFault, Network, Partition, PortSeries, RunConfig, RunSummary, SetupError};

@@ -7,9 +7,9 @@ use raddle_multicast::Colour;
 use raddle_prefetch::prefetch;
 use raddle_transport::telemetry::{HopRecord, MAX_HOPS};
 use raddle_unicast::FlowHash;
-use raddle_units::{NodeId, PortId, Time};
+use raddle_units::{NodeId, Time};
 
-use crate::index::{Arena, DatagramSlot, FlowSlot, PacketSlot, SegmentSlot, TreeIndex};
+use crate::index::{Arena, DatagramSlot, FlowSlot, PacketSlot, PortIndex, SegmentSlot, TreeIndex};
 
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,7 +115,7 @@ impl Piece {
 }
 
 /// No next hop was looked up.
-const UNKNOWN: PortId = PortId(u32::MAX);
+const UNKNOWN: PortIndex = PortIndex(u32::MAX);
 
 /// One packet on its way, in two cache lines: switches touch only the first, up to the fourth hop record.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ pub(crate) struct Packet {
     towards: u32,
     pub(crate) hash: FlowHash,
     /// Where it leaves the node at which it is about to arrive, once that was looked up.
-    out: PortId,
+    out: PortIndex,
     /// Bytes on the wire.
     pub(crate) bytes: u32,
     pub(crate) kind: PacketKind,
@@ -322,6 +322,11 @@ impl Packet {
         TreeIndex(self.part_of)
     }
 
+    /// What it carries has moved.
+    pub(crate) const fn set_datagram(&mut self, datagram: DatagramSlot) {
+        self.part_of = datagram.0;
+    }
+
     /// What a packet of an in-network reduction carries.
     pub(crate) fn datagram(&self) -> DatagramSlot {
         debug_assert!(self.kind == PacketKind::Offload);
@@ -336,18 +341,18 @@ impl Packet {
 
     /// Where it leaves the node at which it is about to arrive, if that was looked up.
     #[inline]
-    pub(crate) fn out(&self) -> Option<PortId> {
+    pub(crate) fn out(&self) -> Option<PortIndex> {
         (self.out != UNKNOWN).then_some(self.out)
     }
 
     #[inline]
-    pub(crate) const fn set_out(&mut self, out: PortId) {
+    pub(crate) const fn set_out(&mut self, out: PortIndex) {
         self.out = out;
     }
 
     /// [`Self::out`], which holds for one node only.
     #[inline]
-    pub(crate) fn take_out(&mut self) -> Option<PortId> {
+    pub(crate) fn take_out(&mut self) -> Option<PortIndex> {
         let out = self.out();
         self.out = UNKNOWN;
         out
@@ -419,9 +424,9 @@ impl Packets {
         }
     }
 
-    /// The most that were on their way at once.
-    pub(crate) fn most(&self) -> u64 {
-        self.slots.most() as u64
+    /// How many are on their way.
+    pub(crate) fn count(&self) -> u64 {
+        self.slots.used() as u64
     }
 
     /// Packets on their way.

@@ -1,6 +1,6 @@
 //! What a run needs, as data: the network it runs on and its settings.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use raddle_fabric::Fabric;
 use raddle_transport::cc::{Environment, SchemeParameters};
@@ -8,8 +8,8 @@ use raddle_unicast::{LinkState, PathChoice, RoutingError, UnicastTables};
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time, many};
 
 use crate::{
-    buffers::Buffers, chance::MarkReplay, host_rails::Rails, multicast::Multicast,
-    offload::Offload, semantics::Semantics,
+    buffers::Buffers, chance::MarkReplay, effort::Effort, host_rails::Rails, multicast::Multicast,
+    offload::Offload, record::MemberRecord, semantics::Semantics,
 };
 
 /// A fabric with its routes and the figures derived from them; shared by all runs of an experiment.
@@ -166,6 +166,23 @@ pub enum PortSeries {
     Busiest(u32),
 }
 
+/// How a run's fabric is cut into processes. No result depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Partition {
+    /// As serves the threads.
+    #[default]
+    Automatic,
+    /// Into so many, neighbours together.
+    Parts(u16),
+    /// Into so many, each node in any of them: a test.
+    Random {
+        /// Processes.
+        parts: u16,
+        /// Of the choice.
+        seed: u64,
+    },
+}
+
 /// Settings of one run.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
@@ -173,6 +190,12 @@ pub struct RunConfig {
     pub scheme: SchemeParameters,
     /// Seed of all randomness in the run (ECN marks, PINT).
     pub seed: u64,
+    /// Threads that the run may use, 1 at least. They change its time and nothing else.
+    pub threads: usize,
+    /// How the fabric is cut for them.
+    pub partition: Partition,
+    /// Where to count what windows are worth to threads.
+    pub effort: Option<Arc<Mutex<Effort>>>,
     /// Payload bytes of a full packet.
     pub mtu: Bytes,
     /// Shared buffer of each switch.
@@ -231,6 +254,9 @@ impl RunConfig {
         Self {
             scheme,
             seed,
+            threads: 1,
+            partition: Partition::Automatic,
+            effort: None,
             mtu: Bytes(1000),
             buffer: Bytes::from_mib(32),
             buffers: Buffers::default(),
@@ -334,10 +360,48 @@ pub struct RunSummary {
     pub wrong_reductions: u64,
     /// Segments of messages over rails that were sent again.
     pub segments_resent: u64,
-    /// Packets on their way at once, at most.
+    /// Packets on their way at once, at most, as seen at the ends of windows.
     pub most_packets: u64,
     /// Simulated picoseconds until the last event.
     pub end_ps: u64,
     /// The run was cancelled before its end.
     pub cancelled: bool,
+}
+
+impl RunSummary {
+    /// A message has reached a member of its group, or will not.
+    pub(crate) const fn count_member(&mut self, record: &MemberRecord) {
+        if record.delivered.is_some() {
+            self.members_reached += 1;
+        } else {
+            self.members_missed += 1;
+        }
+    }
+
+    /// Adds what another process has counted. What the run itself knows stays: the most packets, the end, cancellation.
+    pub(crate) const fn add(&mut self, other: &Self) {
+        self.packet_hops += other.packet_hops;
+        self.events += other.events;
+        self.flows_started += other.flows_started;
+        self.flows_finished += other.flows_finished;
+        self.payload_sent += other.payload_sent;
+        self.payload_copied += other.payload_copied;
+        self.payload_delivered += other.payload_delivered;
+        self.payload_discarded += other.payload_discarded;
+        self.payload_in_flight += other.payload_in_flight;
+        self.drops += other.drops;
+        self.ecn_marks += other.ecn_marks;
+        self.pauses += other.pauses;
+        self.timeouts += other.timeouts;
+        self.nacks += other.nacks;
+        self.members_reached += other.members_reached;
+        self.members_missed += other.members_missed;
+        self.second_copies += other.second_copies;
+        self.foreign_copies += other.foreign_copies;
+        self.late_copies += other.late_copies;
+        self.dead_ends += other.dead_ends;
+        self.reductions += other.reductions;
+        self.wrong_reductions += other.wrong_reductions;
+        self.segments_resent += other.segments_resent;
+    }
 }

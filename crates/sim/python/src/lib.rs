@@ -147,13 +147,15 @@ fn experiment_schema() -> String {
     schema()
 }
 
-/// Simulate run `index` of the plan and write `out_dir`/.runs/NAME/ by one rename; gives `stats.json`.
+/// Simulate run `index` of the plan on up to `threads` threads and write `out_dir`/.runs/NAME/ by one rename; gives
+/// `stats.json`.
 #[pyfunction]
 fn run(
     py: Python<'_>,
     plan_json: &str,
     index: usize,
     out_dir: PathBuf,
+    threads: usize,
     progress: &Bound<'_, Progress>,
 ) -> PyResult<String> {
     let progress = progress.get();
@@ -164,8 +166,14 @@ fn run(
             .flows_total
             .store(flows.unwrap_or(0), Ordering::Relaxed);
         plans::check_stamp(plan_json, &resolved, index)?;
-        let stats =
-            results::run_planned(&resolved, index, &out_dir, &DiskFiles, &progress.counters)?;
+        let stats = results::run_planned(
+            &resolved,
+            index,
+            &out_dir,
+            &DiskFiles,
+            threads,
+            &progress.counters,
+        )?;
         Ok(serde_json::to_string_pretty(&stats).unwrap_or_default())
     })
     .map_err(|error| raise(py, error))

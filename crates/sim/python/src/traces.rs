@@ -255,17 +255,20 @@ impl Replay {
         ReplaySchedule { scheduled }
     }
 
-    /// Replay it with the noise of `seed`; JSON times.
+    /// Replay it with the noise of `seed` on up to `threads` threads; JSON times.
     fn run(
         &self,
         py: Python<'_>,
         schedule: &Bound<'_, ReplaySchedule>,
         seed: u64,
+        threads: usize,
         progress: &Bound<'_, Progress>,
     ) -> PyResult<String> {
         let (scheduled, progress) = (&schedule.get().scheduled, progress.get());
         py.detach(|| {
-            let replayed = self.session.run(scheduled, seed, progress.counters())?;
+            let replayed = self
+                .session
+                .run(scheduled, seed, threads, progress.counters())?;
             Ok(serde_json::to_string(&replayed.time).unwrap_or_default())
         })
         .map_err(|error| raise(py, error))
@@ -277,12 +280,15 @@ impl Replay {
         py: Python<'_>,
         schedule: &Bound<'_, ReplaySchedule>,
         seed: u64,
+        threads: usize,
         progress: &Bound<'_, Progress>,
         out: PathBuf,
     ) -> PyResult<()> {
         let (scheduled, progress) = (&schedule.get().scheduled, progress.get());
         py.detach(|| {
-            let replayed = self.session.run(scheduled, seed, progress.counters())?;
+            let replayed = self
+                .session
+                .run(scheduled, seed, threads, progress.counters())?;
             Ok(write_file(&self.session.with_times(&replayed.calls), &out)?)
         })
         .map_err(|error: Failure| raise(py, error))

@@ -330,7 +330,8 @@ fn unknown_scheme(name: &str) -> ReplayError {
     }
 }
 
-/// Replays a program, whose rank r is on `hosts[r]`, through `network`.
+/// Replays a program, whose rank r is on `hosts[r]`, through `network`. The threads that the run may use change nothing
+/// that it gives.
 ///
 /// # Errors
 /// [`ReplayError`].
@@ -339,6 +340,7 @@ pub fn replay(
     program: &Program,
     hosts: &[NodeId],
     settings: &ReplaySettings,
+    threads: usize,
     progress: &Progress,
 ) -> Result<Replayed, ReplayError> {
     let mut machine = Machine::new(program, hosts, settings)?;
@@ -347,6 +349,7 @@ pub fn replay(
     let (scheme, _) = resolved.ok_or_else(|| unknown_scheme(name))?;
     let line_rate = network.environment.line_rate;
     let config = RunConfig {
+        threads,
         sample_interval: Span::ZERO,
         mtu: settings.costs.mtu,
         nic_gap: settings.costs.nic_gap,

@@ -149,7 +149,7 @@ impl Session {
         }
     }
 
-    /// Replays it with the noise of a seed.
+    /// Replays it with the noise of a seed. The threads that the run may use change nothing that it gives.
     ///
     /// # Errors
     /// [`ReplayError`].
@@ -157,6 +157,7 @@ impl Session {
         &self,
         scheduled: &Scheduled,
         seed: u64,
+        threads: usize,
         progress: &Progress,
     ) -> Result<Replayed, ReplayError> {
         let settings = ReplaySettings {
@@ -168,6 +169,7 @@ impl Session {
             &scheduled.program,
             &self.placed.nodes,
             &settings,
+            threads,
             progress,
         )
     }

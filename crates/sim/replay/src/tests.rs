@@ -528,17 +528,25 @@ fn the_simulator_replays_every_schedule_and_the_same_each_time() {
         let plan = Plan::new(&prepared, &hosts, &settings).unwrap();
         assert_eq!(plan.joined() > 0, variant.aggregates());
         let program = Program::new(&prepared, Some(&plan), &noisy.costs);
-        let run = |seed| {
+        let run = |seed, threads| {
             let settings = ReplaySettings {
                 seed,
                 ..noisy.clone()
             };
-            replay(&network, &program, &nodes, &settings, &Progress::default()).unwrap()
+            replay(
+                &network,
+                &program,
+                &nodes,
+                &settings,
+                threads,
+                &Progress::default(),
+            )
+            .unwrap()
         };
-        let (one, again) = (run(1), run(1));
+        let (one, again) = (run(1, 1), run(1, 3));
         assert_eq!(one, again);
         let Replayed { time: one, calls } = one;
-        let run = |seed| run(seed).time;
+        let run = |seed| run(seed, 1).time;
         for (calls, events) in calls.iter().zip(&trace.ranks) {
             assert_eq!(calls.len(), events.len(), "every call comes back once");
             assert!(calls.is_sorted_by_key(|call| call.start_ns));

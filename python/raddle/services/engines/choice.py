@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from raddle.errors import ExperimentError
+from raddle.machine import cores, cores_of_each
 
 __all__ = ["LOCAL", "Engine", "EngineName", "Shard", "chosen", "parse_shard"]
 
@@ -50,11 +51,29 @@ class Engine:
     """The part of the runs that this process does; all that are free if None."""
     scheduler: str | None = None
     """Address of a Dask scheduler; a cluster of processes on this machine if None."""
+    threads: int | None = None
+    """Threads of each run, which change its time and no byte; as `threads_of_run` says if None."""
 
     @property
     def shares(self) -> bool:
         """Whether other processes may write the same folder."""
         return self.name == EngineName.SHARDS
+
+    def at_once(self, runs: int) -> int:
+        """How many of so many runs go on at the same time, of this process or its own cluster."""
+        return min(self.jobs or cores(), runs)
+
+    def threads_of_run(self, runs: int) -> int:
+        """Threads of each of the `runs` that are to be done.
+
+        As many as were asked for; else the cores left over by runs at the same time. Where others
+        may be at work on the same cores, of whom this process knows nothing, a run has one.
+        """
+        if self.threads is not None:
+            return self.threads
+        if self.shares or self.scheduler is not None:
+            return 1
+        return cores_of_each(self.at_once(runs))
 
 
 LOCAL = Engine()
@@ -66,6 +85,7 @@ def chosen(
     jobs: int | None = None,
     shard: str | None = None,
     scheduler: str | None = None,
+    threads: int | None = None,
 ) -> Engine:
     """The engine that options ask for.
 
@@ -81,7 +101,8 @@ def chosen(
         msg = f"--scheduler {scheduler} needs --engine dask"
         raise ExperimentError(msg)
     part = None if shard is None else parse_shard(shard)
-    return Engine(name or (EngineName.SHARDS if part else EngineName.LOCAL), jobs, part, scheduler)
+    usual = EngineName.SHARDS if part else EngineName.LOCAL
+    return Engine(name or usual, jobs, part, scheduler, threads)
 
 
 def parse_shard(text: str) -> Shard:

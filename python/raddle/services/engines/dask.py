@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import distributed
 
 from raddle.errors import ExperimentError, RaddleError, ResultsError, RunFailed
-from raddle.machine import cores
 from raddle.results.owners import Claims
 from raddle.results.planned import kept_plan
 from raddle.services.engines.choice import Engine
@@ -61,7 +60,8 @@ def simulate(
         return Ended()
     try:
         with _cluster(engine, most=len(left)) as client:
-            tasks = [_Task(client, state, claims) for state in left]
+            threads = engine.threads_of_run(len(left))
+            tasks = [_Task(client, state, claims, threads) for state in left]
             try:
                 failure = _attend(tasks, claims, watch)
             except KeyboardInterrupt:
@@ -69,7 +69,7 @@ def simulate(
             finally:
                 client.cancel([task.future for task in tasks], force=True)
                 claims.clear()  # who is still at work stops
-            return Ended(failure)
+            return Ended(failure, cpu_s=sum(task.cpu_s for task in tasks))
     except KeyboardInterrupt:
         return Ended(interrupted=True)
 
@@ -77,14 +77,21 @@ def simulate(
 class _Task:
     """A run that was given to the cluster."""
 
-    def __init__(self, client: Any, state: RunState, claims: Claims) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        client: Any,  # noqa: ANN401
+        state: RunState,
+        claims: Claims,
+        threads: int,
+    ) -> None:
         self.state = state
+        self.cpu_s = 0.0
         self.job: Job[RunStats | None] = Job(state.run.name, lambda: None, _Nothing(), self.look)
         self.ended: float | None = None
         self._now = Look(0.0)
         words = (str(claims.folder.parents[1].absolute()), str(state.out.absolute()))
         self.future = client.submit(
-            _work, *words, state.run.name, state.key, __version__,
+            _work, *words, state.run.name, state.key, threads, __version__,
             key=f"raddle-{state.run.stamp}-{time.time_ns()}", pure=False,
         )  # fmt: skip
 
@@ -130,7 +137,7 @@ class _Task:
         except Exception as error:
             raise failure_of(name, error) from error
         if self.state.refresh():
-            self.state.reused, self.state.cpu_s = False, cpu_s
+            self.state.reused, self.cpu_s = False, cpu_s
             self.job.answer, self.job.done = self.state.stats, True
         elif time.monotonic() - self.ended > VISIBLE_S:
             msg = (
@@ -185,7 +192,7 @@ def _cluster(engine: Engine, most: int) -> Iterator[Any]:
         return
     with (
         distributed.LocalCluster(
-            n_workers=min(engine.jobs or cores(), most),
+            n_workers=engine.at_once(most),
             threads_per_worker=1,
             processes=True,
             memory_limit=0,  # a run takes what it takes, as it does without Dask
@@ -197,8 +204,11 @@ def _cluster(engine: Engine, most: int) -> Iterator[Any]:
         yield client
 
 
-def _work(top: str, out: str, name: str, key: str, version: str) -> float:
-    """Simulate a run; runs in a worker. Gives the processor time that it took, in seconds."""
+def _work(top: str, out: str, name: str, key: str, threads: int, version: str) -> float:
+    """Simulate a run; runs in a worker. Gives the processor time that it took, in seconds.
+
+    0 if it had several threads: the time of the process would be that of other runs too.
+    """
     host = socket.gethostname()
     if version != __version__:
         msg = f"the Dask worker on {host} has raddle {__version__}, and this is {version}"
@@ -214,7 +224,9 @@ def _work(top: str, out: str, name: str, key: str, version: str) -> float:
     state = RunState.of(plan, Path(out), run, key)
     with Claims(Path(top)).owner(beat_s=BEAT_S) as owner:
         # Dask says who does what: another owner's worker is gone, or believed to be.
-        job = job_of(state, partial(claimed_run, state, owner, force=True))
+        job = job_of(state, partial(claimed_run, state, owner, threads, force=True))
+        before = time.thread_time()
         job.run()
         job.answered()
-    return job.cpu_s
+        taken = time.thread_time() - before
+    return taken if threads == 1 else 0.0

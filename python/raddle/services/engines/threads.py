@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from raddle.machine import cores
 from raddle.results.owners import Claim, Claims
 from raddle.services.engines.choice import Engine
 from raddle.services.engines.work import (
@@ -36,6 +35,7 @@ def simulate(
     mine = order if engine.shard is None else engine.shard.part(order)
     shard = None if engine.shard is None else str(engine.shard)
     alive = _Alive()
+    cpu_s = 0.0
     if all(state.stats is not None for state in mine):
         return Ended()
     with claims.owner(shard) as owner:
@@ -51,21 +51,22 @@ def simulate(
             if not free:
                 seen = [alive.seen(claim) for claim in held.values()]
                 if all(seen):
-                    return Ended(elsewhere=left)
+                    return Ended(elsewhere=left, cpu_s=cpu_s)
                 if _interrupted_wait():
-                    return Ended(interrupted=True, elsewhere=left)
+                    return Ended(interrupted=True, elsewhere=left, cpu_s=cpu_s)
                 continue
-            jobs = [job_of(state, partial(claimed_run, state, owner)) for state in free]
-            interrupted = run_jobs(jobs, engine.jobs or cores(), watch=watch)
-            for state, job in zip(free, jobs, strict=True):
-                state.cpu_s += job.cpu_s
+            threads = engine.threads_of_run(len(free))
+            jobs = [job_of(state, partial(claimed_run, state, owner, threads)) for state in free]
+            before = time.process_time()
+            interrupted = run_jobs(jobs, engine.at_once(len(free)), watch=watch)
+            cpu_s += time.process_time() - before
             failed = first_failure(jobs)
             if failed is not None or interrupted:
                 failure = None if failed is None else failure_of(failed[0].name, failed[1])
-                return Ended(failure, interrupted)
+                return Ended(failure, interrupted, cpu_s=cpu_s)
             # Others were faster everywhere: what they claimed may not be seen here yet.
             if all(job.answer is None for job in jobs) and _interrupted_wait():
-                return Ended(interrupted=True)
+                return Ended(interrupted=True, cpu_s=cpu_s)
 
 
 def _interrupted_wait() -> bool:

@@ -30,8 +30,6 @@ class RunState:
     """None if it was not done."""
     reused: bool = False
     """Whether it was done by others or before."""
-    cpu_s: float = 0.0
-    """Processor time that it took now."""
 
     @classmethod
     def of(cls, plan: Plan, out: Path, run: PlannedRun, key: str = "") -> "RunState":
@@ -59,6 +57,8 @@ class Ended:
     """Whether Ctrl-C stopped it."""
     elsewhere: Sequence[RunState] = field(default_factory=list)
     """Runs that others are at."""
+    cpu_s: float = 0.0
+    """Processor time of the simulations, with all their threads; 0 if it is not known."""
 
 
 def longest_first(states: Sequence[RunState]) -> list[RunState]:
@@ -67,11 +67,16 @@ def longest_first(states: Sequence[RunState]) -> list[RunState]:
 
 
 def claimed_run(
-    state: RunState, owner: Owner, progress: core.runs.Progress, *, force: bool = False
+    state: RunState,
+    owner: Owner,
+    threads: int,
+    progress: core.runs.Progress,
+    *,
+    force: bool = False,
 ) -> RunStats | None:
     """Claim a run and simulate it, unless it is done meanwhile; None if it is another's.
 
-    With `force` it is taken from an owner that lives, too.
+    It may use so many `threads`. With `force` it is taken from an owner that lives, too.
     """
     key, run = state.key, state.run
     claim = owner.take(key, lambda: _how_far(run, progress), progress.cancel, force=force)
@@ -84,7 +89,7 @@ def claimed_run(
                 if other is not None and other != owner.process:
                     left = working_folder(state.out, run.name, other.token)
                     shutil.rmtree(left, ignore_errors=True)
-            state.stats = _simulate(state, owner, progress)
+            state.stats = _simulate(state, owner, threads, progress)
         done = True
     except Exception:
         if owner.lost(key):
@@ -95,11 +100,13 @@ def claimed_run(
     return state.stats
 
 
-def _simulate(state: RunState, owner: Owner, progress: core.runs.Progress) -> RunStats:
+def _simulate(
+    state: RunState, owner: Owner, threads: int, progress: core.runs.Progress
+) -> RunStats:
     work = working_folder(state.out, state.run.name, owner.process.token)
     started = time.monotonic()
     try:
-        stats = core.runs.run(state.plan, state.run.index, work, progress)
+        stats = core.runs.run(state.plan, state.run.index, work, threads, progress)
         if not owner.wanted:
             msg = f"run {state.run.name} was given up while it was simulated"
             raise RunCancelled(msg)
@@ -107,6 +114,7 @@ def _simulate(state: RunState, owner: Owner, progress: core.runs.Progress) -> Ru
             "schema": 1,
             "host": owner.process.host,
             "shard": owner.process.shard,
+            "threads": threads,
             "wall_s": round(time.monotonic() - started, 6),
         }
         publish(work, state.out, stats, went)

@@ -441,6 +441,9 @@ impl Workload for MessageGraph {
     fn has_dependencies(&self) -> bool {
         self.first().has_dependencies()
     }
+    fn is_divisible(&self) -> bool {
+        true
+    }
     fn split(
         &mut self,
         parts: usize,

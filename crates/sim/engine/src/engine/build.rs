@@ -9,21 +9,23 @@ use raddle_transport::{
     cc::{FlowLimits, Signals, Telemetry},
     telemetry::MAX_HOPS,
 };
-use raddle_unicast::LinkState;
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 use raddle_workload::Workload;
 
 use super::{
-    Base, Engine,
     combine::Combines,
     context::{Context, Layout},
-    fault,
+    cut::Cut,
+    fault::{self, Change},
     frames::Replay,
     groups::Groups,
     host::{Hosts, Nic},
     link::{Device, LinkEnd, PortHistory},
-    offload::Offloads,
+    mail::Post,
+    offload::{self, Offloads},
+    process::{Base, Process},
     rails::RailHosts,
+    records::Records,
     route::Router,
     sample::Sampler,
     traffic::Traffic,
@@ -33,10 +35,10 @@ use super::{
 use crate::{
     chance::Chance,
     event::EventQueue,
-    index::{Arena, List, NicIndex, SwitchIndex},
+    index::{Arena, List, NicIndex, PortIndex, ProcessIndex, SwitchIndex},
     packet::Packets,
     paths::{ACK_BYTES, HEADER_BYTES},
-    record::Recorder,
+    semantics::TieOrder,
     setup::{Network, RunConfig, RunSummary, SetupError},
 };
 
@@ -246,10 +248,25 @@ fn horizon(fabric: &Fabric, layout: &Layout) -> Span {
         .unwrap_or_default()
 }
 
-/// Ports, switches and cards.
+/// The window: what happens at one node reaches no other sooner than a link's delay and the shortest packet take.
+fn window(fabric: &Fabric, layout: &Layout) -> Span {
+    let packet = layout.ack_bytes.min(layout.header_bytes + 1);
+    let shortest = Bytes(
+        packet
+            .min(layout.pfc_bytes)
+            .min(offload::LEAST_BYTES)
+            .into(),
+    );
+    let ahead = |rate: BitRate, delay: Span| delay + rate.transmission_time(shortest);
+    let links = fabric.links().iter();
+    let least = links.map(|link| ahead(link.rate, link.delay)).min();
+    least.unwrap_or(Span(1)).max(Span(1))
+}
+
+/// Ports, switches and cards of a process.
 #[derive(Default)]
 struct Devices {
-    ends: List<PortId, LinkEnd>,
+    ends: List<PortIndex, LinkEnd>,
     switches: List<SwitchIndex, Switch>,
     nics: List<NicIndex, Nic>,
 }
@@ -260,10 +277,12 @@ impl Devices {
         config: &RunConfig,
         layout: &Layout,
         signals: &Signals,
+        cut: &Cut,
+        own: ProcessIndex,
     ) -> Result<Self, SetupError> {
         let fabric = &network.fabric;
         let mut made = Self::default();
-        for node in (0..fabric.node_count() as u32).map(NodeId) {
+        for &node in cut.nodes(own) {
             let switch = if fabric.is_host(node) {
                 None
             } else {
@@ -274,60 +293,135 @@ impl Devices {
                 let id = PortId(fabric.first_port(node).0 + u32::from(port.number) - 1);
                 let device = match switch {
                     Some(switch) => Device::Switch(switch),
-                    None => Device::Nic(made.nics.push(Nic::new(id))),
+                    None => {
+                        let port = PortIndex(made.ends.len() as u32);
+                        Device::Nic(made.nics.push(Nic::new(port)))
+                    }
                 };
-                made.ends.push(LinkEnd::new(network, id, device));
+                made.ends.push(LinkEnd::new(network, cut, id, device));
             }
         }
         Ok(made)
     }
 }
 
-impl<'a> Engine<'a> {
+/// What all processes of a run are made from.
+pub(super) struct Built<'a> {
+    network: &'a Network,
+    config: &'a RunConfig,
+    signals: Signals,
+    layout: Layout,
+    /// The run has one process, in which everything is known at once: in the order of another simulator, over rails, where
+    /// hosts share state, or with a workload that reacts and cannot be split.
+    pub(super) serial: bool,
+    /// The length of windows.
+    pub(super) window: Span,
+    /// Changes of links, routes and tables, in order of time.
+    pub(super) changes: Vec<Change>,
+}
+
+impl<'a> Built<'a> {
     pub(super) fn new(
         network: &'a Network,
         config: &'a RunConfig,
-        workload: &'a mut dyn Workload,
-        recorder: &'a mut dyn Recorder,
+        workload: &dyn Workload,
     ) -> Result<Self, SetupError> {
-        let fabric = &*network.fabric;
         let signals = config.scheme.signals().clone();
         let layout = Layout::new(&signals, network, config)?;
+        let mut changes = fault::changes(&config.faults, config.reroute_delay);
+        changes.extend(Groups::changes(config.multicast.as_deref()));
+        changes.sort_by_key(|change| change.at());
+        let serial = network.semantics.ties == TieOrder::Insertion
+            || config.rails.is_some()
+            || config.marks.is_some()
+            || workload.has_dependencies() && !workload.is_divisible();
+        let window = if serial {
+            Span(u64::MAX)
+        } else {
+            window(&network.fabric, &layout)
+        };
+        Ok(Self {
+            network,
+            config,
+            signals,
+            layout,
+            serial,
+            window,
+            changes,
+        })
+    }
+
+    /// The processes, and the workload where they have no part of it: where it waits for nothing but time.
+    pub(super) fn processes(
+        &self,
+        cut: &'a Cut,
+        workload: &'a mut dyn Workload,
+    ) -> Result<(Option<&'a mut dyn Workload>, Vec<Process<'a>>), SetupError> {
+        let classes = workload.classes().len();
+        let reacts = workload.has_dependencies();
+        let count = cut.processes();
+        let mut held = None;
+        let mut parts: Vec<Option<&'a mut dyn Workload>> = Vec::new();
+        if self.serial {
+            parts.push(Some(workload));
+        } else if reacts {
+            let part_of = |host: NodeId| usize::from(cut.process(host).0);
+            let split = workload.split(count, &part_of);
+            parts.extend(split.into_iter().flatten().map(Some));
+        } else {
+            held = Some(workload);
+        }
+        parts.resize_with(count, || None);
+        let processes = (0..).map(ProcessIndex).zip(parts).map(|(own, part)| {
+            let traffic = Traffic::new(part, reacts);
+            self.process(cut, own, traffic, classes)
+        });
+        let processes = processes.collect::<Result<Vec<_>, _>>()?;
+        Ok((held, processes))
+    }
+
+    fn process(
+        &self,
+        cut: &'a Cut,
+        own: ProcessIndex,
+        traffic: Traffic<'a>,
+        classes: usize,
+    ) -> Result<Process<'a>, SetupError> {
+        let (network, config) = (self.network, self.config);
+        let fabric = &*network.fabric;
+        let nodes = cut.nodes(own);
         let Devices {
             ends,
             switches,
             nics,
-        } = Devices::new(network, config, &layout, &signals)?;
-        let groups = Groups::new(config.multicast.as_deref(), fabric)?;
+        } = Devices::new(network, config, &self.layout, &self.signals, cut, own)?;
+        let groups = Groups::new(config.multicast.as_deref(), fabric, nodes.len())?;
         let combines = Combines::new(config.multicast.as_deref(), |port| fabric.peer_node(port));
         let offload = Offloads::new(config.offload.as_deref(), fabric)?;
         let rails = RailHosts::new(config, fabric)?;
-        let mut changes = List::default();
-        for change in fault::changes(&config.faults, config.reroute_delay) {
-            changes.push(change);
-        }
-        for change in groups.changes() {
-            changes.push(change);
-        }
-        let sampler = Sampler::new(config, workload.classes().len(), fabric);
+        let place = |port| cut.port(fabric, port);
+        let sampler = Sampler::new(config, classes, fabric, nodes, place);
         let line_rate = network.environment.line_rate.0;
         let semantics = network.semantics;
         let cx = Context {
             fabric,
+            cut,
+            own,
+            serial: self.serial,
             config,
             semantics,
             limits: FlowLimits {
                 line_rate,
                 min_rate: config.min_rate.0.clamp(1, line_rate.max(1)),
             },
-            queue: EventQueue::new(horizon(fabric, &layout)),
-            signals,
-            layout,
-            recorder,
+            queue: EventQueue::new(horizon(fabric, &self.layout)),
+            signals: self.signals.clone(),
+            layout: self.layout.clone(),
+            records: Records::default(),
+            post: Post::new(cut.processes()),
             summary: RunSummary::default(),
             now: Time::ZERO,
             key: 0,
-            checkpoint: Time::ZERO,
             fault: None,
             keys: Keys::new(semantics.ties),
         };
@@ -338,36 +432,43 @@ impl<'a> Engine<'a> {
         let wires = Wires {
             router: Router::new(&network.tables, config.path_choice, fabric),
             idle_tables: &network.tables,
-            links: LinkState::all_up(fabric),
             history,
             ends,
             switches,
             packets: Packets::default(),
             datagrams: Arena::default(),
             segments: Arena::default(),
-            chance: Chance::new(config.seed, fabric.node_count(), semantics.randomness),
+            chance: Chance::new(config.seed, nodes, semantics.randomness),
             replay: config.marks.as_deref().map(Replay::new),
-            may_fail: changes.len() > 0,
+            may_fail: !self.changes.is_empty(),
             paused_ports: 0,
         };
+        let mut begun = List::default();
+        for _ in nodes {
+            begun.push(0);
+        }
         let hosts = Hosts {
             nics,
-            begun: vec![0; fabric.node_count()],
+            begun,
             ..Hosts::default()
         };
-        Ok(Self {
-            base: Base {
-                cx,
-                wires,
-                hosts,
-                traffic: Traffic::new(workload),
-                sampler,
-            },
+        let mut base = Base {
+            cx,
+            wires,
+            hosts,
+            traffic,
+            sampler,
+        };
+        base.traffic.schedule_start(&mut base.cx);
+        Ok(Process {
+            base,
             groups,
             combines,
             offload,
             rails,
-            changes,
+            inbox: Vec::new(),
+            watch: Vec::new(),
+            cost: 0,
         })
     }
 }

@@ -13,9 +13,9 @@ use raddle_units::{NodeId, PortId};
 use raddle_workload::{GroupId, Message, ReductionId};
 use rustc_hash::FxHashMap;
 
-use super::{Base, flow::address, groups::Groups};
+use super::{flow::address, groups::Groups, process::Base};
 use crate::{
-    index::{List, PacketSlot, TreeIndex},
+    index::{List, PacketSlot, PortIndex, TreeIndex},
     multicast::Multicast,
     packet::{Envelope, Packet, PacketKind, Piece},
     setup::SetupError,
@@ -161,7 +161,7 @@ impl Combines {
         &mut self,
         base: &mut Base<'_>,
         groups: &Groups<'_>,
-        port: PortId,
+        port: PortIndex,
         handle: PacketSlot,
     ) {
         let (cx, wires) = (&mut base.cx, &mut base.wires);
@@ -186,7 +186,10 @@ impl Combines {
             return send_copies(base, port, handle, outs);
         }
         match tree.up.get(&node) {
-            Some(&out) => send(base, out, handle),
+            Some(&out) => {
+                let out = wires.here(port, out);
+                send(base, out, handle);
+            }
             None => wires.drop_packet(cx, handle),
         }
     }
@@ -196,7 +199,7 @@ impl Combines {
         &mut self,
         base: &mut Base<'_>,
         groups: &mut Groups<'_>,
-        port: PortId,
+        port: PortIndex,
         handle: PacketSlot,
         waited: bool,
     ) {
@@ -223,7 +226,7 @@ impl Combines {
         if share.missing == 0 {
             share.running = false;
             cx.summary.reductions += 1;
-            base.traffic.delivered(cx.now, share.tag);
+            base.traffic.delivered(cx, host, share.tag);
             base.traffic.schedule_start(cx);
         }
     }
@@ -233,7 +236,7 @@ impl Combines {
 pub(super) fn combined_arrives(
     base: &mut Base<'_>,
     groups: &Groups<'_>,
-    port: PortId,
+    port: PortIndex,
     handle: PacketSlot,
 ) {
     let end = &base.wires.ends[port];
@@ -242,7 +245,7 @@ pub(super) fn combined_arrives(
     send_copies(base, port, handle, outs);
 }
 
-fn send_copies(base: &mut Base<'_>, port: PortId, handle: PacketSlot, outs: PortSet) {
+fn send_copies(base: &mut Base<'_>, port: PortIndex, handle: PacketSlot, outs: PortSet) {
     let template = *base.wires.packets.get(handle);
     let mut original = Some(handle);
     for number in outs.iter() {
@@ -259,7 +262,7 @@ fn send_copies(base: &mut Base<'_>, port: PortId, handle: PacketSlot, outs: Port
 }
 
 /// Sends a packet of a reduction from a switch.
-fn send(base: &mut Base<'_>, out: PortId, handle: PacketSlot) {
+fn send(base: &mut Base<'_>, out: PortIndex, handle: PacketSlot) {
     let (cx, wires) = (&mut base.cx, &mut base.wires);
     if wires.ends[out].up {
         wires.send_control(cx, out, handle);

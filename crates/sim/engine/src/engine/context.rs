@@ -1,19 +1,24 @@
-//! What all parts of the engine borrow: the clock, the list of events, the settings, and where to report.
+//! What all parts of a process borrow: the clock, the list of events, the settings, and where to report.
 
 use raddle_fabric::Fabric;
 use raddle_transport::cc::{FlowLimits, Signals};
-use raddle_units::{PortId, Time};
+use raddle_units::{NodeId, Time};
 
-use super::what::{Keys, Kind, What};
+use super::{
+    cut::Cut,
+    mail::Post,
+    records::{Record, Records},
+    what::{Keys, Kind, What},
+};
 use crate::{
     event::{Event, EventQueue},
-    record::Recorder,
+    index::{PortIndex, ProcessIndex},
     semantics::Semantics,
     setup::{RunConfig, RunSummary, SetupError},
 };
 
 /// Sizes and choices that the hot path reads, fixed for the run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) mtu: u64,
     /// Bytes of a data packet beside its payload, and of an acknowledgement.
@@ -30,21 +35,26 @@ pub(super) struct Layout {
 /// See the module.
 pub(super) struct Context<'a> {
     pub(super) fabric: &'a Fabric,
+    pub(super) cut: &'a Cut,
+    /// Which of the processes this is.
+    pub(super) own: ProcessIndex,
+    /// The run has one process, in which everything is known at once: nothing waits for the end of a window.
+    pub(super) serial: bool,
     pub(super) config: &'a RunConfig,
     pub(super) semantics: Semantics,
     pub(super) signals: Signals,
     pub(super) limits: FlowLimits,
     pub(super) layout: Layout,
-    pub(super) recorder: &'a mut dyn Recorder,
+    pub(super) records: Records,
+    /// What other processes are to have at the window's end.
+    pub(super) post: Post,
     pub(super) summary: RunSummary,
 
     pub(super) now: Time,
     /// Key of the event being handled.
     pub(super) key: u64,
-    /// The next sample or the end of the run.
-    pub(super) checkpoint: Time,
-    /// A message that does not fit the run's groups, members or rails: the run ends.
-    pub(super) fault: Option<SetupError>,
+    /// The first message that does not fit the run's groups, members or rails, and when: the run ends.
+    pub(super) fault: Option<(Time, SetupError)>,
     pub(super) keys: Keys,
     pub(super) queue: EventQueue,
 }
@@ -65,12 +75,23 @@ impl Context<'_> {
     pub(super) fn schedule(
         &mut self,
         at: Time,
-        (kind, port, sequence): (Kind, PortId, u32),
+        (kind, port, sequence): (Kind, PortIndex, u32),
         what: What,
     ) -> u64 {
         let key = self.keys.next(kind, port, sequence);
         self.push(at, key, what);
         key
+    }
+
+    /// Reports what `node` has to report.
+    pub(super) fn record(&mut self, node: NodeId, record: Record) {
+        self.records.push(self.now, self.key, node, record);
+    }
+
+    /// A host's first port.
+    #[inline]
+    pub(super) fn first_port(&self, node: NodeId) -> PortIndex {
+        self.cut.first_port(node)
     }
 
     /// Timeouts in a row that a sender bears.
@@ -80,7 +101,6 @@ impl Context<'_> {
 
     /// The run ends with an error.
     pub(super) fn stop(&mut self, fault: SetupError) {
-        self.fault.get_or_insert(fault);
-        self.checkpoint = self.now;
+        self.fault.get_or_insert((self.now, fault));
     }
 }

@@ -1,18 +1,20 @@
 //! Links that fail and return at given times, and routes that follow.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use raddle_unicast::UnicastTables;
-use raddle_units::{LinkId, PortId, Span, Time};
+use raddle_units::{LinkId, Span, Time};
 
 use super::{
-    Base, Engine,
     flow::FlowTo,
     link::Device,
-    what::{Kind, What},
+    process::{Base, Process},
+    records::Record,
+    route::Tables,
+    what::Keys,
 };
 use crate::{
-    index::{ChangeIndex, FlowSlot, PacketSlot},
+    index::{FlowSlot, PacketSlot, PortIndex},
     setup::LinkFault,
 };
 
@@ -27,7 +29,13 @@ pub(super) enum Change {
 }
 
 impl Change {
-    const fn at(self) -> Time {
+    /// Whether ways may be others afterwards.
+    pub(super) const fn moves(self) -> bool {
+        matches!(self, Self::Reroute(_) | Self::Multicast(..))
+    }
+
+    /// When it happens.
+    pub(super) const fn at(self) -> Time {
         match self {
             Self::Down(at, _) | Self::Up(at, _) | Self::Reroute(at) | Self::Multicast(at, _) => at,
         }
@@ -69,57 +77,32 @@ fn merged(faults: &[LinkFault]) -> Vec<LinkFault> {
     merged
 }
 
-impl Engine<'_> {
-    pub(super) fn schedule_changes(&mut self) {
-        for change in self.changes.places() {
-            let place = (Kind::Change, PortId(0), change.0);
-            let at = self.changes[change].at();
-            self.base.cx.schedule(at, place, What::Change(change));
-        }
+impl Process<'_> {
+    /// What follows is a change at `time`, before all events of that instant.
+    pub(super) fn begin_change(&mut self, time: Time) {
+        self.take_in_mail();
+        (self.base.cx.now, self.base.cx.key) = (time, Keys::FIRST);
     }
 
-    pub(super) fn change(&mut self, index: ChangeIndex) {
-        let change = self.changes[index];
-        let moves = matches!(change, Change::Reroute(_) | Change::Multicast(..));
-        let before = (moves && self.base.cx.config.record_paths).then(|| self.ways());
-        match change {
-            Change::Down(_, link) => {
-                self.base.wires.links.set(link, false);
-                for port in self.base.cx.fabric.link(link).ports {
-                    self.fail(port);
-                }
-            }
-            Change::Up(_, link) => {
-                self.base.wires.links.set(link, true);
-                for port in self.base.cx.fabric.link(link).ports {
-                    self.base.wires.ends[port].up = true;
-                    self.look_for_work(port);
-                }
-            }
-            Change::Multicast(_, update) => self.groups.update(&mut self.base, update),
-            Change::Reroute(_) => self.reroute(),
-        }
-        if let Some(before) = before {
-            self.record_new_ways(&before);
-        }
+    /// The link of a port returns.
+    pub(super) fn restore(&mut self, port: PortIndex) {
+        self.base.wires.ends[port].up = true;
+        self.look_for_work(port);
     }
 
-    fn reroute(&mut self) {
-        let (cx, wires) = (&self.base.cx, &mut self.base.wires);
-        // The same fabric had tables before: only the set of links differs, so this cannot fail.
-        if let Ok(tables) = UnicastTables::compute(cx.fabric, &wires.links, cx.semantics.next_hops)
-        {
-            wires.router.tables = Cow::Owned(tables);
-            wires.packets.forget_routes();
-            for index in self.base.hosts.flows.places() {
-                self.base.move_to_working_port(index);
-                self.rails.refill(&mut self.base);
-            }
+    /// Routes have changed.
+    pub(super) fn reroute(&mut self, tables: &Arc<UnicastTables>) {
+        let wires = &mut self.base.wires;
+        wires.router.tables = Tables::Computed(Arc::clone(tables));
+        wires.packets.forget_routes();
+        for index in self.base.hosts.flows.places() {
+            self.base.move_to_working_port(index);
+            self.rails.refill(&mut self.base);
         }
     }
 
     /// The link of a port fails.
-    fn fail(&mut self, port: PortId) {
+    pub(super) fn fail(&mut self, port: PortIndex) {
         let lost = self.base.cut(port);
         if self.base.nic_at(port).is_some() {
             self.rails.leave_host(&self.base, &lost);
@@ -137,14 +120,15 @@ impl Engine<'_> {
 
 impl Base<'_> {
     /// Takes a port off the network; the packets that waited there.
-    fn cut(&mut self, port: PortId) -> Vec<PacketSlot> {
+    fn cut(&mut self, port: PortIndex) -> Vec<PacketSlot> {
         let (cx, wires) = (&mut self.cx, &mut self.wires);
         let end = &mut wires.ends[port];
         end.up = false;
         wires.history[port].failed_at = cx.now;
         let (device, paused) = (end.device, std::mem::take(&mut end.paused));
         if paused != 0 {
-            wires.end_pause(cx, port);
+            let pause = wires.end_pause(cx.now, port);
+            cx.record(pause.node, Record::Pause(pause));
         }
         match device {
             Device::Switch(switch) => wires.flush(cx, port, switch),
@@ -166,12 +150,13 @@ impl Base<'_> {
         if !flow.live || self.cx.fabric.ports_of(src).len() == 1 {
             return;
         }
-        let port = self.hosts.nics[old].port;
+        let port = self.wires.ends[self.hosts.nics[old].port].id;
         let router = &self.wires.router;
         if router.tables.next_hops(src, dst).contains(&port) {
             return;
         }
         let port = router.next_hop(src, dst, hash);
+        let port = port.map(|port| self.cx.cut.port(self.cx.fabric, port));
         let Some(new) = port.and_then(|port| self.nic_at(port)) else {
             return;
         };

@@ -13,11 +13,14 @@ use raddle_workload::{Destination, GroupId, Message};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Base,
+    process::Base,
+    records::Record,
+    sample::Wanted,
     what::{Kind, What},
 };
 use crate::{
     index::{FlowSlot, NicIndex, SendSlot},
+    packet::Packet,
     paths::Path,
     record::FlowRecord,
 };
@@ -26,6 +29,26 @@ use crate::{
 const FIRST_SPORT: u16 = 10_000;
 /// Destination port of all flows, as in the reference's flow files.
 pub(super) const DPORT: u32 = 100;
+
+/// What names a flow where its packets come to: the sending host, and the flow's slot and generation there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct FlowName {
+    src: NodeId,
+    slot: FlowSlot,
+    generation: u16,
+}
+
+impl FlowName {
+    /// Of the flow of a data packet.
+    #[inline]
+    pub(super) fn of(packet: &Packet) -> Self {
+        Self {
+            src: packet.src,
+            slot: packet.flow(),
+            generation: packet.generation,
+        }
+    }
+}
 
 /// Where a flow's packets go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,6 +121,34 @@ pub(super) struct Flow {
     pub(super) start: Time,
     pub(super) tag: u64,
     pub(super) ideal_fct: Span,
+    /// Place of a flow to a group in the sampler's list of watched flows.
+    pub(super) watched: Option<u16>,
+}
+
+impl Flow {
+    /// What is recorded of it; `fct`: it has finished.
+    pub(super) fn record(&self, fct: Option<Span>) -> FlowRecord {
+        FlowRecord {
+            src: self.src,
+            dst: self.to.destination(),
+            sport: self.sport,
+            size: Bytes(self.sender.size()),
+            start: self.start,
+            fct,
+            ideal_fct: self.ideal_fct,
+            class: self.class,
+            tag: self.tag,
+        }
+    }
+
+    /// What names it at its receiver.
+    pub(super) const fn name(&self, slot: FlowSlot) -> FlowName {
+        FlowName {
+            src: self.src,
+            slot,
+            generation: self.generation,
+        }
+    }
 }
 
 /// The receiver's side. A receiver knows nothing else of its flow: its host may be far from the sender's.
@@ -112,7 +163,6 @@ pub(super) struct Reception {
     pub(super) tag: u64,
     /// Place in the sampler's list of watched flows.
     pub(super) watched: Option<u16>,
-    pub(super) generation: u16,
     pub(super) class: u8,
 }
 
@@ -156,11 +206,10 @@ impl Base<'_> {
         let ports = u32::from(sport) | DPORT << 16;
         let hash = FlowHash::new(address(src), address(dst), ports);
         let reverse = FlowHash::new(address(dst), address(src), ports.rotate_left(16));
-        let port = self
-            .wires
-            .router
-            .next_hop(src, dst, hash)
-            .unwrap_or_else(|| self.cx.fabric.first_port(src));
+        let port = self.wires.router.next_hop(src, dst, hash).map_or_else(
+            || self.cx.first_port(src),
+            |out| self.cx.cut.port(self.cx.fabric, out),
+        );
         Some(Opening {
             sport,
             hash,
@@ -216,22 +265,9 @@ impl Base<'_> {
         let (rate, window) = (control.rate(), control.window(parameters, &cx.limits));
         let before = self.hosts.flows.next();
         let generation = before.map_or(0, |flow| flow.generation.wrapping_add(1));
-        let watched = self
-            .sampler
-            .watch(src, dst, sport, size, cx.config.watch_from);
-        let begun = &mut self.hosts.begun[src.index()];
+        let begun = &mut self.hosts.begun[cx.cut.place(src)];
         let number = *begun;
         *begun = begun.wrapping_add(1);
-        let reception = Reception {
-            receiver: Receiver::default(),
-            echo_after: Time::ZERO,
-            hash: reverse,
-            size: size.0,
-            tag,
-            watched,
-            generation,
-            class,
-        };
         let index = self.hosts.flows.insert(Flow {
             sender: Sender::new(size.0),
             control,
@@ -256,12 +292,40 @@ impl Base<'_> {
             start: cx.now,
             tag,
             ideal_fct,
+            watched: None,
         });
-        match self.hosts.receptions.get_mut(index) {
-            Some(before) => *before = reception,
-            None => {
-                self.hosts.receptions.push(reception);
+        let name = self.hosts.flows[index].name(index);
+        let mut watched = None;
+        if self.sampler.wants(cx, size) {
+            let wanted = Wanted {
+                start: cx.now,
+                number,
+                src,
+                dst,
+                sport,
+                name,
+            };
+            watched = self.sampler.watch(cx, wanted);
+        }
+        if let FlowTo::Host(dst) = to {
+            let reception = Reception {
+                receiver: Receiver::default(),
+                echo_after: Time::ZERO,
+                hash: reverse,
+                size: size.0,
+                tag,
+                watched,
+                class,
+            };
+            let there = cx.cut.process(dst);
+            if there == cx.own {
+                self.hosts.receptions.insert(name, reception);
+            } else {
+                cx.post.to(there).begun.push((name, reception));
             }
+        } else {
+            // Who receives is told by the groups.
+            self.hosts.flows[index].watched = watched;
         }
         if let Some(replay) = &mut self.wires.replay {
             replay.note(index, sport);
@@ -294,22 +358,12 @@ impl Base<'_> {
         self.end_flow(index);
         let nic = self.hosts.flows[index].nic;
         self.hosts.nics[nic].leave(index);
-        self.hosts.free_flow(index);
+        self.hosts.free_flow(&self.cx, index);
     }
 
     pub(super) fn record_flow(&mut self, index: FlowSlot, fct: Option<Span>) {
-        let flow = &self.hosts.flows[index];
-        self.cx.recorder.flow(&FlowRecord {
-            src: flow.src,
-            dst: flow.to.destination(),
-            sport: flow.sport,
-            size: Bytes(flow.sender.size()),
-            start: flow.start,
-            fct,
-            ideal_fct: flow.ideal_fct,
-            class: flow.class,
-            tag: flow.tag,
-        });
+        let record = self.hosts.flows[index].record(fct);
+        self.cx.record(record.src, Record::Flow(record));
     }
 
     pub(super) fn arm_retransmission_timer(&mut self, index: FlowSlot) {
@@ -325,7 +379,7 @@ impl Base<'_> {
     pub(super) fn push_timeout(&mut self, at: Time, index: FlowSlot) {
         let flow = &mut self.hosts.flows[index];
         flow.timer_at = at;
-        let port = self.cx.fabric.first_port(flow.src);
+        let port = self.cx.first_port(flow.src);
         let what = What::Timeout(index, flow.generation);
         self.cx
             .schedule(at, (Kind::Timeout, port, flow.number), what);

@@ -5,14 +5,15 @@ use raddle_fabric::Fabric;
 use raddle_units::NodeId;
 
 use super::{
-    flow::{Flow, Reception},
+    flow::{Flow, FlowName, Reception},
     host::Nic,
     link::{LinkEnd, PortHistory},
 };
 use crate::packet::Packet;
 
-/// A flow of a pair of hosts, both sides, and the pair's entry in a table that is at least 7/16 full.
-pub const FLOW_BYTES: u64 = (size_of::<Flow>() + size_of::<Reception>() + PAIR_BYTES) as u64;
+/// A flow of a pair of hosts at its sender, and at its receiver in a table that is at least 7/16 full, as is the pair's.
+pub const FLOW_BYTES: u64 = (size_of::<Flow>() + RECEPTION_BYTES + PAIR_BYTES) as u64;
+const RECEPTION_BYTES: usize = (size_of::<(FlowName, Reception)>() + 1) * 16 / 7;
 const PAIR_BYTES: usize = 32;
 
 /// A packet under way, with its places in queues and in the list of events. Those keep the memory of their longest times,

@@ -4,6 +4,7 @@ use raddle_dataplane::Frames;
 use raddle_transport::telemetry::HopRecord;
 use raddle_units::NodeId;
 
+use super::cut::Cut;
 use crate::{
     chance::{Chance, MarkReplay},
     index::{FlowSlot, List, PacketSlot},
@@ -53,6 +54,7 @@ pub(super) struct FrameAccess<'a> {
     pub(super) chance: &'a mut Chance,
     pub(super) replay: Option<&'a Replay<'a>>,
     pub(super) node: NodeId,
+    pub(super) cut: &'a Cut,
     pub(super) record_room: u8,
 }
 
@@ -62,13 +64,13 @@ impl Frames for FrameAccess<'_> {
         if !self.packets.get(handle).kind.is_data() {
             // An acknowledgement in the data queue: the reference decides about its mark too, and nobody reads it.
             if probability < 1.0 {
-                self.chance.happens(self.node, probability);
+                self.chance.happens(self.cut.place(self.node), probability);
             }
             return false;
         }
         let marked = match self.replay {
             Some(replay) if probability < 1.0 => replay.is_marked(self.packets, handle),
-            _ => probability >= 1.0 || self.chance.happens(self.node, probability),
+            _ => probability >= 1.0 || self.chance.happens(self.cut.place(self.node), probability),
         };
         self.packets.get_mut(handle).marked |= marked;
         marked
@@ -87,7 +89,7 @@ impl Frames for FrameAccess<'_> {
     }
 
     fn random(&mut self) -> u32 {
-        self.chance.bits(self.node)
+        self.chance.bits(self.cut.place(self.node))
     }
 
     fn set_account(&mut self, handle: u32, account: u32) {

@@ -3,24 +3,27 @@
 use std::collections::VecDeque;
 
 use raddle_prefetch::prefetch;
-use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
+use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
+use rustc_hash::FxHashMap;
 
 use super::{
-    Base,
     context::Context,
-    flow::{Flow, FlowTo, Reception, SourcePorts},
+    flow::{Flow, FlowName, FlowTo, Reception, SourcePorts},
     link::Device,
+    process::Base,
     what::{Kind, What},
 };
 use crate::{
-    index::{Arena, FlowSlot, List, NicIndex, PacketSlot, SendSlot},
+    index::{
+        Arena, FlowSlot, List, NicIndex, NodeIndex, PacketSlot, PortIndex, ProcessIndex, SendSlot,
+    },
     packet::{Bytestream, Envelope, Packet, PacketKind},
 };
 
 /// A host's network card: one per port.
 #[derive(Debug)]
 pub(super) struct Nic {
-    pub(super) port: PortId,
+    pub(super) port: PortIndex,
     /// Acknowledgements to send, before any data.
     pub(super) acks: VecDeque<PacketSlot>,
     /// Packets of messages over rails, in order.
@@ -36,7 +39,7 @@ pub(super) struct Nic {
 }
 
 impl Nic {
-    pub(super) fn new(port: PortId) -> Self {
+    pub(super) fn new(port: PortIndex) -> Self {
         Self {
             port,
             acks: VecDeque::new(),
@@ -90,13 +93,15 @@ enum Choice {
 pub(super) struct Hosts {
     pub(super) nics: List<NicIndex, Nic>,
     pub(super) flows: Arena<FlowSlot, Flow>,
-    /// The receiving sides, by flow.
-    pub(super) receptions: List<FlowSlot, Reception>,
+    /// The receiving sides of flows to hosts of this process.
+    pub(super) receptions: FxHashMap<FlowName, Reception>,
+    /// Flows that are over, with the process of their receiver (`None`: a group): it is told at the window's end.
+    pub(super) over: Vec<(Option<ProcessIndex>, FlowName)>,
     pub(super) sports: SourcePorts<NodeId>,
     /// Flows that each node has begun.
-    pub(super) begun: Vec<u32>,
-    /// Messages that have started and have neither been delivered nor been given up.
-    pub(super) live: u64,
+    pub(super) begun: List<NodeIndex, u32>,
+    /// Messages that have started here less those that have been delivered or given up here.
+    pub(super) live: i64,
     /// Packets over rails that their cards have begun to send: their hosts have room for more.
     pub(super) left_card: Vec<PacketSlot>,
     /// Messages to groups whose flows are forgotten.
@@ -104,28 +109,34 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Whether a packet's flow is over and forgotten where it has come to.
+    /// Whether a packet's flow is over and forgotten at the sender, to which it has come back.
     #[inline]
     pub(super) fn is_late(&self, packet: &Packet) -> bool {
-        let known = match packet.kind {
-            PacketKind::Data | PacketKind::GroupData => self.receptions[packet.flow()].generation,
-            PacketKind::Ack | PacketKind::Nack | PacketKind::GroupAck | PacketKind::GroupNack => {
-                self.flows[packet.flow()].generation
-            }
-            _ => return false,
-        };
-        packet.generation != known
+        matches!(
+            packet.kind,
+            PacketKind::Ack | PacketKind::Nack | PacketKind::GroupAck | PacketKind::GroupNack
+        ) && packet.generation != self.flows[packet.flow()].generation
     }
 
-    /// The slot may be used again. From here on packets and timers of the flow are recognised as stale.
-    pub(super) fn free_flow(&mut self, index: FlowSlot) {
+    /// The slot may be used again. From here on packets and timers of the flow are recognised as stale, and its receiver
+    /// forgets it.
+    pub(super) fn free_flow(&mut self, cx: &Context<'_>, index: FlowSlot) {
         let flow = &mut self.flows[index];
+        let receiver = match flow.to {
+            FlowTo::Host(dst) => Some(cx.cut.process(dst)),
+            FlowTo::Group { send, .. } => {
+                self.freed_sends.push(send);
+                None
+            }
+        };
+        let name = flow.name(index);
         flow.generation = flow.generation.wrapping_add(1);
-        self.receptions[index].generation = flow.generation;
-        if let FlowTo::Group { send, .. } = flow.to {
-            self.freed_sends.push(send);
-        }
         self.flows.free(index);
+        if cx.serial && receiver.is_some() {
+            self.receptions.remove(&name);
+        } else {
+            self.over.push((receiver, name));
+        }
     }
 
     /// Round robin over the flows, starting after the one served last; or the first that has data, where the card keeps the
@@ -172,7 +183,7 @@ impl Hosts {
             flows.retain(|&index| {
                 let complete = self.flows[index].sender.is_complete();
                 if complete {
-                    self.free_flow(index);
+                    self.free_flow(cx, index);
                 }
                 !complete
             });
@@ -190,12 +201,12 @@ impl Hosts {
 impl Base<'_> {
     /// The card by which a host with one port sends.
     pub(super) fn nic_of(&self, host: NodeId) -> Option<NicIndex> {
-        self.nic_at(self.cx.fabric.first_port(host))
+        self.nic_at(self.cx.first_port(host))
     }
 
     /// The card that a port is; `None`: it is a switch's.
     #[inline]
-    pub(super) fn nic_at(&self, port: PortId) -> Option<NicIndex> {
+    pub(super) fn nic_at(&self, port: PortIndex) -> Option<NicIndex> {
         match self.wires.ends[port].device {
             Device::Nic(nic) => Some(nic),
             Device::Switch(_) => None,
@@ -246,11 +257,10 @@ impl Base<'_> {
     fn nic_start(&mut self, nic_index: NicIndex, bytes: u32, handle: PacketSlot) {
         let port = self.hosts.nics[nic_index].port;
         let (cx, wires) = (&mut self.cx, &mut self.wires);
-        wires.transmit(cx, port, bytes, Kind::Arrive, |peer| {
-            What::Arrive(peer, handle)
-        });
         let gap = cx.config.nic_gap + cx.config.nic_gap_per_byte * u64::from(bytes);
-        if gap != Span::ZERO && wires.packets.get(handle).kind.is_request() {
+        let waits = gap != Span::ZERO && wires.packets.get(handle).kind.is_request();
+        wires.transmit(cx, port, bytes, handle);
+        if waits {
             let end = &mut wires.ends[port];
             end.busy_until = end.busy_until.max(cx.now + gap);
         }

@@ -2,11 +2,15 @@
 
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 
+use super::cut::Cut;
 use crate::{
     Network,
-    index::{NicIndex, SwitchIndex},
+    index::{NicIndex, PortIndex, ProcessIndex, SwitchIndex},
     semantics::{LinkTiming, Semantics},
 };
+
+/// The process of a port's peer where it is the port's own.
+pub(super) const HERE: ProcessIndex = ProcessIndex(u16::MAX);
 
 /// What a port is part of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,13 +28,18 @@ pub(super) struct LinkEnd {
     pub(super) free_key: u64,
     pub(super) rate: BitRate,
     pub(super) delay: Span,
-    pub(super) peer: PortId,
+    /// The fabric's number of the port.
+    pub(super) id: PortId,
+    /// The other end, among the ports of its process.
+    pub(super) peer: PortIndex,
     pub(super) node: NodeId,
     pub(super) device: Device,
     /// Picoseconds per byte where that is a whole number (else 0).
     ps_per_byte: u32,
     /// The port's index on its node, from 0.
     pub(super) index: u16,
+    /// The process of the other end ([`HERE`]: the same).
+    pub(super) peer_process: ProcessIndex,
     /// The end of the transmission is scheduled.
     pub(super) free_scheduled: bool,
     pub(super) up: bool,
@@ -68,9 +77,11 @@ impl Default for PortHistory {
 }
 
 impl LinkEnd {
-    pub(super) fn new(network: &Network, port: PortId, device: Device) -> Self {
+    pub(super) fn new(network: &Network, cut: &Cut, port: PortId, device: Device) -> Self {
         let fabric = &network.fabric;
         let own = fabric.port(port);
+        let there = cut.process(fabric.port(own.peer).node);
+        let here = cut.process(own.node) == there;
         let rate = fabric.rate(port);
         let exact = network.semantics.timing == LinkTiming::Exact
             && rate.0 != 0
@@ -86,8 +97,10 @@ impl LinkEnd {
             } else {
                 0
             },
+            id: port,
             node: own.node,
-            peer: own.peer,
+            peer: cut.port(fabric, own.peer),
+            peer_process: if here { HERE } else { there },
             device,
             paused: 0,
             rate,

@@ -6,7 +6,7 @@
 
 use raddle_prefetch::prefetch;
 
-use super::{Base, link::Device, what::What};
+use super::{link::Device, process::Base, what::What};
 use crate::index::PacketSlot;
 
 /// Events looked at together: enough for their misses to overlap, few enough for what they fetch to stay in the cache.
@@ -69,9 +69,7 @@ impl Base<'_> {
                     if !packet.kind.is_of_flow() {
                         continue;
                     }
-                    if packet.kind.is_data() {
-                        prefetch(&self.hosts.receptions[packet.flow()]);
-                    } else {
+                    if !packet.kind.is_data() {
                         prefetch(&self.hosts.flows[packet.flow()]);
                     }
                 }
@@ -108,7 +106,8 @@ impl Base<'_> {
             else {
                 continue;
             };
-            // The ports of a node are numbered one after the other, in the fabric as on the node.
+            let out = self.wires.here(port, out);
+            // The ports of a node are numbered one after the other.
             let leaving = out.0 + u32::from(end.index) - port.0;
             let switch = &self.wires.switches[switch];
             switch.prefetch_ports(end.index, leaving as u16, packet.queue);

@@ -6,18 +6,18 @@
 use raddle_dataplane::QUEUE_DATA;
 use raddle_rails::{Reception, Transmit};
 use raddle_unicast::FlowHash;
-use raddle_units::{Bytes, NodeId, PortId, Span};
+use raddle_units::{Bytes, NodeId, Span};
 use raddle_wire::rails::Body;
 
 use super::{
-    Base,
     bus::Way,
     flow::{DPORT, address},
+    process::Base,
     rails::{HalfConnection, RailHosts, Segment},
     what::{Kind, What},
 };
 use crate::{
-    index::{HalfIndex, PacketSlot},
+    index::{HalfIndex, PacketSlot, PortIndex},
     packet::{Envelope, Packet, PacketKind},
 };
 
@@ -73,7 +73,7 @@ impl RailHosts<'_> {
         let Some(at) = bus.cross(&rails.bus, base.cx.now, way, packet.payload, handle) else {
             return false;
         };
-        let place = (Kind::Crossed, base.cx.fabric.first_port(host), way as u32);
+        let place = (Kind::Crossed, base.cx.first_port(host), way as u32);
         base.cx.schedule(at, place, What::Crossed(host, way));
         true
     }
@@ -100,7 +100,7 @@ impl RailHosts<'_> {
     fn crosses_card_later(
         &mut self,
         base: &mut Base<'_>,
-        port: PortId,
+        port: PortIndex,
         way: Way,
         handle: PacketSlot,
     ) -> bool {
@@ -111,7 +111,7 @@ impl RailHosts<'_> {
         if !is_numbered(base, packet) {
             return false;
         }
-        let card = &mut self.cards[port.index()];
+        let card = &mut self.cards[port.0 as usize];
         let Some(at) = card.cross(&rails.card, base.cx.now, way, packet.payload, handle) else {
             return false;
         };
@@ -121,15 +121,15 @@ impl RailHosts<'_> {
     }
 
     /// The next packet is through a card.
-    pub(super) fn crossed_card(&mut self, base: &mut Base<'_>, port: PortId) {
-        match self.cards[port.index()].across() {
+    pub(super) fn crossed_card(&mut self, base: &mut Base<'_>, port: PortIndex) {
+        match self.cards[port.0 as usize].across() {
             Some((Way::Read, handle)) => self.put_before_wire(base, port, handle),
             Some((Way::Write, handle)) => self.put_on_bus(base, handle),
             None => {}
         }
     }
 
-    fn put_before_wire(&mut self, base: &mut Base<'_>, port: PortId, handle: PacketSlot) {
+    fn put_before_wire(&mut self, base: &mut Base<'_>, port: PortIndex, handle: PacketSlot) {
         let Some(nic) = base.nic_at(port).filter(|_| base.wires.ends[port].up) else {
             self.leave_host(base, &[handle]);
             return base.wires.lose(&mut base.cx, port, handle);
@@ -205,7 +205,7 @@ fn is_numbered(base: &Base<'_>, packet: &Packet) -> bool {
 }
 
 /// The port of a host by which a packet leaves or came.
-fn rail_port(base: &Base<'_>, host: NodeId, handle: PacketSlot) -> PortId {
+fn rail_port(base: &Base<'_>, host: NodeId, handle: PacketSlot) -> PortIndex {
     let segment = &base.wires.segments[base.wires.packets.get(handle).segment()];
-    PortId(base.cx.fabric.first_port(host).0 + u32::from(segment.contents.rail))
+    PortIndex(base.cx.first_port(host).0 + u32::from(segment.contents.rail))
 }

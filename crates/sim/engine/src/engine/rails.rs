@@ -10,8 +10,9 @@ use raddle_workload::{MAX_SIZE_BYTES, Message};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Base,
     bus::{CardBus, HostBus},
+    process::Base,
+    records::Record,
     what::{Kind, What},
 };
 use crate::{
@@ -298,7 +299,7 @@ impl<'a> RailHosts<'a> {
         half.failed = true;
         let mut lost: Vec<Message> = half.waiting.drain(..).collect();
         lost.extend(half.under_way.iter_mut().flat_map(|line| line.drain(..)));
-        base.hosts.live -= lost.len() as u64;
+        base.hosts.live -= lost.len() as i64;
         for message in lost {
             record_message(base, &message, None);
         }
@@ -334,7 +335,7 @@ impl<'a> RailHosts<'a> {
         if due == std::mem::replace(&mut state.timer, due) || due == Time::NEVER {
             return;
         }
-        let port = base.cx.fabric.first_port(state.host);
+        let port = base.cx.first_port(state.host);
         let place = (Kind::RailTimer, port, state.place);
         base.cx.schedule(due, place, What::RailTimer(half));
     }
@@ -371,8 +372,8 @@ fn delivered(base: &mut Base<'_>, message: &Message) {
     base.cx.summary.flows_finished += 1;
     let fct = base.cx.now.since(message.start);
     record_message(base, message, Some(fct));
-    if base.traffic.has_dependencies() {
-        base.traffic.delivered(base.cx.now, message.tag);
+    if base.traffic.reacts() {
+        base.traffic.delivered(&base.cx, message.src, message.tag);
         base.traffic.schedule_start(&mut base.cx);
     }
 }
@@ -382,7 +383,7 @@ fn record_message(base: &mut Base<'_>, message: &Message, fct: Option<Span>) {
     let ideal_fct = dst
         .host()
         .map_or(Span::ZERO, |dst| base.ideal_fct(src, dst, size));
-    base.cx.recorder.flow(&FlowRecord {
+    let record = FlowRecord {
         src,
         dst,
         sport: message.class.into(),
@@ -392,5 +393,6 @@ fn record_message(base: &mut Base<'_>, message: &Message, fct: Option<Span>) {
         ideal_fct,
         class: message.class,
         tag: message.tag,
-    });
+    };
+    base.cx.record(src, Record::Flow(record));
 }

@@ -5,9 +5,15 @@ use raddle_transport::{
     reliability::{Answer, NackPolicy, Progress},
     telemetry::Echo,
 };
+use raddle_unicast::FlowHash;
 use raddle_units::{NodeId, Span, Time};
 
-use super::{Base, context::Context, flow::Flow};
+use super::{
+    context::Context,
+    flow::{Flow, FlowName},
+    process::Base,
+    records::Record,
+};
 use crate::{
     index::{FlowSlot, NicIndex, PacketSlot},
     packet::{self, Packet, PacketKind},
@@ -159,8 +165,9 @@ impl Base<'_> {
     pub(super) fn receive_data(&mut self, nic_index: NicIndex, handle: PacketSlot) {
         let cx = &mut self.cx;
         let packet = self.wires.packets.get(handle);
-        let index = packet.flow();
-        let reception = &mut self.hosts.receptions[index];
+        let Some(reception) = self.hosts.receptions.get_mut(&FlowName::of(packet)) else {
+            return self.receive_late(handle);
+        };
         let payload = u64::from(packet.payload);
         let policy = cx.nack_policy();
         let answer = reception
@@ -171,9 +178,14 @@ impl Base<'_> {
                 cx.summary.payload_delivered += payload;
                 self.sampler
                     .delivered(reception.class, reception.watched, payload);
-                if seq == reception.size && self.traffic.has_dependencies() {
-                    self.traffic.delivered(cx.now, reception.tag);
-                    self.acknowledge(nic_index, handle, PacketKind::Ack, seq);
+                if seq == reception.size && self.traffic.reacts() {
+                    let (hash, marked) = (
+                        reception.hash,
+                        cx.echoes(packet.marked, &mut reception.echo_after),
+                    );
+                    let (host, tag) = (packet.dst(), reception.tag);
+                    self.traffic.delivered(cx, host, tag);
+                    self.acknowledge(nic_index, handle, (PacketKind::Ack, seq), hash, marked);
                     self.traffic.schedule_start(&mut self.cx);
                     return;
                 }
@@ -193,19 +205,28 @@ impl Base<'_> {
                 return;
             }
         };
-        self.acknowledge(nic_index, handle, kind, seq);
+        let hash = reception.hash;
+        let marked = cx.echoes(packet.marked, &mut reception.echo_after);
+        self.acknowledge(nic_index, handle, (kind, seq), hash, marked);
     }
 
-    fn acknowledge(&mut self, nic_index: NicIndex, handle: PacketSlot, kind: PacketKind, seq: u64) {
+    #[inline]
+    fn acknowledge(
+        &mut self,
+        nic_index: NicIndex,
+        handle: PacketSlot,
+        (kind, seq): (PacketKind, u64),
+        hash: FlowHash,
+        marked: bool,
+    ) {
         let packet = self.wires.packets.get(handle);
-        let reception = &mut self.hosts.receptions[packet.flow()];
         let answer = packet::Answer {
             kind,
             src: packet.dst(),
             dst: packet.src,
-            hash: reception.hash,
+            hash,
             seq,
-            marked: self.cx.echoes(packet.marked, &mut reception.echo_after),
+            marked,
         };
         self.send_back(nic_index, handle, &answer);
     }
@@ -245,7 +266,7 @@ impl Base<'_> {
         }
         let mut ack = flow.ack(&heard, effect, cx.echo(packet, packet.digest));
         if cx.signals.random_per_ack {
-            ack.random = self.wires.chance.bits(flow.src);
+            ack.random = self.wires.chance.bits(cx.cut.place(flow.src));
         }
         flow.hear(cx, &ack);
         if heard.nack {
@@ -283,7 +304,7 @@ impl Base<'_> {
     #[cold]
     fn record_ack(&mut self, index: FlowSlot, heard: &HeardAck, inspection: &Inspection) {
         let flow = &self.hosts.flows[index];
-        self.cx.recorder.ack(&AckRecord {
+        let record = AckRecord {
             time: self.cx.now,
             src: flow.src,
             dst: heard.from,
@@ -295,6 +316,7 @@ impl Base<'_> {
             rate: flow.rate,
             reference_rate: inspection.reference_rate,
             measure: inspection.measure,
-        });
+        };
+        self.cx.record(record.src, Record::Ack(record));
     }
 }

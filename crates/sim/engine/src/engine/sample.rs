@@ -1,88 +1,108 @@
-//! Series over time, and what is recorded at the end of a run.
+//! Samples: the state of the fabric at an instant and what happened since the last; port counters at the end.
 
 use raddle_fabric::Fabric;
 use raddle_units::{Bytes, NodeId, PortId, Span, Time};
 use raddle_workload::Destination;
 
-use super::{Base, Engine, wires::Wires};
+use super::{context::Context, flow::FlowName, process::Base, wires::Wires};
 use crate::{
-    index::FlowSlot,
-    record::{PortRecord, PortSample, Progress, Sample},
+    index::PortIndex,
+    record::{FlowRecord, PauseRecord, PortRecord, PortSample, Recorder, Sample},
     setup::{PortSeries, RunConfig},
 };
 
-/// Samples between two looks at progress, cancellation and output errors.
-const CHECK_EVERY: u64 = 1 << 10;
 /// Flows with a series of their own.
 const MAX_WATCHED: usize = 64;
 
-/// Counts deliveries between samples.
+/// A flow that is large enough for a series of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) start: Time,
+    /// Among the flows of its host.
+    pub(super) number: u32,
+    pub(super) src: NodeId,
+    pub(super) dst: Destination,
+    pub(super) sport: u16,
+    pub(super) name: FlowName,
+}
+
+impl Wanted {
+    /// Whose turn it is first.
+    pub(super) fn order(&self) -> (Time, NodeId, u32) {
+        (self.start, self.src, self.number)
+    }
+}
+
+/// Counts deliveries of a process between samples.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    interval: Span,
-    pub(super) next: Time,
     by_class: Vec<u64>,
-    watched: Vec<(NodeId, Destination, u16, u64)>,
+    /// Payload, by place in the list of watched flows.
+    pub(super) watched: Vec<u64>,
+    pub(super) wanted: Vec<Wanted>,
     series: Vec<Series>,
     /// Ports where nothing happened are left out of samples.
     active_only: bool,
-    /// Scratch: the ports of one sample.
-    ports: Vec<PortSample>,
 }
 
 /// A port with a series, and its counters at the last sample.
 #[derive(Debug)]
 struct Series {
-    port: PortId,
+    port: PortIndex,
     tx_bytes: u64,
     ecn_marks: u64,
 }
 
 impl Sampler {
-    pub(super) fn new(config: &RunConfig, classes: usize, fabric: &Fabric) -> Self {
-        let interval = config.sample_interval;
+    /// `nodes`: those of the process; `place`: where a port is among its ports.
+    pub(super) fn new(
+        config: &RunConfig,
+        classes: usize,
+        fabric: &Fabric,
+        nodes: &[NodeId],
+        place: impl Fn(PortId) -> PortIndex,
+    ) -> Self {
         let series = |port| Series {
-            port,
+            port: place(port),
             tx_bytes: 0,
             ecn_marks: 0,
         };
+        let ports_of = |node: &NodeId| {
+            let first = fabric.first_port(*node).0;
+            (first..first + fabric.ports_of(*node).len() as u32).map(PortId)
+        };
         let (ports, active_only): (Vec<PortId>, bool) = match &config.port_series {
             PortSeries::None => (Vec::new(), false),
-            PortSeries::Ports(ports) => (ports.clone(), false),
+            PortSeries::Ports(ports) => {
+                let own = |port: &&PortId| nodes.binary_search(&fabric.port(**port).node).is_ok();
+                (ports.iter().filter(own).copied().collect(), false)
+            }
             PortSeries::Busiest(_) => {
-                let all = (0..fabric.port_count() as u32).map(PortId);
-                let of_switch = |port: &PortId| !fabric.is_host(fabric.port(*port).node);
-                (all.filter(of_switch).collect(), true)
+                let switches = nodes.iter().filter(|&&node| !fabric.is_host(node));
+                (switches.flat_map(ports_of).collect(), true)
             }
         };
         Self {
-            interval,
-            next: if interval == Span::ZERO {
-                Time::NEVER
-            } else {
-                Time::ZERO + interval
-            },
             by_class: vec![0; classes],
             watched: Vec::new(),
+            wanted: Vec::new(),
             series: ports.into_iter().map(series).collect(),
             active_only,
-            ports: Vec::new(),
         }
     }
 
-    /// Takes a flow onto the list of watched ones if it is large enough and the list has room.
-    pub(super) fn watch(
-        &mut self,
-        src: NodeId,
-        dst: Destination,
-        sport: u16,
-        size: Bytes,
-        from: Bytes,
-    ) -> Option<u16> {
-        if size < from || self.watched.len() >= MAX_WATCHED {
+    /// Whether a flow is large enough for a series of its own, and places are left.
+    pub(super) fn wants(&self, cx: &Context<'_>, size: Bytes) -> bool {
+        size >= cx.config.watch_from && self.watched.len() < MAX_WATCHED
+    }
+
+    /// Notes a flow that wants a series; its place, where that is known at once.
+    pub(super) fn watch(&mut self, cx: &Context<'_>, flow: Wanted) -> Option<u16> {
+        self.wanted.push(flow);
+        if !cx.serial {
             return None;
         }
-        self.watched.push((src, dst, sport, 0));
+        self.watched.push(0);
         Some((self.watched.len() - 1) as u16)
     }
 
@@ -93,134 +113,16 @@ impl Sampler {
             *bytes += payload;
         }
         if let Some(index) = watched {
-            self.watched[usize::from(index)].3 += payload;
-        }
-    }
-}
-
-impl Base<'_> {
-    /// Tells how far the run is; false: someone wants it to stop here.
-    #[cold]
-    pub(super) fn goes_on(&mut self, now: Time, progress: &Progress) -> bool {
-        let summary = &mut self.cx.summary;
-        progress.update(now, summary.packet_hops, summary.flows_finished);
-        summary.cancelled = progress.is_cancelled();
-        !summary.cancelled && !self.cx.recorder.failed()
-    }
-
-    /// Takes all samples that are due up to `until`, with the state as it is now; false: the run is to stop meanwhile. (At
-    /// low rates there are millions of samples between two events.)
-    #[cold]
-    pub(super) fn sample_until(&mut self, until: Time, progress: &Progress) -> bool {
-        let mut taken = 0u64;
-        while self.sampler.next <= until {
-            self.sample(self.sampler.next);
-            taken += 1;
-            if taken.is_multiple_of(CHECK_EVERY) && !self.goes_on(self.sampler.next, progress) {
-                self.cx.now = self.sampler.next;
-                return false;
-            }
-            self.sampler.next += self.sampler.interval;
-        }
-        true
-    }
-
-    fn sample(&mut self, time: Time) {
-        let wires = &self.wires;
-        let of_switches = wires.ends.iter().filter_map(|end| {
-            let switch = &wires.switches[end.switch()?];
-            Some(switch.queued_bytes(end.index))
-        });
-        let max_port_bytes = of_switches.max().unwrap_or(0);
-        let watched: Vec<_> = self
-            .sampler
-            .watched
-            .iter()
-            .filter(|flow| flow.3 > 0)
-            .copied()
-            .collect();
-        let ports = self.sampler.sample_ports(wires);
-        self.cx.recorder.sample(&Sample {
-            time,
-            delivered_by_class: &self.sampler.by_class,
-            watched: &watched,
-            buffered_bytes: wires
-                .switches
-                .iter()
-                .map(raddle_dataplane::Switch::buffered_bytes)
-                .sum(),
-            max_port_bytes,
-            paused_ports: wires.paused_ports,
-            ports: &ports,
-        });
-        self.sampler.ports = ports;
-        self.sampler.by_class.fill(0);
-        for flow in &mut self.sampler.watched {
-            flow.3 = 0;
+            self.watched[usize::from(index)] += payload;
         }
     }
 
-    /// The last, partial interval; pauses that have not ended.
-    fn record_last_sample(&mut self) {
-        if self.sampler.next != Time::NEVER && self.cx.now.0 > 0 {
-            self.sample(self.cx.now);
-        }
-        for port in self.wires.ends.places() {
-            if self.wires.ends[port].paused != 0 {
-                self.wires.end_pause(&mut self.cx, port);
-            }
-        }
-    }
-
-    /// Flows that have not ended, in order of start.
-    fn open_flows(&self) -> Vec<FlowSlot> {
-        let flows = &self.hosts.flows;
-        let mut open: Vec<_> = flows.places().filter(|&index| flows[index].live).collect();
-        open.sort_by_key(|&index| {
-            let flow = &flows[index];
-            (flow.start, flow.src, flow.to.destination(), flow.sport)
-        });
-        open
-    }
-
-    fn record_ports(&mut self) {
-        let wires = &self.wires;
-        for (end, history) in wires.ends.iter().zip(wires.history.iter()) {
-            let mut record = PortRecord {
-                node: end.node,
-                port: end.number(),
-                peer: wires.node(end.peer),
-                rate: end.rate,
-                tx_bytes: history.tx_bytes,
-                tx_packets: history.tx_packets,
-                ecn_marks: 0,
-                max_queue_bytes: 0,
-                pause: history.paused_total,
-                drops: history.lost,
-            };
-            if let Some(switch) = end.switch() {
-                let counters = wires.switches[switch].counters(end.index);
-                record.tx_bytes = counters.tx_bytes;
-                record.tx_packets = counters.tx_packets;
-                record.ecn_marks = counters.ecn_marks;
-                record.max_queue_bytes = counters.max_queue_bytes;
-                record.drops += counters.drops;
-                self.cx.summary.ecn_marks += counters.ecn_marks;
-            }
-            self.cx.recorder.port(&record);
-        }
-    }
-}
-
-impl Sampler {
-    /// The ports with a series.
-    fn sample_ports(&mut self, wires: &Wires<'_>) -> Vec<PortSample> {
-        let mut found = std::mem::take(&mut self.ports);
-        found.clear();
+    /// Appends the ports with a series.
+    fn sample_ports(&mut self, wires: &Wires<'_>, found: &mut Vec<PortSample>) {
         for series in &mut self.series {
             let end = &wires.ends[series.port];
             let mut sample = PortSample {
-                id: series.port,
+                id: end.id,
                 node: end.node,
                 port: end.number(),
                 queue_bytes: 0,
@@ -243,19 +145,155 @@ impl Sampler {
                 found.push(sample);
             }
         }
-        found
     }
 }
 
-impl Engine<'_> {
-    /// The last, partial interval; pauses and flows that have not ended; port counters.
-    pub(super) fn record_rest(&mut self) {
-        self.base.record_last_sample();
-        for index in self.base.open_flows() {
-            self.groups.record_missing(&mut self.base, index);
-            self.base.record_flow(index, None);
+/// One sample of all processes.
+#[derive(Debug)]
+pub(super) struct Sampling {
+    pub(super) interval: Span,
+    /// When the next one is due ([`Time::NEVER`]: none is wanted).
+    pub(super) next: Time,
+    /// Ports are told in the order of the settings, which is not that of the fabric.
+    listed: Vec<PortId>,
+    names: Vec<(NodeId, Destination, u16)>,
+    watched: Vec<u64>,
+    by_class: Vec<u64>,
+    buffered_bytes: u64,
+    max_port_bytes: u64,
+    paused_ports: u64,
+    ports: Vec<PortSample>,
+}
+
+impl Sampling {
+    pub(super) fn new(config: &RunConfig) -> Self {
+        let interval = config.sample_interval;
+        Self {
+            interval,
+            next: if interval == Span::ZERO {
+                Time::NEVER
+            } else {
+                Time::ZERO + interval
+            },
+            listed: match &config.port_series {
+                PortSeries::Ports(ports) => ports.clone(),
+                _ => Vec::new(),
+            },
+            names: Vec::new(),
+            watched: Vec::new(),
+            by_class: Vec::new(),
+            buffered_bytes: 0,
+            max_port_bytes: 0,
+            paused_ports: 0,
+            ports: Vec::new(),
         }
-        self.rails.record_rest(&mut self.base);
-        self.base.record_ports();
+    }
+
+    /// Gives a flow a place in the list of watched ones if there is room.
+    pub(super) fn watch(&mut self, flow: &Wanted) -> Option<u16> {
+        if self.names.len() >= MAX_WATCHED {
+            return None;
+        }
+        self.names.push((flow.src, flow.dst, flow.sport));
+        self.watched.push(0);
+        Some((self.names.len() - 1) as u16)
+    }
+
+    /// Adds what one process has to say; its counts begin anew.
+    pub(super) fn add(&mut self, base: &mut Base<'_>) {
+        let (wires, sampler) = (&base.wires, &mut base.sampler);
+        self.by_class.resize(sampler.by_class.len(), 0);
+        let counts = self.by_class.iter_mut().zip(&mut sampler.by_class);
+        let watched = self.watched.iter_mut().zip(&mut sampler.watched);
+        for (sum, count) in counts.chain(watched) {
+            *sum += std::mem::take(count);
+        }
+        let of_switches = wires.ends.iter().filter_map(|end| {
+            let switch = &wires.switches[end.switch()?];
+            Some(switch.queued_bytes(end.index))
+        });
+        self.max_port_bytes = of_switches.fold(self.max_port_bytes, u64::max);
+        let switches = wires.switches.iter();
+        self.buffered_bytes += switches
+            .map(raddle_dataplane::Switch::buffered_bytes)
+            .sum::<u64>();
+        self.paused_ports += wires.paused_ports;
+        sampler.sample_ports(wires, &mut self.ports);
+    }
+
+    /// Tells what all processes have said and begins anew.
+    pub(super) fn tell(&mut self, time: Time, recorder: &mut dyn Recorder) {
+        let names = self.names.iter().zip(&mut self.watched);
+        let watched: Vec<_> = names
+            .map(|(&(src, dst, sport), bytes)| (src, dst, sport, std::mem::take(bytes)))
+            .filter(|flow| flow.3 > 0)
+            .collect();
+        if self.listed.is_empty() {
+            self.ports.sort_by_key(|port| port.id);
+        } else {
+            let place = |port: &PortSample| self.listed.iter().position(|&id| id == port.id);
+            self.ports.sort_by_key(place);
+        }
+        recorder.sample(&Sample {
+            time,
+            delivered_by_class: &self.by_class,
+            watched: &watched,
+            buffered_bytes: std::mem::take(&mut self.buffered_bytes),
+            max_port_bytes: std::mem::take(&mut self.max_port_bytes),
+            paused_ports: std::mem::take(&mut self.paused_ports),
+            ports: &self.ports,
+        });
+        self.ports.clear();
+        self.by_class.fill(0);
+    }
+}
+
+impl Base<'_> {
+    /// Ends the pauses that have not ended.
+    pub(super) fn end_pauses(&mut self, now: Time, pauses: &mut Vec<PauseRecord>) {
+        for port in self.wires.ends.places() {
+            if self.wires.ends[port].paused != 0 {
+                pauses.push(self.wires.end_pause(now, port));
+            }
+        }
+    }
+
+    /// Appends the flows that have not ended.
+    pub(super) fn open_flows(&self, found: &mut Vec<(FlowName, FlowRecord)>) {
+        let flows = &self.hosts.flows;
+        let live = flows.places().filter(|&index| flows[index].live);
+        found.extend(live.map(|index| (flows[index].name(index), flows[index].record(None))));
+    }
+
+    /// The counters of a node's ports.
+    pub(super) fn record_ports(&mut self, node: NodeId, recorder: &mut dyn Recorder) {
+        let wires = &self.wires;
+        let first = self.cx.first_port(node).0;
+        for port in self.cx.fabric.ports_of(node) {
+            let own = PortIndex(first + u32::from(port.number) - 1);
+            let (end, history) = (&wires.ends[own], &wires.history[own]);
+            let mut record = PortRecord {
+                node: end.node,
+                port: end.number(),
+                peer: self.cx.fabric.port(port.peer).node,
+                rate: end.rate,
+                tx_bytes: history.tx_bytes,
+                tx_packets: history.tx_packets,
+                ecn_marks: 0,
+                max_queue_bytes: 0,
+                pause: history.paused_total,
+                drops: history.lost,
+            };
+            if let Some(switch) = end.switch() {
+                let counters = wires.switches[switch].counters(end.index);
+                record.tx_bytes = counters.tx_bytes;
+                record.tx_packets = counters.tx_packets;
+                record.ecn_marks = counters.ecn_marks;
+                record.max_queue_bytes = counters.max_queue_bytes;
+                record.drops += counters.drops;
+                self.cx.summary.ecn_marks += counters.ecn_marks;
+            }
+            recorder.port(&record);
+        }
     }
 }

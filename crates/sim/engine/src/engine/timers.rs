@@ -3,7 +3,7 @@
 use raddle_units::{BitRate, Bytes, Time};
 
 use super::{
-    Base,
+    process::Base,
     what::{Kind, What},
 };
 use crate::index::FlowSlot;
@@ -50,7 +50,7 @@ impl Base<'_> {
     #[cold]
     fn schedule_timers(&mut self, index: FlowSlot, changed: u8) {
         let flow = &self.hosts.flows[index];
-        let port = self.cx.fabric.first_port(flow.src);
+        let port = self.cx.first_port(flow.src);
         for number in (0..8u8).filter(|number| changed >> number & 1 == 1) {
             let due = flow.timers.due(usize::from(number));
             if due == Time::NEVER {

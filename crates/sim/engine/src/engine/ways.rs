@@ -7,14 +7,15 @@ use raddle_units::{NodeId, PortId};
 use rustc_hash::FxHashSet;
 
 use super::{
-    Base, Engine,
     flow::{DPORT, FlowTo, address},
     groups::Groups,
+    process::{Base, Process},
     rails::{HalfConnection, RailHosts},
+    records::{Record, WayRecord},
 };
 use crate::{
     index::{FlowSlot, HalfIndex},
-    record::{Hop, PathRecord, WayEnd},
+    record::{Hop, WayEnd},
 };
 
 /// Ports that packets leave by, and how many links lie before each.
@@ -64,15 +65,15 @@ impl Base<'_> {
                 peer: fabric.peer_node(port),
             }
         };
-        let hops: Vec<Hop> = way.iter().map(hop).collect();
-        self.cx.recorder.path(&PathRecord {
+        let record = WayRecord {
             src: heading.src,
             dst: heading.dst,
             sport: heading.sport,
             rail: heading.rail,
             since: self.cx.now,
-            hops: &hops,
-        });
+            hops: way.iter().map(hop).collect(),
+        };
+        self.cx.record(heading.src, Record::Way(Box::new(record)));
     }
 }
 
@@ -140,7 +141,7 @@ impl RailHosts<'_> {
     }
 }
 
-impl Engine<'_> {
+impl Process<'_> {
     /// The way of a flow that starts now.
     #[cold]
     pub(super) fn record_way(&mut self, index: FlowSlot) {
@@ -168,7 +169,8 @@ impl Engine<'_> {
     #[cold]
     pub(super) fn ways(&self) -> Vec<(WayOwner, Way)> {
         let flows = &self.base.hosts.flows;
-        let live = flows.places().filter(|&index| flows[index].live);
+        let mut live: Vec<FlowSlot> = flows.places().filter(|&index| flows[index].live).collect();
+        live.sort_by_key(|&index| (flows[index].src, flows[index].number));
         let halves = self.rails.halves.places();
         let rails = halves
             .filter(|&half| self.rails.halves[half].recorded)
@@ -176,7 +178,8 @@ impl Engine<'_> {
                 let rails = self.rails.rails_of(&self.base, half);
                 rails.map(move |rail| WayOwner::Rail(half, rail))
             });
-        live.map(WayOwner::Flow)
+        live.into_iter()
+            .map(WayOwner::Flow)
             .chain(rails)
             .map(|owner| (owner, self.way_of(owner)))
             .collect()
@@ -202,7 +205,8 @@ impl Engine<'_> {
         match flow.to {
             FlowTo::Host(dst) => {
                 let port = self.base.hosts.nics[flow.nic].port;
-                self.base.route(port, dst, flow.hash)
+                self.base
+                    .route(self.base.wires.ends[port].id, dst, flow.hash)
             }
             FlowTo::Group { colour, .. } => self.groups.tree(self.base.cx.fabric, flow.src, colour),
         }

@@ -1,11 +1,11 @@
 //! What happens: the kinds of events, packed into a word, and their order within an instant.
 
-use raddle_units::{NodeId, PortId};
+use raddle_units::NodeId;
 
 use super::bus::Way;
 use crate::{
     event::KEY_BITS,
-    index::{ChangeIndex, FlowSlot, HalfIndex, MemberIndex, NicIndex, PacketSlot, PendingIndex},
+    index::{FlowSlot, HalfIndex, MemberIndex, NicIndex, PacketSlot, PendingIndex, PortIndex},
     semantics::TieOrder,
 };
 
@@ -13,11 +13,11 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
     /// A packet is wholly received at a port.
-    Arrive(PortId, PacketSlot),
+    Arrive(PortIndex, PacketSlot),
     /// A PFC frame is received at a port: its data class, and whether it pauses.
-    Pfc(PortId, u8, bool),
+    Pfc(PortIndex, u8, bool),
     /// A port's transmission ends and something waits.
-    Free(PortId),
+    Free(PortIndex),
     /// A NIC's earliest flow may send.
     Wake(NicIndex),
     /// A congestion-control timer: its number, the flow, and the generation of the flow's slot.
@@ -29,8 +29,6 @@ pub(super) enum What {
     /// Two steps of a flow's start that the reference takes within the instant.
     StartSoon(PendingIndex),
     StartNow(PendingIndex),
-    /// A link fails or returns, or routes follow.
-    Change(ChangeIndex),
     /// A switch's unit is through with a packet of a reduction.
     Compute(NodeId, PacketSlot),
     /// A member of a reduction may have to send again.
@@ -40,9 +38,9 @@ pub(super) enum What {
     /// A timer of a connection over rails.
     RailTimer(HalfIndex),
     /// A packet has crossed what a card's two ways share.
-    CrossedCard(PortId),
+    CrossedCard(PortIndex),
     /// A host is through with packets of other groups before one of its own.
-    Heard(PortId, PacketSlot),
+    Heard(PortIndex, PacketSlot),
 }
 
 /// The kinds alone.
@@ -58,7 +56,6 @@ pub(super) enum Kind {
     Start,
     StartSoon,
     StartNow,
-    Change,
     Compute,
     Retry,
     Crossed,
@@ -68,7 +65,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// By number; any four bits have a kind.
+    /// By number; any four bits have a kind: what is not given out is the last.
     const ALL: [Self; 16] = [
         Self::Arrive,
         Self::Pfc,
@@ -79,12 +76,12 @@ impl Kind {
         Self::Start,
         Self::StartSoon,
         Self::StartNow,
-        Self::Change,
         Self::Compute,
         Self::Retry,
         Self::Crossed,
         Self::RailTimer,
         Self::CrossedCard,
+        Self::Heard,
         Self::Heard,
     ];
 
@@ -92,7 +89,6 @@ impl Kind {
     /// leaves.
     const fn rank(self) -> u64 {
         match self {
-            Self::Change => 0,
             Self::Start | Self::StartSoon | Self::StartNow => 1,
             Self::Timer => 2,
             Self::Pfc => 3,
@@ -129,7 +125,6 @@ impl What {
             Self::Start => (Kind::Start, 0, 0),
             Self::StartSoon(pending) => (Kind::StartSoon, 0, pending.0),
             Self::StartNow(pending) => (Kind::StartNow, 0, pending.0),
-            Self::Change(change) => (Kind::Change, 0, change.0),
             Self::Compute(node, packet) => (Kind::Compute, node.0, packet.0),
             Self::Retry(member) => (Kind::Retry, 0, member.0),
             Self::Crossed(host, way) => (Kind::Crossed, way as u32, host.0),
@@ -147,31 +142,30 @@ impl What {
         let high = (word >> HIGH_SHIFT) as u32 & ((1 << HIGH_BITS) - 1);
         let low = word as u32;
         match Kind::ALL[(word >> KIND_SHIFT) as usize & 15] {
-            Kind::Arrive => Self::Arrive(PortId(high), PacketSlot(low)),
-            Kind::Pfc => Self::Pfc(PortId(high), (low >> 1) as u8, low & 1 == 1),
-            Kind::Free => Self::Free(PortId(high)),
+            Kind::Arrive => Self::Arrive(PortIndex(high), PacketSlot(low)),
+            Kind::Pfc => Self::Pfc(PortIndex(high), (low >> 1) as u8, low & 1 == 1),
+            Kind::Free => Self::Free(PortIndex(high)),
             Kind::Wake => Self::Wake(NicIndex(low)),
             Kind::Timer => Self::Timer(high as u8, FlowSlot(low), (high >> 8) as u16),
             Kind::Timeout => Self::Timeout(FlowSlot(low), (high >> 8) as u16),
             Kind::Start => Self::Start,
             Kind::StartSoon => Self::StartSoon(PendingIndex(low)),
             Kind::StartNow => Self::StartNow(PendingIndex(low)),
-            Kind::Change => Self::Change(ChangeIndex(low)),
             Kind::Compute => Self::Compute(NodeId(high), PacketSlot(low)),
             Kind::Retry => Self::Retry(MemberIndex(low)),
             Kind::Crossed => Self::Crossed(NodeId(low), Way::of(high)),
             Kind::RailTimer => Self::RailTimer(HalfIndex(low)),
-            Kind::CrossedCard => Self::CrossedCard(PortId(low)),
-            Kind::Heard => Self::Heard(PortId(high), PacketSlot(low)),
+            Kind::CrossedCard => Self::CrossedCard(PortIndex(low)),
+            Kind::Heard => Self::Heard(PortIndex(high), PacketSlot(low)),
         }
     }
 
     /// The packet of a packed [`Self::Arrive`] and the port; or the port of a packed [`Self::Free`]. `None`: another kind.
     #[inline(always)]
-    pub(super) fn at_port(word: u64) -> Option<(PortId, Option<PacketSlot>)> {
+    pub(super) fn at_port(word: u64) -> Option<(PortIndex, Option<PacketSlot>)> {
         const ARRIVE: u64 = Kind::Arrive as u64;
         const FREE: u64 = Kind::Free as u64;
-        let port = PortId((word >> HIGH_SHIFT) as u32 & ((1 << HIGH_BITS) - 1));
+        let port = PortIndex((word >> HIGH_SHIFT) as u32 & ((1 << HIGH_BITS) - 1));
         match word >> KIND_SHIFT {
             ARRIVE => Some((port, Some(PacketSlot(word as u32)))),
             FREE => Some((port, None)),
@@ -192,18 +186,30 @@ impl Keys {
     const ORDINARY: u64 = 1 << (KEY_BITS - 1);
     /// Bits of `sequence` that count.
     const SEQUENCE_BITS: u32 = 23;
+    /// Where the port begins in a key.
+    const PORT_SHIFT: u32 = 3 + Self::SEQUENCE_BITS;
 
     pub(super) const fn new(order: TieOrder) -> Self {
         Self { order, inserted: 0 }
     }
 
-    /// The key of an event at `port` (ports are numbered node by node; events of a node have its first port, those of the
-    /// whole fabric port 0).
+    /// Before all events of an instant: the key of what the run does between windows.
+    pub(super) const FIRST: u64 = 0;
+
+    /// The port that a key is of, what remains of it, and whether it is the start of messages, which has no place.
+    pub(super) const fn parts(key: u64) -> (PortIndex, u64, bool) {
+        let rest = key & ((1 << Self::PORT_SHIFT) - 1);
+        let starts = rest >> Self::SEQUENCE_BITS == Kind::Start.rank();
+        (PortIndex((key >> Self::PORT_SHIFT) as u32), rest, starts)
+    }
+
+    /// The key of an event at `port` (ports are numbered node by node, in the fabric's order in every process; events of a node
+    /// have its first port, starts of messages the first port of all).
     #[inline]
-    pub(super) fn next(&mut self, kind: Kind, port: PortId, sequence: u32) -> u64 {
+    pub(super) fn next(&mut self, kind: Kind, port: PortIndex, sequence: u32) -> u64 {
         match self.order {
             TieOrder::Canonical => {
-                u64::from(port.0) << (3 + Self::SEQUENCE_BITS)
+                u64::from(port.0) << Self::PORT_SHIFT
                     | kind.rank() << Self::SEQUENCE_BITS
                     | u64::from(sequence & ((1 << Self::SEQUENCE_BITS) - 1))
             }
@@ -227,7 +233,11 @@ mod tests {
 
     #[test]
     fn what_is_packed_comes_out_again() {
-        let (port, packet, node) = (PortId(0xab_cdef), PacketSlot(u32::MAX), NodeId(0x12_3456));
+        let (port, packet, node) = (
+            PortIndex(0xab_cdef),
+            PacketSlot(u32::MAX),
+            NodeId(0x12_3456),
+        );
         for what in [
             What::Arrive(port, packet),
             What::Pfc(port, 5, true),
@@ -239,7 +249,6 @@ mod tests {
             What::Start,
             What::StartSoon(PendingIndex(4)),
             What::StartNow(PendingIndex(4)),
-            What::Change(ChangeIndex(1)),
             What::Compute(node, packet),
             What::Retry(MemberIndex(6)),
             What::Crossed(node, Way::Read),

@@ -1,21 +1,23 @@
 //! The network between hosts: links, switches, and the packets that are on their way.
 
 use raddle_dataplane::{Departure, Frame, FrameKind, QUEUE_ACKS, Refused, Switch};
-use raddle_unicast::{LinkState, UnicastTables};
+use raddle_unicast::UnicastTables;
 use raddle_units::{NodeId, PortId, Span, Time};
 
 use super::{
     context::Context,
     frames::{FrameAccess, Replay},
-    link::{Device, LinkEnd, PortHistory},
+    link::{Device, HERE, LinkEnd, PortHistory},
+    mail::Arrival,
     offload::Datagram,
     rails::Segment,
+    records::Record,
     route::Router,
     what::{Kind, What},
 };
 use crate::{
     chance::Chance,
-    index::{Arena, DatagramSlot, List, PacketSlot, SegmentSlot, SwitchIndex},
+    index::{Arena, DatagramSlot, List, PacketSlot, PortIndex, SegmentSlot, SwitchIndex},
     packet::{PacketKind, Packets},
     record::PauseRecord,
 };
@@ -25,9 +27,8 @@ pub(super) struct Wires<'a> {
     pub(super) router: Router<'a>,
     /// Routes with all links up, for ideal completion times.
     pub(super) idle_tables: &'a UnicastTables,
-    pub(super) links: LinkState,
-    pub(super) ends: List<PortId, LinkEnd>,
-    pub(super) history: List<PortId, PortHistory>,
+    pub(super) ends: List<PortIndex, LinkEnd>,
+    pub(super) history: List<PortIndex, PortHistory>,
     pub(super) switches: List<SwitchIndex, Switch>,
     pub(super) packets: Packets,
     /// What packets of in-network reductions carry.
@@ -49,6 +50,7 @@ macro_rules! frame_access {
             chance: &mut $wires.chance,
             replay: $wires.replay.as_ref(),
             node: $node,
+            cut: $cx.cut,
             record_room: $cx.layout.record_room,
         }
     };
@@ -57,7 +59,7 @@ macro_rules! frame_access {
 impl Wires<'_> {
     /// Has the port look for work again when its transmission ends.
     #[inline]
-    pub(super) fn schedule_free(&mut self, cx: &mut Context<'_>, port: PortId) {
+    pub(super) fn schedule_free(&mut self, cx: &mut Context<'_>, port: PortIndex) {
         let end = &mut self.ends[port];
         if !end.free_scheduled {
             end.free_scheduled = true;
@@ -65,26 +67,74 @@ impl Wires<'_> {
         }
     }
 
-    /// Puts something on the wire. The port is free and up. `arrives`: what happens at the other end.
+    /// Puts a packet on the wire. The port is free and up.
     #[inline]
     pub(super) fn transmit(
         &mut self,
         cx: &mut Context<'_>,
-        port: PortId,
+        port: PortIndex,
+        bytes: u32,
+        packet: PacketSlot,
+    ) {
+        let (at, key) = self.occupy(cx, port, bytes, Kind::Arrive);
+        let end = &self.ends[port];
+        let (peer, process) = (end.peer, end.peer_process);
+        if process == HERE {
+            cx.push(at, key, What::Arrive(peer, packet));
+            return;
+        }
+        let datagram = match self.packets.get(packet) {
+            packet if packet.kind == PacketKind::Offload => Some(packet.datagram()),
+            _ => None,
+        };
+        let datagram = datagram.map(|slot| self.datagrams.take(slot));
+        let arrival = Arrival {
+            at,
+            key,
+            port: peer,
+        };
+        cx.post
+            .packet(process, arrival, *self.packets.get(packet), datagram);
+        self.packets.remove(packet);
+    }
+
+    /// Puts a PFC frame on the wire. The port is free and up.
+    fn transmit_pfc(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortIndex,
+        bytes: u32,
+        class: u8,
+        pause: bool,
+    ) {
+        let (at, key) = self.occupy(cx, port, bytes, Kind::Pfc);
+        let end = &self.ends[port];
+        let what = What::Pfc(end.peer, class, pause);
+        if end.peer_process == HERE {
+            cx.push(at, key, what);
+        } else {
+            cx.post.event(end.peer_process, at, key, what);
+        }
+    }
+
+    /// A port is busy with so many bytes; when the other end has them, and the key of that event.
+    #[inline(always)]
+    fn occupy(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortIndex,
         bytes: u32,
         kind: Kind,
-        arrives: impl FnOnce(PortId) -> What,
-    ) {
+    ) -> (Time, u64) {
         let end = &mut self.ends[port];
         let done = cx.now + end.transmission_time(&cx.semantics, bytes);
         end.busy_until = done;
         end.free_key = cx.keys.next(Kind::Free, port, 0);
-        let key = cx.keys.next(kind, end.peer, 0);
-        cx.push(done + end.delay, key, arrives(end.peer));
+        (done + end.delay, cx.keys.next(kind, end.peer, 0))
     }
 
     /// Sends from a switch's port if it is free and has something.
-    pub(super) fn switch_transmit(&mut self, cx: &mut Context<'_>, port: PortId) {
+    pub(super) fn switch_transmit(&mut self, cx: &mut Context<'_>, port: PortIndex) {
         let end = &self.ends[port];
         // A port that looks for work again by itself is busy until then.
         if end.free_scheduled || !end.up {
@@ -112,7 +162,7 @@ impl Wires<'_> {
 
     /// Puts a frame that left its queue on the wire; a RESUME that its departure caused goes first.
     #[inline(always)]
-    fn send(&mut self, cx: &mut Context<'_>, port: PortId, departure: Departure) {
+    fn send(&mut self, cx: &mut Context<'_>, port: PortIndex, departure: Departure) {
         if let Some(resumed) = departure.resume {
             self.chance.pfc_frame();
             self.switch_transmit(cx, self.port_on(port, resumed));
@@ -125,21 +175,10 @@ impl Wires<'_> {
         } = departure.frame;
         match kind {
             FrameKind::Plain | FrameKind::Data | FrameKind::Copy => {
-                let packet = PacketSlot(handle);
-                self.transmit(cx, port, bytes, Kind::Arrive, |peer| {
-                    What::Arrive(peer, packet)
-                });
+                self.transmit(cx, port, bytes, PacketSlot(handle));
             }
-            FrameKind::Pause(class) => {
-                self.transmit(cx, port, bytes, Kind::Pfc, |peer| {
-                    What::Pfc(peer, class, true)
-                });
-            }
-            FrameKind::Resume(class) => {
-                self.transmit(cx, port, bytes, Kind::Pfc, |peer| {
-                    What::Pfc(peer, class, false)
-                });
-            }
+            FrameKind::Pause(class) => self.transmit_pfc(cx, port, bytes, class, true),
+            FrameKind::Resume(class) => self.transmit_pfc(cx, port, bytes, class, false),
         }
     }
 
@@ -148,7 +187,7 @@ impl Wires<'_> {
     pub(super) fn forward(
         &mut self,
         cx: &mut Context<'_>,
-        port: PortId,
+        port: PortIndex,
         switch: SwitchIndex,
         handle: PacketSlot,
         kind: FrameKind,
@@ -160,7 +199,10 @@ impl Wires<'_> {
         let (dst, hash, bytes, queue) = (packet.dst(), packet.hash, packet.bytes, packet.queue);
         let next = match known {
             Some(_) => known,
-            None => self.router.next_hop(node, dst, hash),
+            None => self
+                .router
+                .next_hop(node, dst, hash)
+                .map(|out| self.here(port, out)),
         };
         let Some(out) = next else {
             self.lose(cx, port, handle);
@@ -201,14 +243,19 @@ impl Wires<'_> {
 
     /// A PAUSE was queued on the port by which a packet came in; both ports have work.
     #[cold]
-    fn pause_and_send(&mut self, cx: &mut Context<'_>, port: PortId, out: PortId) {
+    fn pause_and_send(&mut self, cx: &mut Context<'_>, port: PortIndex, out: PortIndex) {
         self.chance.pfc_frame();
         self.switch_transmit(cx, port);
         self.switch_transmit(cx, out);
     }
 
     /// Queues a packet of a reduction at a switch's port, in the control queue.
-    pub(super) fn send_control(&mut self, cx: &mut Context<'_>, out: PortId, handle: PacketSlot) {
+    pub(super) fn send_control(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: PortIndex,
+        handle: PacketSlot,
+    ) {
         let end = &self.ends[out];
         let (Device::Switch(switch), index) = (end.device, end.index) else {
             return;
@@ -231,7 +278,7 @@ impl Wires<'_> {
     pub(super) fn send_copies(
         &mut self,
         cx: &mut Context<'_>,
-        port: PortId,
+        port: PortIndex,
         switch: SwitchIndex,
         frame: Frame,
         copies: &[(u16, u32)],
@@ -253,7 +300,7 @@ impl Wires<'_> {
     pub(super) fn flush(
         &mut self,
         cx: &mut Context<'_>,
-        port: PortId,
+        port: PortIndex,
         switch: SwitchIndex,
     ) -> Vec<PacketSlot> {
         let end = &self.ends[port];
@@ -270,7 +317,7 @@ impl Wires<'_> {
     }
 
     /// A packet is lost at a port.
-    pub(super) fn lose(&mut self, cx: &mut Context<'_>, port: PortId, handle: PacketSlot) {
+    pub(super) fn lose(&mut self, cx: &mut Context<'_>, port: PortIndex, handle: PacketSlot) {
         self.history[port].lost += 1;
         self.drop_packet(cx, handle);
     }
@@ -304,7 +351,7 @@ impl Wires<'_> {
     pub(super) fn pause(
         &mut self,
         cx: &mut Context<'_>,
-        port: PortId,
+        port: PortIndex,
         class: u8,
         pause: bool,
     ) -> u8 {
@@ -318,7 +365,8 @@ impl Wires<'_> {
             self.history[port].paused_since = cx.now;
             self.paused_ports += 1;
         } else if before != 0 && after == 0 {
-            self.end_pause(cx, port);
+            let pause = self.end_pause(cx.now, port);
+            cx.record(pause.node, Record::Pause(pause));
         }
         if let Device::Switch(switch) = device {
             self.switches[switch].set_paused(index, class, pause);
@@ -326,23 +374,24 @@ impl Wires<'_> {
         after
     }
 
-    pub(super) fn end_pause(&mut self, cx: &mut Context<'_>, port: PortId) {
+    /// A pause ends `now`: what is recorded of it.
+    pub(super) fn end_pause(&mut self, now: Time, port: PortIndex) -> PauseRecord {
         let end = &self.ends[port];
         let (node, number) = (end.node, end.number());
         let history = &mut self.history[port];
         let start = std::mem::replace(&mut history.paused_since, Time::NEVER);
-        history.paused_total += cx.now.since(start);
+        history.paused_total += now.since(start);
         self.paused_ports -= 1;
-        cx.recorder.pause(&PauseRecord {
+        PauseRecord {
             node,
             port: number,
             start,
-            end: cx.now,
-        });
+            end: now,
+        }
     }
 
     /// Whether the link of a port failed while a packet that arrives now was on it.
-    pub(super) fn was_cut(&self, cx: &Context<'_>, port: PortId, bytes: u32) -> bool {
+    pub(super) fn was_cut(&self, cx: &Context<'_>, port: PortIndex, bytes: u32) -> bool {
         let end = &self.ends[port];
         let on_the_wire: Span = end.transmission_time(&cx.semantics, bytes) + end.delay;
         let failed_at = self.history[port].failed_at;
@@ -351,13 +400,20 @@ impl Wires<'_> {
 
     /// The port with index `index` on the node of `port`.
     #[inline]
-    pub(super) fn port_on(&self, port: PortId, index: u16) -> PortId {
+    pub(super) fn port_on(&self, port: PortIndex, index: u16) -> PortIndex {
         let own = u32::from(self.ends[port].index);
-        PortId(port.0 - own + u32::from(index))
+        PortIndex(port.0 - own + u32::from(index))
+    }
+
+    /// A port of the fabric on the node of `port`.
+    #[inline(always)]
+    pub(super) fn here(&self, port: PortIndex, other: PortId) -> PortIndex {
+        let id = self.ends[port].id;
+        PortIndex(port.0.wrapping_add(other.0).wrapping_sub(id.0))
     }
 
     /// The node that a port is on.
-    pub(super) fn node(&self, port: PortId) -> NodeId {
+    pub(super) fn node(&self, port: PortIndex) -> NodeId {
         self.ends[port].node
     }
 }

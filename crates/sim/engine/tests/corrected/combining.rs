@@ -22,20 +22,21 @@ const NONE: &str = "none";
 
 /// Contributions of members, round after round: each member's next one starts when it has the result.
 #[derive(Default)]
-struct Reductions {
+pub(crate) struct Reductions {
     waiting: Vec<Message>,
     rounds: u64,
     /// When each member had the result, by group, member and round.
     had: BTreeMap<(Destination, NodeId, u64), Time>,
     sent: BTreeMap<u64, (Message, u64)>,
-    next_tag: u64,
     expected: usize,
     classes: Vec<String>,
+    /// What it was cut into.
+    parts: Vec<Self>,
 }
 
 impl Reductions {
     /// `first`: the first round's contributions.
-    fn new(first: Vec<Message>, rounds: u64) -> Self {
+    pub(crate) fn new(first: Vec<Message>, rounds: u64) -> Self {
         let mut made = Self {
             expected: first.len() * rounds as usize,
             rounds,
@@ -49,15 +50,23 @@ impl Reductions {
     }
 
     fn add(&mut self, mut sent: Message, round: u64) {
-        sent.tag = self.next_tag;
-        self.next_tag += 1;
+        // A host's own count.
+        let before = self.sent.values().filter(|(it, _)| it.src == sent.src);
+        sent.tag = u64::from(sent.src.0) << 32 | before.count() as u64;
         self.sent.insert(sent.tag, (sent, round));
         self.waiting.push(sent);
         self.waiting.sort_by_key(|it| (it.start, it.tag));
     }
 
+    /// When each member had the result, of all parts.
+    fn had(&self) -> BTreeMap<(Destination, NodeId, u64), Time> {
+        let parts = self.parts.iter().flat_map(|part| part.had.clone());
+        self.had.clone().into_iter().chain(parts).collect()
+    }
+
     fn times(&self, round: u64) -> Vec<Time> {
-        let of_round = self.had.iter().filter(|(key, _)| key.2 == round);
+        let had = self.had();
+        let of_round = had.iter().filter(|(key, _)| key.2 == round);
         of_round.map(|(_, &time)| time).collect()
     }
 }
@@ -86,8 +95,27 @@ impl Workload for Reductions {
     fn has_dependencies(&self) -> bool {
         true
     }
+    fn is_divisible(&self) -> bool {
+        true
+    }
+    fn split(
+        &mut self,
+        parts: usize,
+        part_of: &dyn Fn(NodeId) -> usize,
+    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+        let of_part = |part: usize| -> Vec<Message> {
+            let waiting = self.waiting.iter();
+            let own = waiting.filter(|sent| part_of(sent.src) == part);
+            own.copied().collect()
+        };
+        let made = (0..parts).map(|part| Self::new(of_part(part), self.rounds));
+        self.parts = made.collect();
+        let parts = self.parts.iter_mut();
+        Some(parts.map(|part| part as &mut dyn Workload).collect())
+    }
     fn finished(&self) -> bool {
-        self.had.len() == self.expected
+        let parts = self.parts.iter().map(|part| part.had.len());
+        self.had.len() + parts.sum::<usize>() == self.expected
     }
 }
 
@@ -95,7 +123,7 @@ fn part(start: Time, src: NodeId, group: usize, bytes: u64) -> Message {
     message(start, src, ReductionId(group as u32), bytes)
 }
 
-fn parts(groups: &[MulticastGroup], bytes: u64) -> Vec<Message> {
+pub(crate) fn parts(groups: &[MulticastGroup], bytes: u64) -> Vec<Message> {
     let of_group = |(place, group): (usize, &MulticastGroup)| -> Vec<Message> {
         let members = group.members.iter();
         members.map(|&it| part(Time(0), it, place, bytes)).collect()
@@ -104,7 +132,7 @@ fn parts(groups: &[MulticastGroup], bytes: u64) -> Vec<Message> {
 }
 
 /// Groups that share one tree, to `root`, and its colour.
-fn shared(fabric: &Fabric, groups: &[Vec<NodeId>], root: NodeId) -> Multicast {
+pub(crate) fn shared(fabric: &Fabric, groups: &[Vec<NodeId>], root: NodeId) -> Multicast {
     let mut all: Vec<NodeId> = groups.concat();
     all.sort_unstable();
     all.dedup();
@@ -246,7 +274,7 @@ fn every_member_has_every_result_once() {
             let plan = routed(&lab, &random_groups(lab.hosts(), seed), twice);
             for bytes in [8, 3 * MTU + 5] {
                 let (summary, done) = drive(&lab, &plan, parts(&plan.groups, bytes), 6);
-                assert_eq!(done.had.len(), done.expected, "{seed}");
+                assert_eq!(done.had().len(), done.expected, "{seed}");
                 assert_eq!(summary.reductions, done.expected as u64);
                 assert_eq!((summary.drops, summary.dead_ends), (0, 0));
                 let ways = plan.groups.iter().zip(&plan.combining);
@@ -310,7 +338,8 @@ fn behind(groups: usize, foreign: ForeignTime, reduce: bool) -> (Vec<Time>, u64)
         let (summary, done) = drive(&lab, &plan, first, 1);
         let of_own =
             |key: &(Destination, NodeId, u64)| key.0 == Destination::Reduction(ReductionId(0));
-        let own = done.had.iter().filter(|(key, _)| of_own(key));
+        let had = done.had();
+        let own = had.iter().filter(|(key, _)| of_own(key));
         return (own.map(|(_, &time)| time).collect(), summary.foreign_copies);
     }
     let mut sent: Vec<Message> = (1..=groups)

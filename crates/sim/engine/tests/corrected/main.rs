@@ -18,6 +18,7 @@ mod loss;
 mod multicast;
 mod multicast_faults;
 mod offload;
+mod partitions;
 mod published_offload;
 mod rail_hosts;
 mod rail_runs;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ResultsError, RunRecorder};
 use crate::{Files, Resolved};
-use raddle_engine::{Progress, simulate};
+use raddle_engine::{Progress, RunConfig, simulate};
 
 /// What a finished run says about itself, in `stats.json` beside its tables: the same on every machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ pub fn part_folder(out: &Path, run: &str) -> PathBuf {
 }
 
 /// Simulates run `index` and leaves its tables and `stats.json` in [`part_folder`]. Whatever goes wrong, nothing
-/// half-written has that name.
+/// half-written has that name. The `threads` that the run may use (see [`RunConfig::threads`]) change its time, no byte.
 ///
 /// # Errors
 /// [`ResultsError`]: disk, traffic, or the run was cancelled through `progress`.
@@ -82,6 +82,7 @@ pub fn run_planned(
     index: usize,
     out: &Path,
     files: &dyn Files,
+    threads: usize,
     progress: &Progress,
 ) -> Result<RunStats, ResultsError> {
     let Some(run) = resolved.runs.get(index) else {
@@ -97,7 +98,7 @@ pub fn run_planned(
     remove_leftovers(&parent, &format!(".{}.", run.name))?;
     let open =
         Unfinished::create(parent.join(format!(".{}.{}.tmp", run.name, std::process::id())))?;
-    let stats = simulate_into(resolved, index, workload, &open.folder, progress)?;
+    let stats = simulate_into(resolved, index, workload, &open.folder, threads, progress)?;
     let file = open.folder.join("stats.json");
     let text = serde_json::to_string_pretty(&stats).unwrap_or_default() + "\n";
     fs::write(&file, text).map_err(ResultsError::disk("write", &file))?;
@@ -110,10 +111,14 @@ fn simulate_into(
     index: usize,
     mut workload: Box<dyn Workload>,
     folder: &Path,
+    threads: usize,
     progress: &Progress,
 ) -> Result<RunStats, ResultsError> {
     let run = &resolved.runs[index];
-    let config = resolved.run_config(run);
+    let config = RunConfig {
+        threads,
+        ..resolved.run_config(run)
+    };
     let scheme = &resolved.schemes[run.scheme].name;
     let classes = workload.classes().to_vec();
     let fabric = &resolved.network.fabric;

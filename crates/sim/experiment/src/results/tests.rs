@@ -55,12 +55,22 @@ fn resolve(text: &str) -> Resolved {
 }
 
 fn run_all(resolved: &Resolved, out: &Path, order: impl IntoIterator<Item = usize>) {
+    run_all_on(resolved, out, order, 1);
+}
+
+fn run_all_on(
+    resolved: &Resolved,
+    out: &Path,
+    order: impl IntoIterator<Item = usize>,
+    threads: usize,
+) {
     for index in order {
         run_planned(
             resolved,
             index,
             out,
             &MemoryFiles::default(),
+            threads,
             &Progress::default(),
         )
         .unwrap();
@@ -107,10 +117,10 @@ fn column<T: Array + Clone + 'static>(file: &Path, name: &str) -> Vec<T> {
 }
 
 #[test]
-fn parts_are_joined_in_the_order_of_the_plan_whatever_order_they_ran_in() {
+fn parts_are_joined_in_the_order_of_the_plan_whatever_order_and_threads_they_ran_in() {
     let (resolved, forth, back) = (resolve(TWO), Folder::new(), Folder::new());
     run_all(&resolved, &forth.0, 0..4);
-    run_all(&resolved, &back.0, (0..4).rev());
+    run_all_on(&resolved, &back.0, (0..4).rev(), 3);
     assert_eq!(tables(&forth.0), tables(&back.0));
     let names: Vec<String> = tables(&forth.0).into_keys().collect();
     assert_eq!(
@@ -185,7 +195,8 @@ fn a_cancelled_run_leaves_nothing() {
     let (resolved, out) = (resolve(&TWO.replace("64KiB", "20MB")), Folder::new());
     let progress = Progress::default();
     progress.cancel();
-    let error = run_planned(&resolved, 0, &out.0, &MemoryFiles::default(), &progress).unwrap_err();
+    let files = MemoryFiles::default();
+    let error = run_planned(&resolved, 0, &out.0, &files, 1, &progress).unwrap_err();
     assert!(matches!(error, ResultsError::Cancelled { .. }), "{error}");
     assert_eq!(fs::read_dir(out.0.join(".runs")).unwrap().count(), 0);
 }
@@ -258,6 +269,7 @@ fn what_the_system_refuses_is_told_with_its_path() {
         0,
         &file,
         &MemoryFiles::default(),
+        1,
         &Progress::default(),
     )
     .unwrap_err();

@@ -288,12 +288,16 @@ impl Workload for Machine<'_> {
         true
     }
 
+    fn is_divisible(&self) -> bool {
+        !self.stage.hosts_share_processors()
+    }
+
     fn split(
         &mut self,
         parts: usize,
         part_of: &dyn Fn(NodeId) -> usize,
     ) -> Option<Vec<&mut (dyn Workload + '_)>> {
-        if self.stage.hosts_share_processors() {
+        if !self.is_divisible() {
             return None;
         }
         let [whole] = &mut self.parts[..] else {

@@ -336,6 +336,9 @@ impl Workload for Run {
     fn has_dependencies(&self) -> bool {
         true
     }
+    fn is_divisible(&self) -> bool {
+        true
+    }
     fn split(
         &mut self,
         parts: usize,

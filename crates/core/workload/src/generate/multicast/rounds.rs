@@ -300,6 +300,9 @@ impl Workload for Rounds {
     fn has_dependencies(&self) -> bool {
         true
     }
+    fn is_divisible(&self) -> bool {
+        true
+    }
     fn split(
         &mut self,
         parts: usize,

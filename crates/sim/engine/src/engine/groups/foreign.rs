@@ -1,13 +1,13 @@
 //! What packets of groups cost hosts that are not in them.
 
-use raddle_units::{NodeId, PortId, Span, Time};
+use raddle_units::{NodeId, Span, Time};
 
 use super::super::{
     context::Context,
     what::{Kind, What},
 };
 use crate::{
-    index::PacketSlot,
+    index::{PacketSlot, PortIndex},
     multicast::{ForeignTime, Multicast},
 };
 
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(in super::super) struct Foreign {
     takes: ForeignTime,
-    /// When each node is through with packets of groups that it is not in; empty where they take no time.
+    /// When each node of the process is through with packets of groups that it is not in; empty where they take no time.
     busy: Vec<Time>,
 }
 
@@ -34,7 +34,7 @@ impl Foreign {
 
     /// A packet of a group that `host` is not in takes its time there.
     pub(in super::super) fn overhear(&mut self, cx: &Context<'_>, host: NodeId, bytes: u32) {
-        if let Some(busy) = self.busy.get_mut(host.index()) {
+        if let Some(busy) = self.busy.get_mut(cx.cut.place(host).0 as usize) {
             let takes = self.takes.packet + self.takes.byte * u64::from(bytes);
             *busy = cx.now.max(*busy) + takes;
         }
@@ -45,10 +45,10 @@ impl Foreign {
         &mut self,
         cx: &mut Context<'_>,
         host: NodeId,
-        port: PortId,
+        port: PortIndex,
         handle: PacketSlot,
     ) -> bool {
-        let Some(busy) = self.busy.get_mut(host.index()) else {
+        let Some(busy) = self.busy.get_mut(cx.cut.place(host).0 as usize) else {
             return false;
         };
         if *busy <= cx.now {

@@ -1,55 +1,96 @@
 //! Members of a group: what they receive and acknowledge.
 
-use raddle_transport::reliability::Answer;
+use raddle_transport::{group::MemberReceiver, reliability::Answer};
 use raddle_unicast::FlowHash;
-use raddle_units::{NodeId, PortId};
+use raddle_units::{NodeId, Time};
+use raddle_workload::Message;
+use rustc_hash::FxHashMap;
 
 use super::{
     super::{
-        Base,
-        flow::{DPORT, FlowTo, address},
+        flow::{DPORT, FlowName, address},
+        process::Base,
     },
     Groups,
+    ledger::{Begun, Report},
 };
 use crate::{
-    index::{FlowSlot, NicIndex, PacketSlot, SendSlot},
+    index::{NicIndex, PacketSlot, PortIndex},
     packet::{self, PacketKind},
-    record::MemberRecord,
 };
+
+/// A message to a group as hosts of one process know it.
+#[derive(Clone, Debug)]
+pub(in super::super) struct GroupReception {
+    message: Begun,
+    size: u64,
+    class: u8,
+    /// Place in the sampler's list of watched flows.
+    pub(in super::super) watched: Option<u16>,
+    /// Members here that have heard of it.
+    members: FxHashMap<NodeId, Member>,
+}
+
+/// A member's side of a message.
+#[derive(Clone, Debug, Default)]
+struct Member {
+    receiver: MemberReceiver,
+    /// No congestion mark is echoed before.
+    echo_after: Time,
+    /// The sender does not wait for it any more.
+    gone: bool,
+}
+
+impl GroupReception {
+    pub(super) fn new(begun: Begun, message: &Message, watched: Option<u16>) -> Self {
+        Self {
+            message: begun,
+            size: message.size.0,
+            class: message.class,
+            watched,
+            members: FxHashMap::default(),
+        }
+    }
+}
 
 /// A packet to a group at a host.
 #[derive(Clone, Copy)]
 struct Heard {
     handle: PacketSlot,
-    flow: FlowSlot,
-    send: SendSlot,
+    name: FlowName,
     host: NodeId,
-    /// The host's place among the members.
-    place: usize,
 }
 
 impl Groups<'_> {
+    /// The sender of a message does not wait for a member any more.
+    pub(in super::super) fn forget_member(&mut self, name: FlowName, member: NodeId) {
+        if let Some(reception) = self.receptions.get_mut(&name) {
+            reception.members.entry(member).or_default().gone = true;
+        }
+    }
+
     /// A packet to a group is wholly received at a host; `waited`: it has stood behind packets of other groups.
     #[inline(never)]
     pub(in super::super) fn receive_data(
         &mut self,
         base: &mut Base<'_>,
-        port: PortId,
+        port: PortIndex,
         nic_index: NicIndex,
         handle: PacketSlot,
         waited: bool,
     ) {
         let packet = base.wires.packets.get(handle);
-        let index = packet.flow();
+        let name = FlowName::of(packet);
         let host = base.wires.node(port);
-        let FlowTo::Group { group, send, .. } = base.hosts.flows[index].to else {
-            debug_assert!(false, "a packet of a group belongs to a flow to a host");
-            return base.wires.discard(&mut base.cx, handle);
+        let Some(reception) = self.receptions.get(&name) else {
+            return self.receive_late(base, host, handle);
         };
-        let Some((place, twice)) = self.group(group).and_then(|group| {
+        let group = reception.message.group;
+        let member = self.group(group).and_then(|group| {
             let place = group.members.binary_search(&host).ok();
-            place.zip(Some(group.twice))
-        }) else {
+            place.map(|_| group.twice)
+        });
+        let Some(twice) = member else {
             base.cx.summary.foreign_copies += 1;
             self.foreign.overhear(&base.cx, host, packet.bytes);
             return base.wires.discard(&mut base.cx, handle);
@@ -57,13 +98,7 @@ impl Groups<'_> {
         if !waited && self.foreign.stands_behind(&mut base.cx, host, port, handle) {
             return;
         }
-        let heard = Heard {
-            handle,
-            flow: index,
-            send,
-            host,
-            place,
-        };
+        let heard = Heard { handle, name, host };
         if let Some((kind, seq)) = self.take_in(base, heard, twice) {
             self.acknowledge(base, nic_index, heard, kind, seq);
             base.traffic.schedule_start(&mut base.cx);
@@ -80,15 +115,15 @@ impl Groups<'_> {
         twice: bool,
     ) -> Option<(PacketKind, u64)> {
         let cx = &mut base.cx;
-        let send = &mut self.sends[heard.send];
-        if send.progress.is_gone(heard.place) {
-            // The sender itself, or a member it does not wait for any more.
+        let reception = self.receptions.get_mut(&heard.name)?;
+        let packet = base.wires.packets.get(heard.handle);
+        let member = reception.members.entry(heard.host).or_default();
+        if member.gone || packet.src == heard.host {
             return None;
         }
-        let packet = base.wires.packets.get(heard.handle);
         let (seq, payload) = (packet.seq(), u64::from(packet.payload));
         let policy = cx.nack_policy();
-        let receiver = &mut send.members[heard.place].receiver;
+        let receiver = &mut member.receiver;
         let Some(answer) = receiver.on_data(cx.now, packet.sent_at, seq, payload, twice, &policy)
         else {
             cx.summary.second_copies += 1;
@@ -98,11 +133,12 @@ impl Groups<'_> {
             Answer::Silence => None,
             Answer::Ack(seq) => {
                 cx.summary.payload_delivered += payload;
-                let flow = &base.hosts.flows[heard.flow];
-                let watched = base.hosts.receptions[heard.flow].watched;
-                base.sampler.delivered(flow.class, watched, payload);
-                if seq == flow.sender.size() {
-                    self.has_all(base, heard);
+                base.sampler
+                    .delivered(reception.class, reception.watched, payload);
+                if seq == reception.size {
+                    let tag = reception.message.tag;
+                    base.traffic.member_delivered(cx, tag, heard.host);
+                    self.report(base, heard.host, heard.name, Report::Reached(heard.host));
                 }
                 Some((PacketKind::GroupAck, seq))
             }
@@ -117,25 +153,6 @@ impl Groups<'_> {
         }
     }
 
-    fn has_all(&mut self, base: &mut Base<'_>, heard: Heard) {
-        let (cx, flow) = (&mut base.cx, &base.hosts.flows[heard.flow]);
-        let send = &mut self.sends[heard.send];
-        send.members[heard.place].closed = true;
-        send.waiting -= 1;
-        let all = send.waiting == 0 && send.missed == 0;
-        cx.summary.members_reached += 1;
-        cx.recorder.member(&MemberRecord {
-            tag: flow.tag,
-            member: heard.host,
-            src: flow.src,
-            group: send.group.0,
-            sport: flow.sport,
-            delivered: Some(cx.now),
-        });
-        base.traffic
-            .member_delivered(cx.now, flow.tag, heard.host, all);
-    }
-
     /// As for a flow to a host, with the member as the sender of the acknowledgement.
     fn acknowledge(
         &mut self,
@@ -145,19 +162,18 @@ impl Groups<'_> {
         kind: PacketKind,
         seq: u64,
     ) {
-        let flow = &base.hosts.flows[heard.flow];
-        let member = &mut self.sends[heard.send].members[heard.place];
+        let Some(reception) = self.receptions.get_mut(&heard.name) else {
+            return;
+        };
+        let Begun { src, sport, .. } = reception.message;
+        let member = reception.members.entry(heard.host).or_default();
         let marked = base.wires.packets.get(heard.handle).marked;
-        let ports = u32::from(flow.sport) | DPORT << 16;
+        let ports = u32::from(sport) | DPORT << 16;
         let answer = packet::Answer {
             kind,
             src: heard.host,
-            dst: flow.src,
-            hash: FlowHash::new(
-                address(heard.host),
-                address(flow.src),
-                ports.rotate_left(16),
-            ),
+            dst: src,
+            hash: FlowHash::new(address(heard.host), address(src), ports.rotate_left(16)),
             seq,
             marked: base.cx.echoes(marked, &mut member.echo_after),
         };
@@ -166,18 +182,12 @@ impl Groups<'_> {
 
     /// A packet to a group came after its message was over: to a host outside the group, or as a second copy, which takes no
     /// time. Whose it was is forgotten; where groups have two trees it counts as a second copy.
-    pub(in super::super) fn receive_late(
-        &mut self,
-        base: &mut Base<'_>,
-        port: PortId,
-        handle: PacketSlot,
-    ) {
+    fn receive_late(&mut self, base: &mut Base<'_>, host: NodeId, handle: PacketSlot) {
         base.cx.summary.late_copies += 1;
         let plan = self.plan;
         if plan.is_some_and(|plan| plan.groups.iter().all(|group| !group.twice)) {
             let bytes = base.wires.packets.get(handle).bytes;
-            self.foreign
-                .overhear(&base.cx, base.wires.node(port), bytes);
+            self.foreign.overhear(&base.cx, host, bytes);
         }
         base.receive_late(handle);
     }

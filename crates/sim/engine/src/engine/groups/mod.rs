@@ -10,9 +10,11 @@
 //! | `session.rs` | the ways from a sender to its members |
 //! | `members.rs` | members: what they receive and acknowledge |
 //! | `sender.rs` | the sender: acknowledgements of all, members that are given up |
+//! | `ledger.rs` | what became of messages at members |
 //! | `foreign.rs` | what packets cost hosts outside their group |
 
 mod foreign;
+mod ledger;
 mod members;
 mod sender;
 mod session;
@@ -22,51 +24,45 @@ use std::borrow::Cow;
 use raddle_dataplane::{Frame, FrameKind, Refused};
 use raddle_fabric::Fabric;
 use raddle_multicast::{Colour, MulticastTables, PortSet};
-use raddle_transport::group::{Acker, GroupProgress, MemberReceiver};
+use raddle_transport::group::{Acker, GroupProgress};
 use raddle_unicast::FlowHash;
-use raddle_units::{NodeId, PortId, Time, many};
+use raddle_units::{NodeId, Time, many};
 use raddle_workload::{GroupId, Message};
 use rustc_hash::FxHashMap;
 
 use self::{foreign::Foreign, session::Session};
+pub(super) use self::{
+    ledger::{Begun, Ledger, Report},
+    members::GroupReception,
+};
 use super::{
-    Base,
     fault::Change,
-    flow::{DPORT, FlowTo, Opening, SourcePorts, address},
+    flow::{DPORT, FlowName, FlowTo, Opening, SourcePorts, address},
+    process::Base,
+    records::Record,
 };
 use crate::{
-    index::{Arena, List, PacketSlot, SendSlot, SessionIndex, SwitchIndex},
+    index::{
+        Arena, FlowSlot, List, PacketSlot, Place, PortIndex, ProcessIndex, SendSlot, SessionIndex,
+        SwitchIndex,
+    },
     multicast::{Multicast, MulticastGroup},
     setup::SetupError,
 };
 
-/// One message on its way to a group.
+/// A message on its way to a group, at its sender.
 #[derive(Debug)]
 struct GroupSend {
-    group: GroupId,
     session: SessionIndex,
     progress: GroupProgress,
-    members: Vec<Member>,
     acker: Acker,
     /// Marks of members that are not the acker, for the acker's next acknowledgement.
     marked: bool,
     digest: u16,
     /// When the sender last went back: what members missed before is on its way again.
     went_back: Option<Time>,
-    /// Members that have not got the message and have not been given up.
-    waiting: u32,
     /// Members that were given up.
     missed: u32,
-}
-
-/// A member's side of a message.
-#[derive(Clone, Debug, Default)]
-struct Member {
-    receiver: MemberReceiver,
-    /// No congestion mark is echoed before.
-    echo_after: Time,
-    /// Delivered, or given up.
-    closed: bool,
 }
 
 /// All multicast state of a run.
@@ -77,6 +73,14 @@ pub(super) struct Groups<'a> {
     /// By group.
     colours: Vec<Colour>,
     sends: Arena<SendSlot, GroupSend>,
+    /// Messages whose packets may come to hosts of this process.
+    pub(super) receptions: FxHashMap<FlowName, GroupReception>,
+    /// What the ledger is to know at the window's end: when, by which event, of which node.
+    pub(super) reports: Vec<(Time, u64, NodeId, FlowName, Report)>,
+    /// The ledger itself, in a run of one process.
+    pub(super) ledger: Ledger,
+    /// Messages whose senders are through with them.
+    pub(super) ended: Vec<FlowName>,
     sports: SourcePorts<GroupId>,
     sessions: FxHashMap<(GroupId, NodeId), SessionIndex>,
     known: List<SessionIndex, Session>,
@@ -112,7 +116,12 @@ fn check(group: &MulticastGroup, fabric: &Fabric) -> Result<(), String> {
 }
 
 impl<'a> Groups<'a> {
-    pub(super) fn new(plan: Option<&'a Multicast>, fabric: &Fabric) -> Result<Self, SetupError> {
+    /// `nodes`: how many the process has.
+    pub(super) fn new(
+        plan: Option<&'a Multicast>,
+        fabric: &Fabric,
+        nodes: usize,
+    ) -> Result<Self, SetupError> {
         let groups = plan.map_or(&[][..], |plan| &plan.groups);
         for (index, group) in (0..).zip(groups) {
             check(group, fabric).map_err(|problem| SetupError::Group {
@@ -133,17 +142,21 @@ impl<'a> Groups<'a> {
             tables: plan.map(|plan| Cow::Borrowed(&plan.tables)),
             colours: groups.iter().map(|group| group.colour).collect(),
             sends: Arena::default(),
+            receptions: FxHashMap::default(),
+            reports: Vec::new(),
+            ledger: Ledger::default(),
+            ended: Vec::new(),
             sports: SourcePorts::default(),
             sessions: FxHashMap::default(),
             known: List::default(),
-            foreign: Foreign::new(plan, fabric.node_count()),
+            foreign: Foreign::new(plan, nodes),
             copies: Vec::new(),
         })
     }
 
     /// Updates of the tables as changes of the run.
-    pub(super) fn changes(&self) -> impl Iterator<Item = Change> + use<'a> {
-        let updates = self.plan.map_or(&[][..], |plan| &plan.updates);
+    pub(super) fn changes(plan: Option<&'a Multicast>) -> impl Iterator<Item = Change> + use<'a> {
+        let updates = plan.map_or(&[][..], |plan| &plan.updates);
         (0..)
             .zip(updates)
             .map(|(index, update)| Change::Multicast(update.at, index))
@@ -184,6 +197,23 @@ impl<'a> Groups<'a> {
         }
     }
 
+    /// Says what has become of a message. In a run of one process what follows from it does so at once.
+    fn report(&mut self, base: &mut Base<'_>, node: NodeId, name: FlowName, report: Report) {
+        let cx = &mut base.cx;
+        if !cx.serial {
+            return self.reports.push((cx.now, cx.key, node, name, report));
+        }
+        let Some(closed) = self.ledger.enter(cx.now, name, report) else {
+            return;
+        };
+        let record = closed.record;
+        cx.record(record.src, Record::Member(record));
+        cx.summary.count_member(&record);
+        if record.delivered.is_some() {
+            base.traffic.all_delivered(cx, record.tag, closed.all);
+        }
+    }
+
     fn group(&self, group: GroupId) -> Option<&'a MulticastGroup> {
         self.plan?.groups.get(group.0 as usize)
     }
@@ -193,7 +223,7 @@ impl<'a> Groups<'a> {
     pub(super) fn replicate(
         &mut self,
         base: &mut Base<'_>,
-        port: PortId,
+        port: PortIndex,
         switch: SwitchIndex,
         handle: PacketSlot,
     ) {
@@ -275,21 +305,16 @@ impl<'a> Groups<'a> {
         let ideal_fct = self.known[session].ideal(base, size);
         let mut progress = GroupProgress::new(members.len());
         progress.on_ack(sender, u64::MAX);
-        let mut state = vec![Member::default(); members.len()];
-        state[sender].closed = true;
         for send in base.hosts.freed_sends.drain(..) {
             self.sends.free(send);
         }
         let send = self.sends.insert(GroupSend {
-            group,
             session,
             progress,
-            members: state,
             acker: Acker::default(),
             marked: false,
             digest: 0,
             went_back: None,
-            waiting: members.len() as u32 - 1,
             missed: 0,
         });
         Some(Opening {
@@ -304,5 +329,33 @@ impl<'a> Groups<'a> {
                 send,
             },
         })
+    }
+}
+
+impl Groups<'_> {
+    /// A flow to a group has begun: all processes are to know it, and the ledger.
+    pub(super) fn begin(&mut self, base: &mut Base<'_>, index: FlowSlot, message: &Message) {
+        let flow = &base.hosts.flows[index];
+        let FlowTo::Group { group, .. } = flow.to else {
+            return;
+        };
+        let name = flow.name(index);
+        let members = self.group(group).map_or(0, |group| group.members.len());
+        let begun = Begun {
+            tag: message.tag,
+            src: message.src,
+            group,
+            sport: flow.sport,
+            members: members as u32 - 1,
+        };
+        let reception = GroupReception::new(begun, message, flow.watched);
+        for process in (0..base.cx.cut.processes()).map(ProcessIndex::from_index) {
+            if process != base.cx.own {
+                let mail = base.cx.post.to(process);
+                mail.groups_begun.push((name, reception.clone()));
+            }
+        }
+        self.receptions.insert(name, reception);
+        self.report(base, message.src, name, Report::Begun(begun));
     }
 }

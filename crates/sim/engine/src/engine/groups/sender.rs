@@ -5,17 +5,14 @@ use raddle_units::{BitRate, Bytes, Span};
 
 use super::{
     super::{
-        Base,
         flow::FlowTo,
+        process::Base,
         receive::{Effect, HeardAck},
         timers::Outlook,
     },
-    Groups,
+    Groups, Report,
 };
-use crate::{
-    index::{FlowSlot, PacketSlot, SendSlot},
-    record::MemberRecord,
-};
+use crate::index::{FlowSlot, PacketSlot, SendSlot};
 
 /// Packets that may stand in the way of an acknowledged one without making its member the acker.
 const ACKER_MARGIN_PACKETS: u64 = 2;
@@ -94,7 +91,7 @@ impl Groups<'_> {
             let mut ack = flow.ack(&heard, effect, echo);
             ack.marked = std::mem::take(&mut send.marked);
             if cx.signals.random_per_ack {
-                ack.random = base.wires.chance.bits(flow.src);
+                ack.random = base.wires.chance.bits(cx.cut.place(flow.src));
             }
             flow.hear(cx, &ack);
             inspection = flow.inspect(cx, &ack);
@@ -144,31 +141,33 @@ impl Groups<'_> {
     /// The sender has waited long enough for the members that are furthest behind, and goes on without them; false: there are
     /// no others, or nothing can be sent to them.
     fn leave_slowest(&mut self, base: &mut Base<'_>, index: FlowSlot) -> bool {
-        let Some(send) = Self::send_of(base, index) else {
+        let FlowTo::Group { group, send, .. } = base.hosts.flows[index].to else {
             return false;
         };
+        let members = self.group(group).map_or(0, |group| group.members.len());
         let sender = &base.hosts.flows[index].sender;
         let (next, all_sent) = (sender.next(), sender.next() == sender.size());
         let retransmits = self.retransmits();
         let state = &mut self.sends[send];
         if retransmits {
             let gone = state.progress.leave_slowest();
+            state.missed += gone.len() as u32;
             for &place in &gone {
                 state.acker.forget(place as u32);
             }
-            self.miss(base, index, &gone);
+            self.miss(base, index, &gone, true);
         } else {
             if sender.in_flight() == 0 {
                 // The sender cannot even send: who waits for the rest will not get it.
-                self.record_missing(base, index);
+                self.miss_all(base, index);
                 return false;
             }
             // Nothing is sent again: what was sent has arrived or never will. Members may hear of the rest all the same.
-            for place in 0..state.members.len() {
-                state.progress.on_ack(place, next);
-            }
+            let behind = (0..members).filter(|&place| state.progress.on_ack(place, next) > 0);
+            let behind = behind.count() as u32;
             if all_sent {
-                self.record_missing(base, index);
+                state.missed += behind;
+                self.miss_all(base, index);
             }
         }
         let least = self.sends[send].progress.least();
@@ -189,39 +188,37 @@ impl Groups<'_> {
         true
     }
 
-    /// Reports members that will not get the message any more, unless they have it.
-    fn miss(&mut self, base: &mut Base<'_>, index: FlowSlot, places: &[usize]) {
+    /// Reports members that will not get the message any more, unless they have it; `forgets`: they are not to be answered
+    /// any more either.
+    fn miss(&mut self, base: &mut Base<'_>, index: FlowSlot, places: &[usize], forgets: bool) {
         let flow = &base.hosts.flows[index];
-        let FlowTo::Group { group, send, .. } = flow.to else {
+        let (name, src) = (flow.name(index), flow.src);
+        let FlowTo::Group { group, .. } = flow.to else {
             return;
         };
         let Some(group) = self.group(group) else {
             return;
         };
-        let send = &mut self.sends[send];
-        for &place in places {
-            if std::mem::replace(&mut send.members[place].closed, true) {
+        for member in places.iter().map(|&place| group.members[place]) {
+            if member == src {
                 continue;
             }
-            send.waiting -= 1;
-            send.missed += 1;
-            base.cx.summary.members_missed += 1;
-            base.cx.recorder.member(&MemberRecord {
-                tag: flow.tag,
-                member: group.members[place],
-                src: flow.src,
-                group: send.group.0,
-                sport: flow.sport,
-                delivered: None,
-            });
+            self.report(base, src, name, Report::Missed(member));
+            if forgets {
+                base.cx.post.gone.push((name, member));
+            }
+        }
+        if base.cx.serial {
+            for (name, member) in std::mem::take(&mut base.cx.post.gone) {
+                self.forget_member(name, member);
+            }
         }
     }
 
-    /// The run is over: members that do not have the message of a flow to a group are reported.
-    pub(in super::super) fn record_missing(&mut self, base: &mut Base<'_>, index: FlowSlot) {
-        if let Some(send) = Self::send_of(base, index) {
-            let members = self.sends[send].members.len();
-            self.miss(base, index, &(0..members).collect::<Vec<_>>());
+    fn miss_all(&mut self, base: &mut Base<'_>, index: FlowSlot) {
+        if let FlowTo::Group { group, .. } = base.hosts.flows[index].to {
+            let members = self.group(group).map_or(0, |group| group.members.len());
+            self.miss(base, index, &(0..members).collect::<Vec<_>>(), false);
         }
     }
 }

@@ -4,7 +4,7 @@ use raddle_units::{BitRate, Bytes, NodeId, PortId, Span};
 use raddle_workload::GroupId;
 use rustc_hash::FxHashSet;
 
-use super::{super::Base, Groups};
+use super::{super::process::Base, Groups};
 use crate::{index::SessionIndex, paths::Path};
 
 /// A way to a member and back.

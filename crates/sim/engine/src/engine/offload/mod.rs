@@ -37,6 +37,8 @@ use crate::{
 
 /// The port of member 0; each member has its own.
 const FIRST_PORT: u16 = 1024;
+/// No packet of either protocol is shorter: both have the headers of Ethernet, IPv4 and UDP, and a frame check sequence.
+pub(super) const LEAST_BYTES: u32 = native::OUTSIDE;
 /// A round without a result for so long ends the run: there is no plain MPI to fall back to.
 const GIVE_UP: Span = Span::from_ms(1_000);
 

@@ -5,21 +5,21 @@ use std::net::SocketAddrV4;
 use raddle_dataplane::QUEUE_ACKS;
 use raddle_offload::published::Verdict;
 use raddle_unicast::FlowHash;
-use raddle_units::{NodeId, PortId, Time};
+use raddle_units::{NodeId, Time};
 use raddle_wire::DataType;
 use raddle_workload::{Message as Round, OffloadId};
 
 use super::{
     super::{
-        Base,
         flow::address,
+        process::Base,
         what::{Kind, What},
     },
     Adder, Datagram, FIRST_PORT, Offloads, Speaker, ip, native, node_of, published, sport,
     switch_socket,
 };
 use crate::{
-    index::{DatagramSlot, MemberIndex, PacketSlot},
+    index::{DatagramSlot, MemberIndex, PacketSlot, PortIndex},
     offload::OffloadProtocol,
     packet::{Envelope, Packet},
     setup::SetupError,
@@ -117,7 +117,7 @@ impl Offloads {
         if due != leader.timer {
             leader.timer = due;
             if due != Time::NEVER {
-                let port = base.cx.fabric.first_port(host);
+                let port = base.cx.first_port(host);
                 let what = What::Retry(member);
                 base.cx.schedule(due, (Kind::Retry, port, member.0), what);
             }
@@ -177,7 +177,7 @@ impl Offloads {
     pub(in super::super) fn arrives(
         &mut self,
         base: &mut Base<'_>,
-        port: PortId,
+        port: PortIndex,
         handle: PacketSlot,
     ) {
         let (cx, wires) = (&mut base.cx, &mut base.wires);
@@ -190,7 +190,7 @@ impl Offloads {
             return wires.drop_packet(cx, handle);
         };
         let (at, number) = unit.work(cx.now, self.compute);
-        let place = (Kind::Compute, cx.fabric.first_port(node), number);
+        let place = (Kind::Compute, cx.first_port(node), number);
         cx.schedule(at, place, What::Compute(node, handle));
     }
 
@@ -201,7 +201,7 @@ impl Offloads {
         node: NodeId,
         handle: PacketSlot,
     ) {
-        let first = base.cx.fabric.first_port(node);
+        let first = base.cx.first_port(node);
         let place: DatagramSlot = base.wires.packets.get(handle).datagram();
         base.wires.packets.remove(handle);
         let mut datagram = base.wires.datagrams.take(place);
@@ -238,7 +238,7 @@ impl Offloads {
     }
 
     /// Sends a packet on from a switch, which it came to by `port`.
-    fn forward(&self, base: &mut Base<'_>, node: NodeId, port: PortId, handle: PacketSlot) {
+    fn forward(&self, base: &mut Base<'_>, node: NodeId, port: PortIndex, handle: PacketSlot) {
         let (cx, wires) = (&mut base.cx, &mut base.wires);
         let packet = wires.packets.get(handle);
         let (dst, hash) = (packet.dst(), packet.hash);
@@ -247,6 +247,7 @@ impl Offloads {
         } else {
             self.ways.get(&(node, dst)).copied()
         };
+        let out = out.map(|out| wires.here(port, out));
         match out.filter(|&out| wires.ends[out].up) {
             Some(out) => wires.send_control(cx, out, handle),
             None => wires.lose(cx, port, handle),
@@ -275,9 +276,9 @@ impl Offloads {
             base.cx.summary.wrong_reductions += 1;
         }
         leader.running = false;
-        let tag = leader.tag;
+        let (host, tag) = (leader.host, leader.tag);
         self.drain(base, member);
-        base.traffic.delivered(now, tag);
+        base.traffic.delivered(&base.cx, host, tag);
         base.traffic.schedule_start(&mut base.cx);
     }
 }

@@ -1,0 +1,200 @@
+//! How a fabric is cut into processes: each node belongs to one, with all of its ports.
+//!
+//! No result depends on the cut. It decides how much passes from one process to another, and what stays in a cache.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use raddle_fabric::Fabric;
+use raddle_units::{NodeId, PortId};
+
+use crate::{
+    chance::SplitMix64,
+    index::{NodeIndex, PortIndex, ProcessIndex},
+    setup::Partition,
+};
+
+/// More processes than this gain nothing, and mailboxes are kept for each pair.
+pub(super) const MOST_PROCESSES: usize = 1 << 10;
+
+/// Most ports of a process where threads are to be given equal work; a process less for each thread costs less than it gains.
+const MOST_PORTS: usize = 1 << 13;
+/// Ports below which a process is too small to be worth its mailboxes.
+const LEAST_PORTS: usize = 1 << 7;
+
+/// See the module. All lists are by node.
+#[derive(Debug)]
+pub(super) struct Cut {
+    process_of: Vec<ProcessIndex>,
+    place_of: Vec<NodeIndex>,
+    first_port: Vec<PortIndex>,
+    /// Nodes of each process, in the fabric's order.
+    nodes: Vec<Vec<NodeId>>,
+}
+
+impl Cut {
+    /// Everything in one process.
+    pub(super) fn whole(fabric: &Fabric) -> Self {
+        Self::of(fabric, vec![ProcessIndex(0); fabric.node_count()])
+    }
+
+    /// As the run's settings say.
+    pub(super) fn new(fabric: &Fabric, partition: Partition, threads: usize) -> Self {
+        let ports = fabric.port_count();
+        let most = fabric.switches().len().clamp(1, MOST_PROCESSES);
+        let parts = match partition {
+            Partition::Automatic => {
+                // What passes between processes is copied, so few are better, and one is best for one thread.
+                if threads > 1 {
+                    threads.min(ports / LEAST_PORTS).max(ports / MOST_PORTS)
+                } else {
+                    1
+                }
+            }
+            Partition::Parts(parts) => usize::from(parts),
+            Partition::Random { parts, seed } => {
+                let parts = u64::from(parts).clamp(1, MOST_PROCESSES as u64);
+                let mut random = SplitMix64::new(seed);
+                let any =
+                    (0..fabric.node_count()).map(|_| ProcessIndex((random.next() % parts) as u16));
+                return Self::of(fabric, any.collect());
+            }
+        };
+        match parts.clamp(1, most) {
+            1 => Self::whole(fabric),
+            parts => Self::of(fabric, grown(fabric, parts)),
+        }
+    }
+
+    fn of(fabric: &Fabric, process_of: Vec<ProcessIndex>) -> Self {
+        let processes = process_of
+            .iter()
+            .map(|process| usize::from(process.0) + 1)
+            .max()
+            .unwrap_or(1);
+        let mut nodes: Vec<Vec<NodeId>> = vec![Vec::new(); processes];
+        let mut ports = vec![0u32; processes];
+        let (mut place_of, mut first_port) = (Vec::new(), Vec::new());
+        for (node, process) in (0..).map(NodeId).zip(&process_of) {
+            let process = usize::from(process.0);
+            place_of.push(NodeIndex(nodes[process].len() as u32));
+            first_port.push(PortIndex(ports[process]));
+            nodes[process].push(node);
+            ports[process] += fabric.ports_of(node).len() as u32;
+        }
+        Self {
+            process_of,
+            place_of,
+            first_port,
+            nodes,
+        }
+    }
+
+    pub(super) fn processes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Nodes of a process, in the fabric's order.
+    pub(super) fn nodes(&self, process: ProcessIndex) -> &[NodeId] {
+        &self.nodes[usize::from(process.0)]
+    }
+
+    #[inline]
+    pub(super) fn process(&self, node: NodeId) -> ProcessIndex {
+        self.process_of[node.index()]
+    }
+
+    /// A node's place among those of its process.
+    #[inline]
+    pub(super) fn place(&self, node: NodeId) -> NodeIndex {
+        self.place_of[node.index()]
+    }
+
+    /// A node's first port, in its process.
+    #[inline]
+    pub(super) fn first_port(&self, node: NodeId) -> PortIndex {
+        self.first_port[node.index()]
+    }
+
+    /// A port in the process of its node.
+    #[inline]
+    pub(super) fn port(&self, fabric: &Fabric, port: PortId) -> PortIndex {
+        let node = fabric.port(port).node;
+        PortIndex(self.first_port(node).0 + port.0 - fabric.first_port(node).0)
+    }
+}
+
+/// Processes of about equal numbers of ports that grow from switch to switch, so that neighbours stay together: next comes the
+/// switch with the largest part of its links in the process.
+fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
+    const NONE: ProcessIndex = ProcessIndex(u16::MAX);
+    let mut process_of = vec![NONE; fabric.node_count()];
+    let weight = |node: NodeId| fabric.ports_of(node).len() as u64;
+    let all: u64 = (0..fabric.node_count() as u32)
+        .map(|node| weight(NodeId(node)))
+        .sum();
+    let mut inside = vec![0u32; fabric.node_count()];
+    // Switches with hosts come first: what lies between them follows.
+    let neighbours = |node: NodeId| {
+        fabric
+            .ports_of(node)
+            .iter()
+            .map(|port| fabric.port(port.peer).node)
+    };
+    let (edges, inner): (Vec<NodeId>, Vec<NodeId>) = fabric
+        .switches()
+        .iter()
+        .partition(|&&switch| neighbours(switch).any(|node| fabric.is_host(node)));
+    let mut seeds = edges.into_iter().chain(inner);
+    let (mut process, mut taken, mut open) = (0u16, 0u64, BinaryHeap::new());
+    loop {
+        let next = loop {
+            let Some((share, Reverse(node))) = open.pop() else {
+                break None;
+            };
+            if process_of[node as usize] == NONE
+                && share == part(inside[node as usize], weight(NodeId(node)))
+            {
+                break Some(NodeId(node));
+            }
+        };
+        let Some(switch) =
+            next.or_else(|| seeds.by_ref().find(|seed| process_of[seed.index()] == NONE))
+        else {
+            break;
+        };
+        process_of[switch.index()] = ProcessIndex(process);
+        taken += weight(switch);
+        for node in neighbours(switch) {
+            if process_of[node.index()] != NONE {
+                continue;
+            }
+            if fabric.is_host(node) {
+                process_of[node.index()] = ProcessIndex(process);
+                taken += weight(node);
+            } else {
+                inside[node.index()] += 1;
+                open.push((part(inside[node.index()], weight(node)), Reverse(node.0)));
+            }
+        }
+        // The next one begins when its share of the whole is reached.
+        if usize::from(process) + 1 < parts
+            && taken * parts as u64 >= all * (u64::from(process) + 1)
+        {
+            process += 1;
+            open.clear();
+            inside.fill(0);
+        }
+    }
+    // Hosts without a switch have no traffic.
+    for process in &mut process_of {
+        if *process == NONE {
+            *process = ProcessIndex(0);
+        }
+    }
+    process_of
+}
+
+/// Which part of a switch's links lie inside, in 65,536ths.
+fn part(inside: u32, ports: u64) -> u64 {
+    (u64::from(inside) << 16) / ports.max(1)
+}
