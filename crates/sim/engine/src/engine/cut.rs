@@ -194,7 +194,7 @@ fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
     process_of
 }
 
-/// Which part of a switch's links lie inside, in 65,536ths.
+/// Which part of a switch's links lie inside, in units of 1/65,536.
 fn part(inside: u32, ports: u64) -> u64 {
     (u64::from(inside) << 16) / ports.max(1)
 }
