@@ -124,7 +124,7 @@ impl Cut {
 }
 
 /// Processes of about equal numbers of ports that grow from switch to switch, so that neighbours stay together: next comes the
-/// switch with the largest part of its links in the process.
+/// switch with the most links into the process; of equals the first, which builders have number what lies together.
 fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
     const NONE: ProcessIndex = ProcessIndex(u16::MAX);
     let mut process_of = vec![NONE; fabric.node_count()];
@@ -148,12 +148,10 @@ fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
     let (mut process, mut taken, mut open) = (0u16, 0u64, BinaryHeap::new());
     loop {
         let next = loop {
-            let Some((share, Reverse(node))) = open.pop() else {
+            let Some((links, Reverse(node))) = open.pop() else {
                 break None;
             };
-            if process_of[node as usize] == NONE
-                && share == part(inside[node as usize], weight(NodeId(node)))
-            {
+            if process_of[node as usize] == NONE && links == inside[node as usize] {
                 break Some(NodeId(node));
             }
         };
@@ -173,7 +171,7 @@ fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
                 taken += weight(node);
             } else {
                 inside[node.index()] += 1;
-                open.push((part(inside[node.index()], weight(node)), Reverse(node.0)));
+                open.push((inside[node.index()], Reverse(node.0)));
             }
         }
         // The next one begins when its share of the whole is reached.
@@ -192,9 +190,4 @@ fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
         }
     }
     process_of
-}
-
-/// Which part of a switch's links lie inside, in units of 1/65,536.
-fn part(inside: u32, ports: u64) -> u64 {
-    (u64::from(inside) << 16) / ports.max(1)
 }
