@@ -5,7 +5,7 @@
 //! cargo run --release --example hop_benchmark -- --hosts 8192 --traffic permutation --flows 8192
 //! ```
 //! Prints one JSON object. `--threads N` runs on so many, `--parts N` cuts the fabric into so many processes;
-//! `--effort` counts what its windows are worth to threads. `--flows N` stops the workload after N flows: instructions per packet-hop are the difference
+//! `--effort` counts how much several threads can do at the same time. `--flows N` stops the workload after N flows: instructions per packet-hop are the difference
 //! of a run and one twice as long under `valgrind --tool=callgrind`.
 
 use std::{

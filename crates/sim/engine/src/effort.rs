@@ -1,5 +1,5 @@
-//! What a run's windows were worth to threads, by counting: no clock, so that the figures are the same on every machine. They
-//! depend on the cut, as nothing else does.
+//! How much of a run several threads can do at the same time, by counting events: without a clock, so that the figures are
+//! the same on every machine. They depend on the cut, as no result does.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

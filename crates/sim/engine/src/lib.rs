@@ -2,8 +2,8 @@
 //!
 //! [`Network`] (a fabric with routes) and [`RunConfig`] (scheme, seed, buffers, faults) go in, a
 //! [`raddle_workload::Workload`] supplies the messages, a [`Recorder`] receives what happens. A run may use several
-//! threads ([`RunConfig::threads`]), which change its time and nothing else;
-//! independent runs are the caller's to spread over threads. Same network, settings, workload and seed: same records.
+//! threads ([`RunConfig::threads`]), which change its time and nothing else; independent runs are the caller's to spread over
+//! threads. Same network, settings, workload and seed: same records.
 
 mod buffers;
 mod chance;

@@ -194,7 +194,7 @@ pub struct RunConfig {
     pub threads: usize,
     /// How the fabric is cut for them.
     pub partition: Partition,
-    /// Where to count what windows are worth to threads.
+    /// Where to count how much several threads can do at the same time.
     pub effort: Option<Arc<Mutex<Effort>>>,
     /// Payload bytes of a full packet.
     pub mtu: Bytes,

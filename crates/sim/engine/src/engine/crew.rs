@@ -15,7 +15,7 @@ use std::{
 /// Turns of a wait before a thread gives its core to others: some tens of microseconds.
 const SPINS: u32 = 1 << 13;
 
-/// One helper's end of the bell.
+/// How one helper is called.
 #[derive(Debug, Default)]
 struct Helper {
     /// Windows that it was called to.

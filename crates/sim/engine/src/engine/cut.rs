@@ -16,7 +16,7 @@ use crate::{
 /// More processes than this gain nothing, and mailboxes are kept for each pair.
 pub(super) const MOST_PROCESSES: usize = 1 << 10;
 
-/// Most ports of a process where threads are to be given equal work; a process less for each thread costs less than it gains.
+/// Ports of a process in a large fabric with several threads: smaller ones can be shared out more evenly.
 const MOST_PORTS: usize = 1 << 13;
 /// Ports below which a process is too small to be worth its mailboxes.
 const LEAST_PORTS: usize = 1 << 7;
@@ -124,7 +124,7 @@ impl Cut {
 }
 
 /// Processes of about equal numbers of ports that grow from switch to switch, so that neighbours stay together: next comes the
-/// switch with the most links into the process; of equals the first, which builders have number what lies together.
+/// switch with the most links into the process; of equals the one with the lowest number, since builders number neighbours together.
 fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
     const NONE: ProcessIndex = ProcessIndex(u16::MAX);
     let mut process_of = vec![NONE; fabric.node_count()];

@@ -70,7 +70,7 @@ pub(super) struct Process<'a> {
     pub(super) rails: RailHosts<'a>,
     /// What has come from other processes.
     pub(super) inbox: Vec<Mail>,
-    /// Flows of which the series has its place now.
+    /// Flows that the run has given a place in the list of watched ones.
     pub(super) watch: Vec<(FlowName, u16)>,
     /// Events that were handled in the last window.
     pub(super) cost: u64,
@@ -79,7 +79,7 @@ pub(super) struct Process<'a> {
 /// Why a process has stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stop {
-    /// At the end of its window.
+    /// At the end of its window, or at a message that ends the run.
     Window,
     /// It has handled as many events as it was to.
     Budget,
