@@ -1,12 +1,15 @@
 //! The four quantities and the few operators that make sense between them.
 
+use serde::{Deserialize, Serialize};
 use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 
 const BITS_PER_BYTE: u64 = 8;
 const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// A point in time: picoseconds since the start of the run. Overflows after 213 days.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 pub struct Time(pub u64);
 
 /// A length of time in picoseconds.

@@ -6,6 +6,7 @@
 //! have.
 
 use raddle_units::{Span, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::reliability::{Answer, NackPolicy, Receiver};
 
@@ -138,7 +139,7 @@ impl Acker {
 ///
 /// The copies of a packet carry the same time of sending, a packet that is sent again carries a later one: what was sent no
 /// later than something that came before is a second copy (or the first, if that one was lost). Links keep the order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct MemberReceiver {
     receiver: Receiver,
     /// The latest time of sending seen, plus 1 ps; 0: nothing came yet.

@@ -6,6 +6,7 @@
 //! (duplicates are acknowledged again, a timeout exists) [`Duplicates`] and [`Sender::on_timeout`] say so.
 
 use raddle_units::{Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// The sender's half: what was sent, what was acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,7 +127,7 @@ pub struct NackPolicy {
 }
 
 /// The receiver's half: the next byte it waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Receiver {
     expected: u64,
     nack_again_at: Time,

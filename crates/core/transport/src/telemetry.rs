@@ -3,6 +3,7 @@
 //! A switch writes them (`raddle-switch`), a sender reads them; this is the layout they agree on.
 //! Source: HPCC (SIGCOMM'19) section 3.1 and 4.1; PINT (SIGCOMM'20) section 4.3.
 
+use serde::{Deserialize, Serialize};
 /// Hop records a packet can carry (a four-level fat tree crosses seven switches).
 pub const MAX_HOPS: usize = 8;
 
@@ -49,7 +50,7 @@ impl TelemetryUnits {
 }
 
 /// What one switch egress says about itself, packed into 64 bits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct HopRecord(pub u64);
 
 impl HopRecord {

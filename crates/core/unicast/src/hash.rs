@@ -4,6 +4,7 @@
 //! are `source port | destination port << 16`; the seed is the number of the switch. An index into the next hops is
 //! the hash modulo their count. Public domain algorithm by Austin Appleby; the test vectors are its published ones.
 
+use serde::{Deserialize, Serialize};
 const C1: u32 = 0xcc9e_2d51;
 const C2: u32 = 0x1b87_3593;
 const KEY_BYTES: u32 = 12;
@@ -24,7 +25,7 @@ pub const fn ecmp_murmur3(key: [u32; 3], seed: u32) -> u32 {
 }
 
 /// A flow's key with the part of the hash that does not depend on the switch already done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FlowHash {
     words: [u32; 3],
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use raddle_units::{Bytes, NodeId, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::TrafficError;
 
@@ -16,25 +17,25 @@ pub const TESTED_PREFIX: &str = "tested-";
 pub const DATA_PRIORITY: u8 = 3;
 
 /// A multicast group, by its place in the driver's list of groups.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct GroupId(pub u32);
 
 /// A reduction of a multicast group, by the group's place in the driver's list.
 ///
 /// A message to it is a member's contribution; it is delivered when the member's host has the result, for which all hosts of
 /// the group must have sent theirs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ReductionId(pub u32);
 
 /// A member of an in-network reduction, by its place in the driver's list of members.
 ///
 /// A message to it is a round of in-network computing: its sender is the member's own host, it is delivered when that host
 /// has the result.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct OffloadId(pub u32);
 
 /// Where a message goes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Destination {
     /// To a host, never the sender.
     Host(NodeId),

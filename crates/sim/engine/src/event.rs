@@ -7,6 +7,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use raddle_prefetch::prefetch;
 use raddle_units::{Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// Bucket width: 1024 ps.
 const WIDTH_BITS: u32 = 10;
@@ -19,7 +20,7 @@ const MAX_BUCKETS: usize = 1 << 17;
 const ENTRIES_AHEAD: usize = 8;
 
 /// One thing that will happen.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) struct Event {
     pub(crate) time: Time,
     /// Order within the instant, below 2^[`KEY_BITS`].

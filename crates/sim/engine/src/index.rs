@@ -3,6 +3,7 @@
 //! A place is a number with a type of its own: a flow's cannot be taken for a packet's. Tables that give places back use
 //! them again, so that a long run stays as small as its busiest time.
 
+use serde::{Deserialize, Serialize};
 use std::{
     fmt::Debug,
     marker::PhantomData,
@@ -18,7 +19,7 @@ pub(crate) trait Place: Copy + Eq + Debug {
 macro_rules! places {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
         pub(crate) struct $name(pub(crate) u32);
 
         impl Place for $name {
@@ -66,7 +67,7 @@ places! {
 }
 
 /// A logical process: a part of the fabric with its own clock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub(crate) struct ProcessIndex(pub(crate) u16);
 
 impl Place for ProcessIndex {

@@ -19,13 +19,14 @@ mod offload;
 mod packet;
 mod paths;
 pub mod rails;
+pub mod ranks;
 pub mod record;
 pub mod semantics;
 mod setup;
 
 pub use buffers::{Buffers, IngressBuffer, PortBuffer, Sharing};
 pub use chance::{MarkReplay, TraceError};
-pub use engine::{footprint, needed_headroom, simulate};
+pub use engine::{footprint, needed_headroom, simulate, simulate_in_ranks};
 pub use multicast::{CombiningTree, ForeignTime, Multicast, MulticastGroup, MulticastUpdate};
 pub use offload::{Offload, OffloadGroup, OffloadProtocol};
 pub use record::{Discard, Progress, Recorder};

@@ -8,11 +8,12 @@ use raddle_prefetch::prefetch;
 use raddle_transport::telemetry::{HopRecord, MAX_HOPS};
 use raddle_unicast::FlowHash;
 use raddle_units::{NodeId, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::index::{Arena, DatagramSlot, FlowSlot, PacketSlot, PortIndex, SegmentSlot, TreeIndex};
 
 /// What a packet is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum PacketKind {
     /// The slot is free.
     Free,
@@ -118,7 +119,7 @@ impl Piece {
 const UNKNOWN: PortIndex = PortIndex(u32::MAX);
 
 /// One packet on its way, in two cache lines: switches touch only the first, up to the fourth hop record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(C, align(128))]
 pub(crate) struct Packet {
     /// Who it is for: [`Self::dst`], or [`Self::colour`].

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 use raddle_workload::{Destination, GroupId};
+use serde::{Deserialize, Serialize};
 
 /// A flow that ended, or that had not when the run did.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {
     /// Sending host.
     pub src: NodeId,
@@ -30,7 +31,7 @@ pub struct FlowRecord {
 }
 
 /// What became of a message to a group at one of its members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MemberRecord {
     /// The message's tag.
     pub tag: u64,
@@ -47,7 +48,7 @@ pub struct MemberRecord {
 }
 
 /// Where a way ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum WayEnd {
     /// At the receiving host.
     Host(NodeId),
@@ -58,7 +59,7 @@ pub enum WayEnd {
 }
 
 /// A step of a way: a node, and the port by which packets leave it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// Links between the sender and this node.
     pub depth: u16,
@@ -88,7 +89,7 @@ pub struct PathRecord<'a> {
 }
 
 /// A port's data class was paused by its peer.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PauseRecord {
     /// The paused node: where the PFC frame was received.
     pub node: NodeId,
@@ -101,7 +102,7 @@ pub struct PauseRecord {
 }
 
 /// One acknowledgement at its sender, after congestion control.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AckRecord {
     /// When it was processed.
     pub time: Time,
@@ -128,7 +129,7 @@ pub struct AckRecord {
 }
 
 /// A port at a sampling instant, and what it did since the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSample {
     /// The port.
     pub id: PortId,
@@ -168,7 +169,7 @@ pub struct Sample<'a> {
 }
 
 /// Counters of one egress port over the run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PortRecord {
     /// Its node.
     pub node: NodeId,

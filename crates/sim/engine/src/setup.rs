@@ -6,6 +6,7 @@ use raddle_fabric::Fabric;
 use raddle_transport::cc::{Environment, SchemeParameters};
 use raddle_unicast::{LinkState, PathChoice, RoutingError, UnicastTables};
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time, many};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     buffers::Buffers, chance::MarkReplay, effort::Effort, host_rails::Rails, multicast::Multicast,
@@ -109,6 +110,31 @@ pub enum SetupError {
         member: u32,
         /// What is wrong.
         problem: &'static str,
+    },
+    /// A run that has one process for all, which ranks cannot share.
+    #[error(
+        "this run cannot be shared out over ranks: it is simulated as one piece, without ranks"
+    )]
+    Undivided,
+    /// More ranks than the fabric has switches to share out.
+    #[error("{ranks} ranks are too many: this fabric can be shared out over {processes}")]
+    TooManyRanks {
+        /// Ranks there are.
+        ranks: usize,
+        /// Parts into which the fabric is cut.
+        processes: usize,
+    },
+    /// Another rank cannot be reached any more.
+    #[error("the ranks of the run have lost each other: {problem}")]
+    Rank {
+        /// What the transport said.
+        problem: String,
+    },
+    /// Another rank has ended the run.
+    #[error("{problem}")]
+    Elsewhere {
+        /// Its error.
+        problem: String,
     },
     /// Settings of rails that contradict themselves.
     #[error("rails: {problem}")]
@@ -309,7 +335,7 @@ impl Network {
 }
 
 /// What a run was, in numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Completed link traversals of data packets and acknowledgements.
     pub packet_hops: u64,

@@ -1,5 +1,7 @@
 //! From network and settings to switches, ports and an engine at time 0.
 
+use std::ops::Range;
+
 use raddle_dataplane::{
     BufferConfig, ExactStamp, IngressLimit, LogStamp, PortConfig, QUEUE_ACKS, Share, Stamping,
     Switch, SwitchConfig,
@@ -351,10 +353,11 @@ impl<'a> Built<'a> {
         })
     }
 
-    /// The processes, and the workload where they have no part of it: where it waits for nothing but time.
+    /// Those processes of the cut, and the workload where they have no part of it: where it waits for nothing but time.
     pub(super) fn processes(
         &self,
         cut: &'a Cut,
+        own: Range<usize>,
         workload: &'a mut dyn Workload,
     ) -> Result<(Option<&'a mut dyn Workload>, Vec<Process<'a>>), SetupError> {
         let classes = workload.classes().len();
@@ -372,7 +375,12 @@ impl<'a> Built<'a> {
             held = Some(workload);
         }
         parts.resize_with(count, || None);
-        let processes = (0..).map(ProcessIndex).zip(parts).map(|(own, part)| {
+        let own = (0..)
+            .map(ProcessIndex)
+            .zip(parts)
+            .skip(own.start)
+            .take(own.len());
+        let processes = own.map(|(own, part)| {
             let traffic = Traffic::new(part, reacts);
             self.process(cut, own, traffic, classes)
         });

@@ -34,43 +34,41 @@ pub(super) struct Cut {
 impl Cut {
     /// Everything in one process.
     pub(super) fn whole(fabric: &Fabric) -> Self {
-        Self::of(fabric, vec![ProcessIndex(0); fabric.node_count()])
+        Self::of(fabric, 1, vec![ProcessIndex(0); fabric.node_count()])
     }
 
-    /// As the run's settings say.
-    pub(super) fn new(fabric: &Fabric, partition: Partition, threads: usize) -> Self {
+    /// As the run's settings say; for several ranks, with so many threads each.
+    pub(super) fn new(fabric: &Fabric, partition: Partition, threads: usize, ranks: usize) -> Self {
+        let threads = threads * ranks;
         let ports = fabric.port_count();
         let most = fabric.switches().len().clamp(1, MOST_PROCESSES);
         let parts = match partition {
             Partition::Automatic => {
                 // What passes between processes is copied, so few are better, and one is best for one thread.
                 if threads > 1 {
-                    threads.min(ports / LEAST_PORTS).max(ports / MOST_PORTS)
+                    let parts = threads.min(ports / LEAST_PORTS).max(ports / MOST_PORTS);
+                    parts.max(ranks)
                 } else {
                     1
                 }
             }
-            Partition::Parts(parts) => usize::from(parts),
+            Partition::Parts(parts) => usize::from(parts).max(ranks),
             Partition::Random { parts, seed } => {
-                let parts = u64::from(parts).clamp(1, MOST_PROCESSES as u64);
+                let parts = u64::from(parts).clamp(ranks as u64, MOST_PROCESSES as u64);
                 let mut random = SplitMix64::new(seed);
                 let any =
                     (0..fabric.node_count()).map(|_| ProcessIndex((random.next() % parts) as u16));
-                return Self::of(fabric, any.collect());
+                return Self::of(fabric, parts as usize, any.collect());
             }
         };
         match parts.clamp(1, most) {
             1 => Self::whole(fabric),
-            parts => Self::of(fabric, grown(fabric, parts)),
+            parts => Self::of(fabric, parts, grown(fabric, parts)),
         }
     }
 
-    fn of(fabric: &Fabric, process_of: Vec<ProcessIndex>) -> Self {
-        let processes = process_of
-            .iter()
-            .map(|process| usize::from(process.0) + 1)
-            .max()
-            .unwrap_or(1);
+    /// Some of the processes may have no node.
+    fn of(fabric: &Fabric, processes: usize, process_of: Vec<ProcessIndex>) -> Self {
         let mut nodes: Vec<Vec<NodeId>> = vec![Vec::new(); processes];
         let mut ports = vec![0u32; processes];
         let (mut place_of, mut first_port) = (Vec::new(), Vec::new());
@@ -96,6 +94,11 @@ impl Cut {
     /// Nodes of a process, in the fabric's order.
     pub(super) fn nodes(&self, process: ProcessIndex) -> &[NodeId] {
         &self.nodes[usize::from(process.0)]
+    }
+
+    /// Nodes of the process with this number.
+    pub(super) fn nodes_of(&self, process: usize) -> &[NodeId] {
+        &self.nodes[process]
     }
 
     #[inline]

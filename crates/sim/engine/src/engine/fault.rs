@@ -12,6 +12,7 @@ use super::{
     records::Record,
     route::Tables,
     what::Keys,
+    windows::{Processes, Run, locked},
 };
 use crate::{
     index::{FlowSlot, PacketSlot, PortIndex},
@@ -75,6 +76,75 @@ fn merged(faults: &[LinkFault]) -> Vec<LinkFault> {
         }
     }
     merged
+}
+
+impl<'a> Run<'a> {
+    /// The changes that are due at `time`.
+    pub(super) fn change(&mut self, processes: Processes<'_, 'a>, time: Time) {
+        self.done = time;
+        for process in processes {
+            locked(process).begin_change(time);
+        }
+        while let Some(&change) = self.changes.get(self.changed)
+            && change.at() == time
+        {
+            self.changed += 1;
+            self.summary.events += 1;
+            let before: Vec<_> = if change.moves() && self.config.record_paths {
+                processes
+                    .iter()
+                    .map(|process| locked(process).ways())
+                    .collect()
+            } else {
+                Vec::new()
+            };
+            self.apply(processes, change);
+            for (process, before) in processes.iter().zip(&before) {
+                locked(process).record_new_ways(before);
+            }
+        }
+        self.scratch.active = (0..processes.len()).collect();
+        self.close(processes);
+    }
+
+    fn apply(&mut self, processes: Processes<'_, 'a>, change: Change) {
+        let fabric = &*self.network.fabric;
+        match change {
+            Change::Down(_, link) | Change::Up(_, link) => {
+                let up = matches!(change, Change::Up(..));
+                self.links.set(link, up);
+                for port in fabric.link(link).ports {
+                    let process = self.cut.process(fabric.port(port).node);
+                    let Some(place) = self.exchange.place(process) else {
+                        continue;
+                    };
+                    let port = self.cut.port(fabric, port);
+                    let process = &mut *locked(&processes[place]);
+                    if up {
+                        process.restore(port)
+                    } else {
+                        process.fail(port)
+                    }
+                }
+            }
+            Change::Multicast(_, update) => {
+                for process in processes {
+                    let process = &mut *locked(process);
+                    process.groups.update(&mut process.base, update);
+                }
+            }
+            Change::Reroute(_) => {
+                let rules = self.network.semantics.next_hops;
+                // The same fabric had tables before: only the set of links differs, so this cannot fail.
+                if let Ok(tables) = UnicastTables::compute(fabric, &self.links, rules) {
+                    let tables = Arc::new(tables);
+                    for process in processes {
+                        locked(process).reroute(&tables);
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl Process<'_> {

@@ -11,6 +11,7 @@ use raddle_unicast::FlowHash;
 use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::{Destination, GroupId, Message};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use super::{
     process::Base,
@@ -31,7 +32,7 @@ const FIRST_SPORT: u16 = 10_000;
 pub(super) const DPORT: u32 = 100;
 
 /// What names a flow where its packets come to: the sending host, and the flow's slot and generation there.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(super) struct FlowName {
     src: NodeId,
     slot: FlowSlot,
@@ -152,7 +153,7 @@ impl Flow {
 }
 
 /// The receiver's side. A receiver knows nothing else of its flow: its host may be far from the sender's.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Reception {
     pub(super) receiver: Receiver,
     /// No congestion mark is echoed before.

@@ -2,6 +2,7 @@
 //! begin and end.
 
 use raddle_units::{NodeId, Time};
+use serde::{Deserialize, Serialize};
 
 use super::{
     flow::{FlowName, Reception},
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// A packet on its way to a port of another process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Arrival {
     pub(super) at: Time,
     pub(super) key: u64,
@@ -24,7 +25,7 @@ pub(super) struct Arrival {
 }
 
 /// What one process sends another in a window.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Mail {
     pub(super) arrivals: Vec<Arrival>,
     /// Of the arrivals.

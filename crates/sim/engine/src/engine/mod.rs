@@ -8,7 +8,9 @@
 //!
 //! | file | what it drives |
 //! |---|---|
-//! | `windows.rs` | the run: windows, and what concerns the whole fabric between them |
+//! | `windows.rs` | the run: windows, samples, progress |
+//! | `between.rs`, `ending.rs` | what concerns the whole fabric: between windows, and at the end |
+//! | `exchange.rs` | what ranks that share a run tell each other |
 //! | `cut.rs`, `crew.rs` | which process a node belongs to; threads |
 //! | `mail.rs`, `records.rs` | what passes between processes, and what they report |
 //! | `process.rs` | one process: its events, and who handles which |
@@ -26,16 +28,19 @@
 //! | `build.rs`, `footprint.rs` | all of it from network and settings, and the memory that it takes |
 //! | `route.rs` | the next hop |
 //! | `look_ahead.rs` | the cache: what the next events will touch |
-//! | `fault.rs` | links that fail and return |
+//! | `fault.rs` | links that fail and return, and routes that follow |
 //! | `sample.rs` | series over time, port counters at the end |
 //! | `ways.rs` | the ways that packets take, for the record |
 
+mod between;
 mod build;
 mod bus;
 mod combine;
 mod context;
 mod crew;
 mod cut;
+mod ending;
+mod exchange;
 mod fault;
 mod flow;
 pub mod footprint;
@@ -61,4 +66,4 @@ mod windows;
 mod wires;
 
 pub use build::needed_headroom;
-pub use windows::simulate;
+pub use windows::{simulate, simulate_in_ranks};

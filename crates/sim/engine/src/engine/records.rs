@@ -1,6 +1,7 @@
 //! What a process has to report, until the window's end: then all processes' reports are told in one order.
 
 use raddle_units::{NodeId, PortId, Time};
+use serde::{Deserialize, Serialize};
 
 use super::{link::LinkEnd, what::Keys};
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
 };
 
 /// A report.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Record {
     Flow(FlowRecord),
     Member(MemberRecord),
@@ -19,7 +20,7 @@ pub(super) enum Record {
 }
 
 /// A [`PathRecord`] with its hops.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct WayRecord {
     pub(super) src: NodeId,
     pub(super) dst: WayEnd,
@@ -50,7 +51,7 @@ impl Record {
 
 /// Where an event stands in the order of the whole run, whatever the cut: time, port (0 for starts of messages), the rest of its
 /// key, and the node that it is about.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) struct Moment {
     pub(super) time: Time,
     port: PortId,

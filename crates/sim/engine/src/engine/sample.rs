@@ -3,6 +3,7 @@
 use raddle_fabric::Fabric;
 use raddle_units::{Bytes, NodeId, PortId, Span, Time};
 use raddle_workload::Destination;
+use serde::{Deserialize, Serialize};
 
 use super::{context::Context, flow::FlowName, process::Base, wires::Wires};
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
 const MAX_WATCHED: usize = 64;
 
 /// A flow that is large enough for a series of its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Wanted {
     pub(super) start: Time,
     /// Among the flows of its host.
@@ -148,6 +149,57 @@ impl Sampler {
     }
 }
 
+/// Sums of a sample.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Sums {
+    by_class: Vec<u64>,
+    watched: Vec<u64>,
+    buffered_bytes: u64,
+    max_port_bytes: u64,
+    paused_ports: u64,
+    ports: Vec<PortSample>,
+}
+
+impl Sums {
+    /// Adds what other processes have said.
+    pub(super) fn add(&mut self, mut others: Self) {
+        add_each(&mut self.by_class, &mut others.by_class);
+        add_each(&mut self.watched, &mut others.watched);
+        self.buffered_bytes += others.buffered_bytes;
+        self.max_port_bytes = self.max_port_bytes.max(others.max_port_bytes);
+        self.paused_ports += others.paused_ports;
+        self.ports.append(&mut others.ports);
+    }
+
+    /// Adds what one process has to say; its counts begin anew.
+    fn add_process(&mut self, base: &mut Base<'_>) {
+        let (wires, sampler) = (&base.wires, &mut base.sampler);
+        add_each(&mut self.by_class, &mut sampler.by_class);
+        add_each(&mut self.watched, &mut sampler.watched);
+        let of_switches = wires.ends.iter().filter_map(|end| {
+            let switch = &wires.switches[end.switch()?];
+            Some(switch.queued_bytes(end.index))
+        });
+        self.max_port_bytes = of_switches.fold(self.max_port_bytes, u64::max);
+        let switches = wires.switches.iter();
+        self.buffered_bytes += switches
+            .map(raddle_dataplane::Switch::buffered_bytes)
+            .sum::<u64>();
+        self.paused_ports += wires.paused_ports;
+        sampler.sample_ports(wires, &mut self.ports);
+    }
+}
+
+/// Adds counts to sums; they begin anew.
+fn add_each(sums: &mut Vec<u64>, counts: &mut [u64]) {
+    if sums.len() < counts.len() {
+        sums.resize(counts.len(), 0);
+    }
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum += std::mem::take(count);
+    }
+}
+
 /// One sample of all processes.
 #[derive(Debug)]
 pub(super) struct Sampling {
@@ -157,12 +209,7 @@ pub(super) struct Sampling {
     /// Ports are told in the order of the settings, which is not that of the fabric.
     listed: Vec<PortId>,
     names: Vec<(NodeId, Destination, u16)>,
-    watched: Vec<u64>,
-    by_class: Vec<u64>,
-    buffered_bytes: u64,
-    max_port_bytes: u64,
-    paused_ports: u64,
-    ports: Vec<PortSample>,
+    pub(super) sums: Sums,
 }
 
 impl Sampling {
@@ -180,12 +227,7 @@ impl Sampling {
                 _ => Vec::new(),
             },
             names: Vec::new(),
-            watched: Vec::new(),
-            by_class: Vec::new(),
-            buffered_bytes: 0,
-            max_port_bytes: 0,
-            paused_ports: 0,
-            ports: Vec::new(),
+            sums: Sums::default(),
         }
     }
 
@@ -195,56 +237,47 @@ impl Sampling {
             return None;
         }
         self.names.push((flow.src, flow.dst, flow.sport));
-        self.watched.push(0);
         Some((self.names.len() - 1) as u16)
     }
 
     /// Adds what one process has to say; its counts begin anew.
     pub(super) fn add(&mut self, base: &mut Base<'_>) {
-        let (wires, sampler) = (&base.wires, &mut base.sampler);
-        self.by_class.resize(sampler.by_class.len(), 0);
-        let counts = self.by_class.iter_mut().zip(&mut sampler.by_class);
-        let watched = self.watched.iter_mut().zip(&mut sampler.watched);
-        for (sum, count) in counts.chain(watched) {
-            *sum += std::mem::take(count);
-        }
-        let of_switches = wires.ends.iter().filter_map(|end| {
-            let switch = &wires.switches[end.switch()?];
-            Some(switch.queued_bytes(end.index))
-        });
-        self.max_port_bytes = of_switches.fold(self.max_port_bytes, u64::max);
-        let switches = wires.switches.iter();
-        self.buffered_bytes += switches
-            .map(raddle_dataplane::Switch::buffered_bytes)
-            .sum::<u64>();
-        self.paused_ports += wires.paused_ports;
-        sampler.sample_ports(wires, &mut self.ports);
+        self.sums.add_process(base);
     }
 
     /// Tells what all processes have said and begins anew.
     pub(super) fn tell(&mut self, time: Time, recorder: &mut dyn Recorder) {
-        let names = self.names.iter().zip(&mut self.watched);
+        let sums = &mut self.sums;
+        let names = self.names.iter().zip(&sums.watched);
         let watched: Vec<_> = names
-            .map(|(&(src, dst, sport), bytes)| (src, dst, sport, std::mem::take(bytes)))
+            .map(|(&(src, dst, sport), &bytes)| (src, dst, sport, bytes))
             .filter(|flow| flow.3 > 0)
             .collect();
         if self.listed.is_empty() {
-            self.ports.sort_by_key(|port| port.id);
+            sums.ports.sort_by_key(|port| port.id);
         } else {
             let place = |port: &PortSample| self.listed.iter().position(|&id| id == port.id);
-            self.ports.sort_by_key(place);
+            sums.ports.sort_by_key(place);
         }
         recorder.sample(&Sample {
             time,
-            delivered_by_class: &self.by_class,
+            delivered_by_class: &sums.by_class,
             watched: &watched,
-            buffered_bytes: std::mem::take(&mut self.buffered_bytes),
-            max_port_bytes: std::mem::take(&mut self.max_port_bytes),
-            paused_ports: std::mem::take(&mut self.paused_ports),
-            ports: &self.ports,
+            buffered_bytes: sums.buffered_bytes,
+            max_port_bytes: sums.max_port_bytes,
+            paused_ports: sums.paused_ports,
+            ports: &sums.ports,
         });
-        self.ports.clear();
-        self.by_class.fill(0);
+        self.forget();
+    }
+
+    /// Begins anew.
+    pub(super) fn forget(&mut self) {
+        let sums = &mut self.sums;
+        sums.by_class.fill(0);
+        sums.watched.fill(0);
+        (sums.buffered_bytes, sums.max_port_bytes, sums.paused_ports) = (0, 0, 0);
+        sums.ports.clear();
     }
 }
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use raddle_engine::{
     Network, Progress, Recorder, RunConfig, RunSummary, Semantics, SetupError,
+    ranks::{Alone, Ranks},
     record::{
         AckRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, PortRecord, PortSample,
         Sample, WayEnd,
     },
-    simulate,
+    simulate_in_ranks,
 };
 use raddle_fabric::{Fabric, FabricBuilder, LeafSpine};
 use raddle_transport::cc::{SchemeParameters, SchemeSettings};
@@ -160,10 +161,22 @@ impl Lab {
         config: &RunConfig,
         workload: &mut dyn Workload,
     ) -> Result<(RunSummary, Log), SetupError> {
+        let (summary, log) = self.drive_rank(config, workload, &mut Alone)?;
+        check_accounts(&summary, &log);
+        Ok((summary, log))
+    }
+
+    /// The same as one of several ranks: the summary and the log of rank 0 are the run's.
+    pub(crate) fn drive_rank(
+        &self,
+        config: &RunConfig,
+        workload: &mut dyn Workload,
+        ranks: &mut dyn Ranks,
+    ) -> Result<(RunSummary, Log), SetupError> {
         let mut log = Log::default();
         let progress = Progress::default();
-        let summary = simulate(&self.network, config, workload, &mut log, &progress)?;
-        check_accounts(&summary, &log);
+        let network = &self.network;
+        let summary = simulate_in_ranks(network, config, workload, &mut log, &progress, ranks)?;
         Ok((summary, log))
     }
 

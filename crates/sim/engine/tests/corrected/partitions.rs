@@ -1,16 +1,19 @@
-//! How the fabric is cut, and on how many threads it runs, changes no record: random fabrics, workloads, schemes and troubles,
-//! each in one process and cut in several ways.
+//! How the fabric is cut, and on how many threads and ranks it runs, changes no record: random fabrics, workloads, schemes and
+//! troubles, each in one process and cut in several ways.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use raddle_engine::{
     ForeignTime, LinkFault, Offload, OffloadGroup, Partition, PortSeries, RunConfig, RunSummary,
-    SetupError,
+    ranks::Ranks,
 };
 use raddle_fabric::{CnTn, Dumbbell, Fabric, FabricBuilder, KAryFatTree, LeafSpine};
 use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, LinkId, NodeId, PortId, Span, Time};
-use raddle_workload::{Gpcnet, GraphBuilder, Message, OffloadId, Step, Workload};
+use raddle_workload::{FlowList, Gpcnet, GraphBuilder, Message, OffloadId, Step, Workload};
 
 use crate::{
     combining::{self, Reductions, shared},
@@ -20,19 +23,21 @@ use crate::{
 
 type Outcome = Result<(RunSummary, Log), String>;
 
-/// The outcome in one process, and in others.
+/// The outcome in one process, in others, and in several ranks.
 fn hold_equal(
     seed: u64,
+    lab: &Lab,
     config: &RunConfig,
-    run: impl Fn(&RunConfig) -> Result<(RunSummary, Log), SetupError>,
+    workload: impl Fn() -> Box<dyn Workload> + Sync,
 ) -> Outcome {
+    let cut = |partition, threads| RunConfig {
+        partition,
+        threads,
+        ..config.clone()
+    };
     let run = |partition, threads| {
-        let config = RunConfig {
-            partition,
-            threads,
-            ..config.clone()
-        };
-        run(&config).map_err(|error| error.to_string())
+        lab.drive(&cut(partition, threads), &mut workload())
+            .map_err(|error| error.to_string())
     };
     let expected = run(Partition::Parts(1), 1);
     for (partition, threads) in [
@@ -43,25 +48,102 @@ fn hold_equal(
         (Partition::Automatic, 4),
     ] {
         let found = run(partition, threads);
-        if let (Ok(expected), Ok(found)) = (&expected, &found) {
-            assert_eq!(
-                expected.0, found.0,
-                "case {seed}, {partition:?}, {threads} threads"
-            );
-            assert!(
-                expected.1 == found.1,
-                "case {seed}, {partition:?}, {threads} threads: {}",
-                difference(&expected.1, &found.1)
-            );
-        } else {
-            assert_eq!(
-                expected.as_ref().err(),
-                found.as_ref().err(),
-                "case {seed}, {partition:?}"
-            );
+        let what = || format!("case {seed}, {partition:?}, {threads} threads");
+        compare(&expected, &found, what);
+    }
+    // Ranks wait for each other at every window, so that one way is enough for each case.
+    let (ranks, partition, threads) = match seed % 3 {
+        0 => (2, Partition::Automatic, 1),
+        1 => (3, Partition::Random { parts: 5, seed }, 2),
+        _ => (4, Partition::Random { parts: 4, seed }, 1),
+    };
+    let config = cut(partition, threads);
+    let found = in_ranks(ranks, |ranks| {
+        lab.drive_rank(&config, &mut workload(), ranks)
+            .map_err(|error| error.to_string())
+    });
+    let what = || format!("case {seed}, {ranks} ranks, {partition:?}");
+    compare(&expected, &found, what);
+    expected
+}
+
+fn compare(expected: &Outcome, found: &Outcome, what: impl Fn() -> String) {
+    if let (Ok(expected), Ok(found)) = (expected, found) {
+        assert!(
+            expected.1 == found.1,
+            "{}: {}",
+            what(),
+            difference(&expected.1, &found.1)
+        );
+        assert_eq!(expected.0, found.0, "{}", what());
+    } else {
+        let (expected, found) = (expected.as_ref().err(), found.as_ref().err());
+        assert_eq!(expected, found, "{}", what());
+    }
+}
+
+/// Ranks that are threads of this program.
+struct Threads<'a> {
+    number: usize,
+    letters: &'a [Mutex<Vec<Vec<u8>>>],
+    /// Steps that ranks have made, all together.
+    steps: &'a AtomicUsize,
+    /// Steps after which all are at the same place.
+    together: usize,
+}
+
+impl Threads<'_> {
+    /// Waits for all others.
+    fn wait(&mut self) {
+        self.together += self.letters.len();
+        self.steps.fetch_add(1, Ordering::AcqRel);
+        while self.steps.load(Ordering::Acquire) < self.together {
+            std::thread::yield_now();
         }
     }
-    expected
+}
+
+impl Ranks for Threads<'_> {
+    fn number(&self) -> usize {
+        self.number
+    }
+
+    fn count(&self) -> usize {
+        self.letters.len()
+    }
+
+    fn exchange(&mut self, letters: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
+        *self.letters[self.number].lock().unwrap() = letters;
+        self.wait();
+        let from = |rank: &Mutex<Vec<Vec<u8>>>| rank.lock().unwrap()[self.number].clone();
+        let taken = self.letters.iter().map(from).collect();
+        self.wait();
+        Ok(taken)
+    }
+}
+
+/// The outcome of rank 0. All ranks fail alike, or none.
+fn in_ranks(count: usize, run: impl Fn(&mut dyn Ranks) -> Outcome + Sync) -> Outcome {
+    let letters: Vec<_> = (0..count).map(|_| Mutex::default()).collect();
+    let (letters, steps, run) = (&letters[..], &AtomicUsize::new(0), &run);
+    let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
+        let ranks = (0..count).map(|number| {
+            scope.spawn(move || {
+                run(&mut Threads {
+                    number,
+                    letters,
+                    steps,
+                    together: 0,
+                })
+            })
+        });
+        let ranks: Vec<_> = ranks.collect();
+        ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+    });
+    let mut errors = outcomes.iter().map(|outcome| outcome.as_ref().err());
+    let first = errors.next();
+    assert!(errors.all(|error| Some(error) == first));
+    outcomes.into_iter().next().unwrap()
 }
 
 /// The first table in which two logs differ.
@@ -223,6 +305,12 @@ fn flows(hosts: &[NodeId], draws: &mut Draws) -> Vec<Message> {
     messages
 }
 
+/// A workload of flows.
+fn listed(messages: &[Message]) -> Box<dyn Workload> {
+    let classes = vec!["flow".to_owned()];
+    Box::new(FlowList::new(messages.to_vec(), classes))
+}
+
 #[test]
 fn flows_in_any_trouble_do_not_show_the_cut() {
     let mut lost = 0;
@@ -231,7 +319,7 @@ fn flows_in_any_trouble_do_not_show_the_cut() {
         let lab = Lab::new(fabric(&mut draws));
         let config = config(&lab, &mut draws);
         let messages = flows(lab.hosts(), &mut draws);
-        let outcome = hold_equal(seed, &config, |config| Ok(lab.run(config, &messages)));
+        let outcome = hold_equal(seed, &lab, &config, || listed(&messages));
         lost += outcome.map_or(0, |(summary, _)| summary.drops);
     }
     assert!(lost > 1_000, "there is trouble: {lost}");
@@ -265,10 +353,7 @@ fn graphs_do_not_show_the_cut() {
         let lab = Lab::new(fabric(&mut draws));
         let config = config(&lab, &mut draws);
         let graph = graph(lab.hosts(), &mut draws).finish().unwrap();
-        hold_equal(seed, &config, |config| {
-            lab.drive(config, &mut graph.clone())
-        })
-        .unwrap();
+        hold_equal(seed, &lab, &config, || Box::new(graph.clone())).unwrap();
     }
 }
 
@@ -288,9 +373,8 @@ fn a_closed_loop_does_not_show_the_cut() {
             allreduce_iterations: 2,
             ..Gpcnet::default()
         };
-        hold_equal(seed, &config, |config| {
-            let mut workload: Box<dyn Workload> = Box::new(spec.build(lab.hosts(), seed).unwrap());
-            lab.drive(config, &mut workload)
+        hold_equal(seed, &lab, &config, || {
+            Box::new(spec.build(lab.hosts(), seed).unwrap())
         })
         .unwrap();
     }
@@ -344,10 +428,7 @@ fn reductions_in_switches_do_not_show_the_cut() {
             }
         }
         let graph = graph.finish().unwrap();
-        hold_equal(seed, &config, |config| {
-            lab.drive(config, &mut graph.clone())
-        })
-        .ok();
+        hold_equal(seed, &lab, &config, || Box::new(graph.clone())).ok();
     }
 }
 
@@ -390,7 +471,7 @@ fn messages_to_groups_do_not_show_the_cut() {
             max_timeouts: 2,
             ..config(&lab, &mut draws)
         };
-        let outcome = hold_equal(seed, &config, |config| Ok(lab.run(config, &messages)));
+        let outcome = hold_equal(seed, &lab, &config, || listed(&messages));
         if let Ok((summary, _)) = outcome {
             missed += summary.members_missed;
             foreign += summary.foreign_copies;
@@ -421,8 +502,8 @@ fn reductions_on_trees_do_not_show_the_cut() {
             faults: Vec::new(),
             ..config(&lab, &mut draws)
         };
-        hold_equal(seed, &config, |config| {
-            lab.drive(config, &mut Reductions::new(first.clone(), 4))
+        hold_equal(seed, &lab, &config, || {
+            Box::new(Reductions::new(first.clone(), 4))
         })
         .unwrap();
     }

@@ -4,12 +4,13 @@
 use raddle_units::{NodeId, Time};
 use raddle_workload::GroupId;
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 
 use super::super::flow::FlowName;
 use crate::record::MemberRecord;
 
 /// What a sender or a member has to say of a message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in super::super) enum Report {
     /// It has begun.
     Begun(Begun),
@@ -20,7 +21,7 @@ pub(in super::super) enum Report {
 }
 
 /// A message that has begun.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in super::super) struct Begun {
     pub(in super::super) tag: u64,
     pub(in super::super) src: NodeId,

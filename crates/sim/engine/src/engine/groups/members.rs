@@ -5,6 +5,7 @@ use raddle_unicast::FlowHash;
 use raddle_units::{NodeId, Time};
 use raddle_workload::Message;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use super::{
     super::{
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// A message to a group as hosts of one process know it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in super::super) struct GroupReception {
     message: Begun,
     size: u64,
@@ -32,7 +33,7 @@ pub(in super::super) struct GroupReception {
 }
 
 /// A member's side of a message.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Member {
     receiver: MemberReceiver,
     /// No congestion mark is echoed before.

@@ -28,6 +28,7 @@ use raddle_wire::{
     native::{Collective, PORT},
 };
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     index::{List, MemberIndex},
@@ -43,7 +44,7 @@ pub(super) const LEAST_BYTES: u32 = native::OUTSIDE;
 const GIVE_UP: Span = Span::from_ms(1_000);
 
 /// A packet's contents: our message, or the published protocol's frame.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Datagram {
     from: SocketAddrV4,
     to: SocketAddrV4,
