@@ -7,6 +7,7 @@ stop raises `raddle.errors.RunCancelled`; a file that cannot be opened raises `O
 that of the others: it alone calls this module.
 """
 
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import final
 
@@ -111,6 +112,22 @@ def run(plan_json: str, index: int, out_dir: str, threads: int, progress: Progre
 
     It runs on up to `threads` threads, from 1 to 1024; they change no byte. The folder holds the
     run's parquet parts and `stats.json`, which is also returned. Releases the GIL.
+    """
+
+def run_in_ranks(
+    plan_json: str,
+    index: int,
+    out_dir: str,
+    threads: int,
+    progress: Progress,
+    rank: int,
+    ranks: int,
+    exchange: Callable[[list[bytes]], Sequence[bytes]],
+) -> str | None:
+    """Simulate run `index` of the plan together with other ranks; this is number `rank` of `ranks`.
+
+    Rank 0 does as `run`; the others write nothing and give None. `exchange` gives each rank its
+    bytes and takes some from each, by rank. Releases the GIL between exchanges.
     """
 
 def round_times(text: str, path: str, progress: Progress) -> str:

@@ -31,8 +31,10 @@ from raddle.cli.talk import (
     terminate_like_interrupt,
 )
 from raddle.files import source_name
+from raddle.plan import Plan
+from raddle.services.engines.choice import Engine
 
-__all__ = ["run"]
+__all__ = ["execute", "planned", "run", "usual_folder"]
 
 
 @guarded
@@ -54,16 +56,7 @@ def run(
     chosen = services.engines.choice.chosen(
         engine, jobs=jobs, shard=shard, scheduler=scheduler, threads=threads
     )
-    with shown_progress(quiet=quiet or as_json) as watch:
-        plan = services.run.plan_file(file, watch=watch)
-    folder = out if out is not None else Path("out") / source_name(file).stem
-    if not quiet:
-        for warning in plan.warnings:
-            say(f"warning: {warning}")
-        for scheme, rows in plan.parameters.items():
-            for row in rows:
-                if row.warning:
-                    say(f"warning: [schemes.{scheme}] {row.key} = {row.value}: {row.warning}")
+    plan = planned(file, quiet=quiet, as_json=as_json)
     if dry_run:
         (plan,) = services.estimate.measured([plan])
         if as_json:
@@ -71,9 +64,50 @@ def run(
         else:
             show_plan(plan, jobs)
         return
+    execute(
+        plan,
+        out if out is not None else usual_folder(file),
+        chosen,
+        no_report=no_report,
+        replace=replace,
+        quiet=quiet,
+        as_json=as_json,
+    )
+
+
+def usual_folder(file: Path) -> Path:
+    """Where the results of an experiment go if nothing is said."""
+    return Path("out") / source_name(file).stem
+
+
+def planned(file: Path, *, quiet: bool, as_json: bool) -> Plan:
+    """Plan the experiment `file` and say what it warns of."""
+    with shown_progress(quiet=quiet or as_json) as watch:
+        plan = services.run.plan_file(file, watch=watch)
+    if not quiet:
+        for warning in plan.warnings:
+            say(f"warning: {warning}")
+        for scheme, rows in plan.parameters.items():
+            for row in rows:
+                if row.warning:
+                    say(f"warning: [schemes.{scheme}] {row.key} = {row.value}: {row.warning}")
+    return plan
+
+
+def execute(
+    plan: Plan,
+    folder: Path,
+    engine: Engine,
+    *,
+    no_report: bool,
+    replace: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Simulate a plan into a folder and say what came of it."""
     terminate_like_interrupt()
     with shown_progress(quiet=quiet or as_json) as watch:
-        outcome = services.run.execute(plan, folder, engine=chosen, watch=watch, replace=replace)
+        outcome = services.run.execute(plan, folder, engine=engine, watch=watch, replace=replace)
     if not outcome.joined:
         show_shared([outcome], folder, quiet=quiet, as_json=as_json)
         return

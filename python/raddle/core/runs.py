@@ -1,13 +1,28 @@
 """Runs of experiments: planned, estimated, simulated, and their parts joined."""
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from raddle import _core
 from raddle.plan import Estimate, Plan, RunStats
 
-__all__ = ["Progress", "SetUp", "measure", "merge", "new_progress", "new_set_up", "plan", "run"]
+__all__ = [
+    "Exchange",
+    "Progress",
+    "SetUp",
+    "measure",
+    "merge",
+    "new_progress",
+    "new_set_up",
+    "plan",
+    "run",
+    "run_following",
+    "run_leading",
+]
 
+Exchange = Callable[[list[bytes]], Sequence[bytes]]
+"""Gives each rank its bytes and takes some from each, by rank; all ranks call it equally often."""
 Progress = _core.Progress
 SetUp = _core.SetUp
 
@@ -55,6 +70,34 @@ def run(planned: Plan, index: int, out: Path, threads: int, progress: Progress) 
         It was asked to stop.
     """
     return RunStats.from_json(_core.run(planned.text, index, str(out), threads, progress))
+
+
+def run_leading(
+    planned: Plan,
+    index: int,
+    out: Path,
+    threads: int,
+    progress: Progress,
+    ranks: int,
+    exchange: Exchange,
+) -> RunStats:
+    """`run` as the first of several ranks that share the run; the others do `run_following`."""
+    said = _core.run_in_ranks(planned.text, index, str(out), threads, progress, 0, ranks, exchange)
+    return RunStats.from_json(said or "")
+
+
+def run_following(
+    plan_text: str, index: int, threads: int, rank: int, ranks: int, exchange: Exchange
+) -> None:
+    """Take part in a run as a rank other than the first; nothing is written.
+
+    Raises
+    ------
+    RaddleError
+        The run has failed, at this rank or at another; all ranks end it.
+    """
+    progress = _core.Progress()
+    _core.run_in_ranks(plan_text, index, "", threads, progress, rank, ranks, exchange)
 
 
 def merge(planned: Plan, out: Path) -> None:

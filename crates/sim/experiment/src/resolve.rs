@@ -331,6 +331,10 @@ impl Resolver<'_> {
             }
             SetupError::Routing(_) | SetupError::TooFewHosts { .. } => self.at(&["fabric"]),
             SetupError::Rails { .. } => self.at(&["rails"]),
+            SetupError::Undivided
+            | SetupError::TooManyRanks { .. }
+            | SetupError::Rank { .. }
+            | SetupError::Elsewhere { .. } => self.at(&["simulation"]),
             SetupError::Group { .. }
             | SetupError::GroupMessage { .. }
             | SetupError::Offload { .. }

@@ -19,8 +19,8 @@ use std::{
     time::Duration,
 };
 
-use pyo3::{exceptions::PyValueError, prelude::*};
-use raddle_engine::Progress as Counters;
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyBytes};
+use raddle_engine::{Progress as Counters, ranks::Ranks};
 use raddle_experiment::{
     DiskFiles, FabricInput, FlowsInput, Resolved, experiment_schema as schema, fabric_summary,
     fabric_text, load_fabric, results, traffic_summary, write_traffic,
@@ -179,6 +179,96 @@ fn run(
     .map_err(|error| raise(py, error))
 }
 
+/// Simulate run `index` of the plan together with other ranks, of which this is number `rank` of `ranks`. Rank 0 does as [`run`];
+/// the others write nothing and give nothing. `exchange` gives each rank its bytes and takes some from each, by rank.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "what Python says by name")]
+fn run_in_ranks(
+    py: Python<'_>,
+    plan_json: &str,
+    index: usize,
+    out_dir: PathBuf,
+    threads: usize,
+    progress: &Bound<'_, Progress>,
+    rank: usize,
+    ranks: usize,
+    exchange: Py<PyAny>,
+) -> PyResult<Option<String>> {
+    let progress = progress.get();
+    let mut group = RankGroup {
+        rank,
+        ranks,
+        exchange,
+    };
+    py.detach(|| {
+        let checked = resolved_plan(plan_json).and_then(|resolved| {
+            plans::check_stamp(plan_json, &resolved, index).map(|()| resolved)
+        });
+        let resolved = match checked {
+            Ok(resolved) => resolved,
+            Err(failure) => {
+                let problem = "it cannot take the experiment: its own error says why";
+                results::decline(problem.to_owned(), &mut group);
+                return Err(failure);
+            }
+        };
+        if rank > 0 {
+            results::run_following(&resolved, index, &DiskFiles, threads, &mut group)?;
+            return Ok(None);
+        }
+        let flows = resolved.runs.get(index).and_then(|run| run.flows);
+        progress
+            .flows_total
+            .store(flows.unwrap_or(0), Ordering::Relaxed);
+        let stats = results::run_leading(
+            &resolved,
+            index,
+            &out_dir,
+            &DiskFiles,
+            threads,
+            &progress.counters,
+            &mut group,
+        )?;
+        Ok(Some(
+            serde_json::to_string_pretty(&stats).unwrap_or_default(),
+        ))
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// Ranks that Python reaches.
+struct RankGroup {
+    rank: usize,
+    ranks: usize,
+    exchange: Py<PyAny>,
+}
+
+impl Ranks for RankGroup {
+    fn number(&self) -> usize {
+        self.rank
+    }
+
+    fn count(&self) -> usize {
+        self.ranks
+    }
+
+    fn exchange(&mut self, letters: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
+        Python::attach(|py| {
+            let letters: Vec<_> = letters
+                .iter()
+                .map(|letter| PyBytes::new(py, letter))
+                .collect();
+            let taken = self.exchange.call1(py, (letters,))?;
+            let taken: Vec<Bound<'_, PyBytes>> = taken.extract(py)?;
+            Ok(taken
+                .iter()
+                .map(|letter| letter.as_bytes().to_vec())
+                .collect())
+        })
+        .map_err(|error: PyErr| error.to_string())
+    }
+}
+
 /// Simulate the first run of experiment TOML `text` and keep no tables; JSON times of its rounds.
 #[pyfunction]
 fn round_times(
@@ -333,6 +423,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(experiment_schema, module)?)?;
     module.add_function(wrap_pyfunction!(measure, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(run_in_ranks, module)?)?;
     module.add_function(wrap_pyfunction!(round_times, module)?)?;
     module.add_function(wrap_pyfunction!(merge, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_build, module)?)?;

@@ -1,17 +1,22 @@
 """Which engine simulates, and which part of the runs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TypeVar
 
+from raddle import core
 from raddle.errors import ExperimentError
 from raddle.machine import cores, cores_of_each
+from raddle.plan import Plan, RunStats
 
-__all__ = ["LOCAL", "Engine", "EngineName", "Shard", "chosen", "parse_shard"]
+__all__ = ["LOCAL", "Engine", "EngineName", "Shard", "Simulate", "chosen", "parse_shard"]
 
 T = TypeVar("T")
+Simulate = Callable[[Plan, int, Path, int, core.runs.Progress], RunStats]
+"""Simulates a run of a plan into a folder, as `raddle.core.runs.run`."""
 
 
 class EngineName(StrEnum):
@@ -51,6 +56,8 @@ class Engine:
     """The part of the runs that this process does; all that are free if None."""
     scheduler: str | None = None
     """Address of a Dask scheduler; a cluster of processes on this machine if None."""
+    simulate: Simulate = core.runs.run
+    """What simulates a run."""
     threads: int | None = None
     """Threads of each run, which change its time and no byte; as `threads_of_run` says if None."""
 
@@ -102,7 +109,7 @@ def chosen(
         raise ExperimentError(msg)
     part = None if shard is None else parse_shard(shard)
     usual = EngineName.SHARDS if part else EngineName.LOCAL
-    return Engine(name or usual, jobs, part, scheduler, threads)
+    return Engine(name or usual, jobs, part, scheduler, threads=threads)
 
 
 def parse_shard(text: str) -> Shard:

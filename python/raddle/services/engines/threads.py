@@ -56,7 +56,8 @@ def simulate(
                     return Ended(interrupted=True, elsewhere=left, cpu_s=cpu_s)
                 continue
             threads = engine.threads_of_run(len(free))
-            jobs = [job_of(state, partial(claimed_run, state, owner, threads)) for state in free]
+            work = partial(claimed_run, simulate=engine.simulate)
+            jobs = [job_of(state, partial(work, state, owner, threads)) for state in free]
             before = time.process_time()
             interrupted = run_jobs(jobs, engine.at_once(len(free)), watch=watch)
             cpu_s += time.process_time() - before

@@ -11,6 +11,7 @@ from raddle.errors import RaddleError, ResultsError, RunCancelled, RunFailed
 from raddle.plan import Plan, PlannedRun, RunStats
 from raddle.results.owners import Owner
 from raddle.results.parts import finished_run, publish, working_folder
+from raddle.services.engines.choice import Simulate
 from raddle.services.runner import Job, Look
 from raddle.text import span_us
 
@@ -73,6 +74,7 @@ def claimed_run(
     progress: core.runs.Progress,
     *,
     force: bool = False,
+    simulate: Simulate = core.runs.run,
 ) -> RunStats | None:
     """Claim a run and simulate it, unless it is done meanwhile; None if it is another's.
 
@@ -89,7 +91,7 @@ def claimed_run(
                 if other is not None and other != owner.process:
                     left = working_folder(state.out, run.name, other.token)
                     shutil.rmtree(left, ignore_errors=True)
-            state.stats = _simulate(state, owner, threads, progress)
+            state.stats = _simulate(state, owner, threads, progress, simulate)
         done = True
     except Exception:
         if owner.lost(key):
@@ -101,12 +103,16 @@ def claimed_run(
 
 
 def _simulate(
-    state: RunState, owner: Owner, threads: int, progress: core.runs.Progress
+    state: RunState,
+    owner: Owner,
+    threads: int,
+    progress: core.runs.Progress,
+    simulate: Simulate,
 ) -> RunStats:
     work = working_folder(state.out, state.run.name, owner.process.token)
     started = time.monotonic()
     try:
-        stats = core.runs.run(state.plan, state.run.index, work, threads, progress)
+        stats = simulate(state.plan, state.run.index, work, threads, progress)
         if not owner.wanted:
             msg = f"run {state.run.name} was given up while it was simulated"
             raise RunCancelled(msg)

@@ -21,7 +21,9 @@ use std::path::{Path, PathBuf};
 pub use merge::merge;
 pub use record::RunRecorder;
 pub use rounds::{RoundTimes, round_times};
-pub use run::{MulticastStats, RunStats, part_folder, run_planned};
+pub use run::{
+    MulticastStats, RunStats, decline, part_folder, run_following, run_leading, run_planned,
+};
 
 use raddle_disk::DiskError;
 
@@ -77,6 +79,14 @@ pub enum ResultsError {
         runs: usize,
         /// Index that was asked for, from 0.
         index: usize,
+    },
+    /// A rank of a run that several share is not ready.
+    #[error("rank {rank}: {problem}")]
+    Ranks {
+        /// Which one, from 0.
+        rank: usize,
+        /// Why.
+        problem: String,
     },
     /// A file that decides the outcome changed after the plan was made.
     #[error("a file of the experiment has changed since it was checked: start the run {run} again")]

@@ -9,8 +9,12 @@ use raddle_workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use super::{ResultsError, RunRecorder};
-use crate::{Files, Resolved};
-use raddle_engine::{Progress, RunConfig, simulate};
+use crate::{Files, PlannedRun, Resolved};
+use raddle_engine::{
+    Discard, Progress, RunConfig,
+    ranks::{Alone, Ranks},
+    simulate_in_ranks,
+};
 
 /// What a finished run says about itself, in `stats.json` beside its tables: the same on every machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,20 +89,37 @@ pub fn run_planned(
     threads: usize,
     progress: &Progress,
 ) -> Result<RunStats, ResultsError> {
-    let Some(run) = resolved.runs.get(index) else {
-        return Err(ResultsError::NoSuchRun {
-            runs: resolved.runs.len(),
-            index,
-        });
-    };
-    let workload = resolved.workload(run, files)?;
+    run_leading(resolved, index, out, files, threads, progress, &mut Alone)
+}
+
+/// The same as the first of several ranks, all of which have the plan; [`run_following`] is for the others.
+///
+/// # Errors
+/// As [`run_planned`], and when a rank cannot be reached. All ranks end then.
+pub fn run_leading(
+    resolved: &Resolved,
+    index: usize,
+    out: &Path,
+    files: &dyn Files,
+    threads: usize,
+    progress: &Progress,
+    ranks: &mut dyn Ranks,
+) -> Result<RunStats, ResultsError> {
+    let prepared = prepare(resolved, index, out, files, threads);
+    meet(prepared.as_ref().err(), resolved, index, ranks)?;
+    let prepared = prepared?;
+    let run = &resolved.runs[index];
     let folder = part_folder(out, &run.name);
-    let parent = out.join(".runs");
-    fs::create_dir_all(&parent).map_err(ResultsError::disk("make the folder", &parent))?;
-    remove_leftovers(&parent, &format!(".{}.", run.name))?;
-    let open =
-        Unfinished::create(parent.join(format!(".{}.{}.tmp", run.name, std::process::id())))?;
-    let stats = simulate_into(resolved, index, workload, &open.folder, threads, progress)?;
+    let open = prepared.open;
+    let stats = simulate_into(
+        resolved,
+        run,
+        prepared.workload,
+        prepared.recorder,
+        threads,
+        progress,
+        ranks,
+    )?;
     let file = open.folder.join("stats.json");
     let text = serde_json::to_string_pretty(&stats).unwrap_or_default() + "\n";
     fs::write(&file, text).map_err(ResultsError::disk("write", &file))?;
@@ -106,29 +127,152 @@ pub fn run_planned(
     Ok(stats)
 }
 
-fn simulate_into(
+/// A run as another rank than the first: nothing is written.
+///
+/// # Errors
+/// As [`run_leading`].
+pub fn run_following(
     resolved: &Resolved,
     index: usize,
-    mut workload: Box<dyn Workload>,
-    folder: &Path,
+    files: &dyn Files,
     threads: usize,
-    progress: &Progress,
-) -> Result<RunStats, ResultsError> {
-    let run = &resolved.runs[index];
-    let config = RunConfig {
+    ranks: &mut dyn Ranks,
+) -> Result<(), ResultsError> {
+    let prepared = planned(resolved, index).and_then(|run| Ok(resolved.workload(run, files)?));
+    meet(prepared.as_ref().err(), resolved, index, ranks)?;
+    let mut workload = prepared?;
+    let config = settings(resolved, &resolved.runs[index], threads);
+    simulate_in_ranks(
+        &resolved.network,
+        &config,
+        workload.as_mut(),
+        &mut Discard,
+        &Progress::default(),
+        ranks,
+    )?;
+    Ok(())
+}
+
+fn planned(resolved: &Resolved, index: usize) -> Result<&PlannedRun, ResultsError> {
+    resolved.runs.get(index).ok_or(ResultsError::NoSuchRun {
+        runs: resolved.runs.len(),
+        index,
+    })
+}
+
+/// What a run needs: all that can fail before it begins has not.
+struct Prepared {
+    open: Unfinished,
+    workload: Box<dyn Workload>,
+    recorder: RunRecorder,
+}
+
+fn prepare(
+    resolved: &Resolved,
+    index: usize,
+    out: &Path,
+    files: &dyn Files,
+    threads: usize,
+) -> Result<Prepared, ResultsError> {
+    let run = planned(resolved, index)?;
+    let workload = resolved.workload(run, files)?;
+    let parent = out.join(".runs");
+    fs::create_dir_all(&parent).map_err(ResultsError::disk("make the folder", &parent))?;
+    remove_leftovers(&parent, &format!(".{}.", run.name))?;
+    let folder = parent.join(format!(".{}.{}.tmp", run.name, std::process::id()));
+    let open = Unfinished::create(folder)?;
+    let recorder = RunRecorder::create(
+        &open.folder,
+        &resolved.schemes[run.scheme].name,
+        run.seed,
+        workload.classes(),
+        &settings(resolved, run, threads),
+        &resolved.network.fabric,
+    )?;
+    Ok(Prepared {
+        open,
+        workload,
+        recorder,
+    })
+}
+
+fn settings(resolved: &Resolved, run: &PlannedRun, threads: usize) -> RunConfig {
+    RunConfig {
         threads,
         ..resolved.run_config(run)
+    }
+}
+
+/// All ranks tell each other that they are ready for the same run: one that is not would leave the others waiting.
+fn meet(
+    problem: Option<&ResultsError>,
+    resolved: &Resolved,
+    index: usize,
+    ranks: &mut dyn Ranks,
+) -> Result<(), ResultsError> {
+    let stamp = resolved.runs.get(index).map(|run| run.stamp.clone());
+    let said = match problem {
+        Some(problem) => Err(problem.to_string()),
+        None => Ok(stamp.unwrap_or_default()),
     };
-    let scheme = &resolved.schemes[run.scheme].name;
-    let classes = workload.classes().to_vec();
-    let fabric = &resolved.network.fabric;
-    let mut recorder = RunRecorder::create(folder, scheme, run.seed, &classes, &config, fabric)?;
-    let summary = simulate(
+    say(&said, ranks)
+}
+
+/// Tells the other ranks that this one cannot take part in a run: theirs end as well.
+pub fn decline(problem: String, ranks: &mut dyn Ranks) {
+    // They hear it, or are not there; the caller has an error to tell in either case.
+    let _ = say(&Err(problem), ranks);
+}
+
+fn say(said: &Result<String, String>, ranks: &mut dyn Ranks) -> Result<(), ResultsError> {
+    if ranks.count() == 1 {
+        return Ok(());
+    }
+    let apart = |rank: usize, problem: String| ResultsError::Ranks { rank, problem };
+    let letter = serde_json::to_vec(said).unwrap_or_default();
+    let own = ranks.number();
+    let letters = (0..ranks.count()).map(|rank| {
+        if rank == own {
+            Vec::new()
+        } else {
+            letter.clone()
+        }
+    });
+    let heard = ranks
+        .exchange(letters.collect())
+        .map_err(|problem| apart(own, problem))?;
+    for (rank, letter) in heard.iter().enumerate().filter(|(rank, _)| *rank != own) {
+        let other: Result<String, String> = serde_json::from_slice(letter)
+            .unwrap_or_else(|_| Err("it runs another version of Raddle".to_owned()));
+        match other {
+            Err(problem) => return Err(apart(rank, problem)),
+            Ok(stamp) if said.as_ref().is_ok_and(|own| *own != stamp) => {
+                let problem = "it reads other files: all ranks need the same ones".to_owned();
+                return Err(apart(rank, problem));
+            }
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn simulate_into(
+    resolved: &Resolved,
+    run: &PlannedRun,
+    mut workload: Box<dyn Workload>,
+    mut recorder: RunRecorder,
+    threads: usize,
+    progress: &Progress,
+    ranks: &mut dyn Ranks,
+) -> Result<RunStats, ResultsError> {
+    let config = settings(resolved, run, threads);
+    let summary = simulate_in_ranks(
         &resolved.network,
         &config,
         workload.as_mut(),
         &mut recorder,
         progress,
+        ranks,
     )?;
     let (flows, finished) = recorder.finish()?;
     if summary.cancelled {

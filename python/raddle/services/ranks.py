@@ -1,0 +1,138 @@
+"""One run shared out over MPI ranks: each simulates a part of the fabric, rank 0 writes.
+
+How many ranks there are changes no byte of the results. Ranks other than 0 wait for runs to take
+part in; they need the same files as rank 0 and the same version of Raddle.
+"""
+
+import signal
+import traceback
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Protocol
+
+from raddle import core
+from raddle.errors import ExperimentError, RaddleError
+from raddle.plan import Plan, RunStats
+
+__all__ = ["Communicator", "RankGroup", "world"]
+
+
+class Communicator(Protocol):
+    """What is needed of `mpi4py.MPI.Comm`."""
+
+    def Get_rank(self) -> int:
+        """Give the number of this rank."""
+
+    def Get_size(self) -> int:
+        """Give the number of ranks."""
+
+    def bcast(self, obj: Any, root: int = 0) -> Any:  # noqa: ANN401
+        """Give all ranks what the root has."""
+
+    def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:  # noqa: ANN401
+        """Give each rank a number and take one from each."""
+
+    def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:  # noqa: ANN401
+        """Give each rank bytes and take some from each."""
+
+    def Abort(self, errorcode: int = 0) -> Any:  # noqa: ANN401
+        """End all ranks."""
+
+
+def world() -> Communicator:
+    """All ranks that `mpirun` has started.
+
+    Raises
+    ------
+    ExperimentError
+        There is no MPI for Python here.
+    """
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        msg = (
+            f"raddle-mpi-run needs the package mpi4py and an MPI library ({error})\n"
+            "  hint: pip install 'raddle[mpi]', and Open MPI or MPICH from the system's packages"
+        )
+        raise ExperimentError(msg) from error
+    if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
+        msg = (
+            f"{MPI.Get_library_version().split(',')[0]} cannot be called from several threads\n"
+            "  hint: raddle-mpi-run needs an MPI library with MPI_THREAD_SERIALIZED or more"
+        )
+        raise ExperimentError(msg)
+    return MPI.COMM_WORLD
+
+
+class RankGroup:
+    """The ranks that share runs."""
+
+    def __init__(self, comm: Communicator) -> None:
+        self._comm = comm
+        self.rank = comm.Get_rank()
+        self.ranks = comm.Get_size()
+        self.busy = False
+        """Whether a run is under way."""
+
+    def run(
+        self, planned: Plan, index: int, out: Path, threads: int, progress: core.runs.Progress
+    ) -> RunStats:
+        """Simulate a run as `raddle.core.runs.run` does, together with the ranks that `serve`."""
+        self.busy = True
+        self._comm.bcast((planned.text, index, threads))
+        try:
+            return core.runs.run_leading(
+                planned, index, out, threads, progress, self.ranks, self.exchange
+            )
+        finally:
+            self.busy = False
+
+    def serve(self) -> None:
+        """Take part in runs until rank 0 dismisses this one.
+
+        Ctrl-C and SIGTERM are rank 0's to hear, which ends the run for all.
+        """
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        while (order := self._comm.bcast(None)) is not None:
+            plan_text, index, threads = order
+            try:
+                core.runs.run_following(
+                    plan_text, index, threads, self.rank, self.ranks, self.exchange
+                )
+            except RaddleError:
+                continue  # rank 0 has been told and says it
+            except BaseException:
+                traceback.print_exc()
+                self.abort()
+                raise
+
+    def dismiss(self) -> None:
+        """Let the ranks go that `serve`; those that wait for a run's next window are ended."""
+        if self.busy:
+            self.abort()
+        self._comm.bcast(None)
+
+    def abort(self) -> None:
+        """End all ranks at once."""
+        self._comm.Abort(1)
+
+    def exchange(self, letters: Sequence[bytes]) -> list[bytes]:
+        """Give each rank its letter and take one from each, by rank."""
+        sent = array("i", [len(letter) for letter in letters])
+        lengths = array("i", [0]) * self.ranks
+        self._comm.Alltoall(sent, lengths)
+        taken = bytearray(sum(lengths))
+        begins = _begins(lengths)
+        self._comm.Alltoallv(
+            [b"".join(letters), (sent, _begins(sent)), "B"], [taken, (lengths, begins), "B"]
+        )
+        places = zip(begins, lengths, strict=True)
+        return [bytes(taken[begin : begin + length]) for begin, length in places]
+
+
+def _begins(lengths: "array[int]") -> "array[int]":
+    """Where each of several pieces begins that lie one after the other."""
+    return array("i", [0, *accumulate(lengths)][:-1])
