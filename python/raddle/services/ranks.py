@@ -6,9 +6,7 @@ part in; they need the same files as rank 0 and the same version of Raddle.
 
 import signal
 import traceback
-from array import array
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +15,13 @@ from raddle.errors import ExperimentError, RaddleError
 from raddle.plan import Plan, RunStats
 
 __all__ = ["Communicator", "RankGroup", "world"]
+
+
+HEAD = 8
+"""Bytes of a letter's length."""
+SLOT = 1024
+"""Bytes that ranks give each other in every exchange."""
+ROOM = SLOT - HEAD
 
 
 class Communicator(Protocol):
@@ -32,10 +37,13 @@ class Communicator(Protocol):
         """Give all ranks what the root has."""
 
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:  # noqa: ANN401
-        """Give each rank a number and take one from each."""
+        """Give each rank equally many bytes and take them from each."""
 
-    def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:  # noqa: ANN401
-        """Give each rank bytes and take some from each."""
+    def Isend(self, buf: Any, dest: int) -> Any:  # noqa: ANN401
+        """Begin to send to a rank."""
+
+    def Recv(self, buf: Any, source: int) -> None:  # noqa: ANN401
+        """Take what a rank sends."""
 
     def Abort(self, errorcode: int = 0) -> Any:  # noqa: ANN401
         """End all ranks."""
@@ -120,19 +128,31 @@ class RankGroup:
         self._comm.Abort(1)
 
     def exchange(self, letters: Sequence[bytes]) -> list[bytes]:
-        """Give each rank its letter and take one from each, by rank."""
-        sent = array("i", [len(letter) for letter in letters])
-        lengths = array("i", [0]) * self.ranks
-        self._comm.Alltoall(sent, lengths)
-        taken = bytearray(sum(lengths))
-        begins = _begins(lengths)
-        self._comm.Alltoallv(
-            [b"".join(letters), (sent, _begins(sent)), "B"], [taken, (lengths, begins), "B"]
-        )
-        places = zip(begins, lengths, strict=True)
-        return [bytes(taken[begin : begin + length]) for begin, length in places]
+        """Give each rank its letter and take one from each, by rank.
 
-
-def _begins(lengths: "array[int]") -> "array[int]":
-    """Where each of several pieces begins that lie one after the other."""
-    return array("i", [0, *accumulate(lengths)][:-1])
+        Most letters are short and go together; what a long one has beside goes to its rank alone.
+        """
+        slots = bytearray(self.ranks * SLOT)
+        sending = []
+        for rank, letter in enumerate(letters):
+            begin = rank * SLOT
+            slots[begin : begin + HEAD] = len(letter).to_bytes(HEAD, "little")
+            first = letter[:ROOM]
+            slots[begin + HEAD : begin + HEAD + len(first)] = first
+            if len(letter) > ROOM:
+                sending.append(self._comm.Isend([letter[ROOM:], "B"], rank))
+        taken = bytearray(self.ranks * SLOT)
+        self._comm.Alltoall([slots, "B"], [taken, "B"])
+        found = []
+        for rank in range(self.ranks):
+            slot = taken[rank * SLOT : (rank + 1) * SLOT]
+            length = int.from_bytes(slot[:HEAD], "little")
+            letter = bytes(slot[HEAD : HEAD + min(length, ROOM)])
+            if length > ROOM:
+                rest = bytearray(length - ROOM)
+                self._comm.Recv([rest, "B"], rank)
+                letter += rest
+            found.append(letter)
+        for request in sending:
+            request.Wait()
+        return found
