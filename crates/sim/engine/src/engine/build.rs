@@ -311,8 +311,8 @@ pub(super) struct Built<'a> {
     config: &'a RunConfig,
     signals: Signals,
     layout: Layout,
-    /// The run has one process, in which everything is known at once: in the order of another simulator, over rails, where
-    /// hosts share state, or with a workload that reacts and cannot be split.
+    /// The run has one process, in which everything is known at once: in the order of another simulator, or with a workload
+    /// that reacts and cannot be split.
     pub(super) serial: bool,
     /// The length of windows.
     pub(super) window: Span,
@@ -332,7 +332,6 @@ impl<'a> Built<'a> {
         changes.extend(Groups::changes(config.multicast.as_deref()));
         changes.sort_by_key(|change| change.at());
         let serial = network.semantics.ties == TieOrder::Insertion
-            || config.rails.is_some()
             || config.marks.is_some()
             || workload.has_dependencies() && !workload.is_divisible();
         let window = if serial {
@@ -398,7 +397,7 @@ impl<'a> Built<'a> {
         let groups = Groups::new(config.multicast.as_deref(), fabric, nodes.len())?;
         let combines = Combines::new(config.multicast.as_deref(), |port| fabric.peer_node(port));
         let offload = Offloads::new(config.offload.as_deref(), fabric)?;
-        let rails = RailHosts::new(config, fabric)?;
+        let rails = RailHosts::new(config, nodes.len(), ends.len())?;
         let place = |port| cut.port(fabric, port);
         let sampler = Sampler::new(config, classes, fabric, nodes, place);
         let line_rate = network.environment.line_rate.0;
@@ -421,6 +420,7 @@ impl<'a> Built<'a> {
             post: Post::new(cut.processes()),
             summary: RunSummary::default(),
             now: Time::ZERO,
+            window_end: Time::ZERO,
             key: 0,
             fault: None,
             keys: Keys::new(semantics.ties),

@@ -22,6 +22,7 @@
 //! | `combine.rs` | reductions of groups on their trees |
 //! | `offload/` | in-network reductions: members on hosts, switches that compute |
 //! | `rails.rs` | messages over rails: connections on hosts |
+//! | `rail_notices.rs` | what their receivers know of messages |
 //! | `rail_packets.rs`, `bus.rs` | their packets, and the bus between memory and cards |
 //! | `build.rs`, `footprint.rs` | all of it from network and settings, and the memory that it takes |
 //! | `route.rs` | the next hop |
@@ -47,6 +48,7 @@ mod look_ahead;
 mod mail;
 mod offload;
 mod process;
+mod rail_notices;
 mod rail_packets;
 mod rails;
 mod receive;

@@ -9,6 +9,7 @@
 //! - messages that start in a window are handed to their senders' processes at its beginning;
 //! - the receiver of a flow knows it from the end of the window in which it began to the end of the one in which its sender is
 //!   through with it;
+//! - the receiver of a message over rails knows it from the end of the window in which it began;
 //! - of a workload that waits for deliveries each process has a part, which hears at once what its hosts have; what other hosts
 //!   wait for it hears at the window's end;
 //! - the run is over, is cancelled or fails at the end of a window.
@@ -63,7 +64,9 @@ pub fn simulate(
     } else {
         Cut::new(&network.fabric, config.partition, threads)
     };
-    let (open_ended, reacts) = (workload.is_open_ended(), workload.has_dependencies());
+    // Connections over rails keep asking each other whether they are there.
+    let open_ended = workload.is_open_ended() || config.rails.is_some();
+    let reacts = workload.has_dependencies();
     let (held, processes) = built.processes(&cut, workload)?;
     let helpers = threads.min(processes.len()) - 1;
     let mut run = Run {
@@ -622,6 +625,7 @@ impl<'a> Run<'a> {
         }
         let mut pauses = Vec::new();
         let mut flows = Vec::new();
+        let mut undelivered = Vec::new();
         for process in processes {
             let process = &mut *locked(process);
             process.base.end_pauses(self.now, &mut pauses);
@@ -629,7 +633,7 @@ impl<'a> Run<'a> {
             if self.serial {
                 std::mem::swap(&mut self.ledger, &mut process.groups.ledger);
             }
-            process.record_rest();
+            process.rails.undelivered(&process.base, &mut undelivered);
         }
         pauses.sort_by_key(|pause| (pause.node, pause.port));
         for pause in &pauses {
@@ -648,8 +652,9 @@ impl<'a> Run<'a> {
             }
             self.recorder.flow(flow);
         }
-        if self.serial {
-            locked(&processes[0]).base.cx.records.tell(self.recorder);
+        undelivered.sort_by_key(|flow| (flow.start, flow.src, flow.dst, flow.tag));
+        for flow in &undelivered {
+            self.recorder.flow(flow);
         }
         let mut summary = self.summary;
         let fabric = &*self.network.fabric;
