@@ -28,6 +28,7 @@ from raddle.cli.talk import (
     guarded,
     print_json,
     say,
+    say_one_thread,
     terminate_like_interrupt,
 )
 from raddle.files import source_name
@@ -60,6 +61,7 @@ def run(
     if not quiet:
         for warning in plan.warnings:
             say(f"warning: {warning}")
+        say_one_thread(threads, [plan.one_thread])
         for scheme, rows in plan.parameters.items():
             for row in rows:
                 if row.warning:

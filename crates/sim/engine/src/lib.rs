@@ -25,7 +25,7 @@ mod setup;
 
 pub use buffers::{Buffers, IngressBuffer, PortBuffer, Sharing};
 pub use chance::{MarkReplay, TraceError};
-pub use engine::{footprint, needed_headroom, simulate};
+pub use engine::{footprint, needed_headroom, one_thread, simulate};
 pub use multicast::{CombiningTree, ForeignTime, Multicast, MulticastGroup, MulticastUpdate};
 pub use offload::{Offload, OffloadGroup, OffloadProtocol};
 pub use record::{Discard, Progress, Recorder};

@@ -305,14 +305,29 @@ impl Devices {
     }
 }
 
+/// Why a run keeps to one thread however many it may use; `None`: it can be cut. Results are the same either way.
+pub fn one_thread(
+    network: &Network,
+    config: &RunConfig,
+    workload: &dyn Workload,
+) -> Option<&'static str> {
+    if network.semantics.ties == TieOrder::Insertion {
+        return Some("it repeats another simulator's order of events");
+    }
+    if config.marks.is_some() {
+        return Some("recorded congestion marks name flows in the order of the whole run");
+    }
+    (workload.has_dependencies() && !workload.is_divisible())
+        .then_some("what its hosts do depends at once on what happens at other hosts")
+}
+
 /// What all processes of a run are made from.
 pub(super) struct Built<'a> {
     network: &'a Network,
     config: &'a RunConfig,
     signals: Signals,
     layout: Layout,
-    /// The run has one process, in which everything is known at once: in the order of another simulator, or with a workload
-    /// that reacts and cannot be split.
+    /// The run has one process, in which everything is known at once: [`one_thread`] says why.
     pub(super) serial: bool,
     /// The length of windows.
     pub(super) window: Span,
@@ -331,9 +346,7 @@ impl<'a> Built<'a> {
         let mut changes = fault::changes(&config.faults, config.reroute_delay);
         changes.extend(Groups::changes(config.multicast.as_deref()));
         changes.sort_by_key(|change| change.at());
-        let serial = network.semantics.ties == TieOrder::Insertion
-            || config.marks.is_some()
-            || workload.has_dependencies() && !workload.is_divisible();
+        let serial = one_thread(network, config, workload).is_some();
         let window = if serial {
             Span(u64::MAX)
         } else {

@@ -236,7 +236,10 @@ impl Base<'_> {
             && let Some(handle) = nic.rails.pop_front()
         {
             let packet = self.wires.packets.get(handle);
-            let (bytes, left) = (packet.bytes, (packet.src, packet.kind == PacketKind::RailData));
+            let (bytes, left) = (
+                packet.bytes,
+                (packet.src, packet.kind == PacketKind::RailData),
+            );
             self.nic_start(nic_index, bytes, handle);
             self.hosts.left_card.push(left);
             return;

@@ -62,5 +62,5 @@ mod what;
 mod windows;
 mod wires;
 
-pub use build::needed_headroom;
+pub use build::{needed_headroom, one_thread};
 pub use windows::simulate;

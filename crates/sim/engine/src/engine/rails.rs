@@ -111,12 +111,7 @@ impl<'a> RailHosts<'a> {
     }
 
     /// Opens a port of a half; false: it is open.
-    pub(super) fn open(
-        &mut self,
-        half: HalfIndex,
-        port: u8,
-        buffers: u32,
-    ) -> Result<bool, String> {
+    pub(super) fn open(&mut self, half: HalfIndex, port: u8, buffers: u32) -> Result<bool, String> {
         let half = &mut self.halves[half];
         if half.open >> port & 1 == 1 {
             return Ok(false);
