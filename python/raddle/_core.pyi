@@ -299,6 +299,8 @@ class Replay:
         out: str | PathLike[str],
     ) -> None:
         """Replay with the noise of `seed`, write the trace `out`: the same calls, these times."""
+    def one_thread(self) -> str | None:
+        """Why its runs keep to one thread however many they may use, if they do."""
     def occupied(self) -> tuple[int, int, int]:
         """Hosts that have a rank, hosts of the map, and the most ranks of a host."""
     def recorded(self) -> tuple[float, float]:

@@ -14,7 +14,8 @@ The plan (``schema`` 1)::
      "parameters": {"hpcc": [{"key": "eta", "value": "0.95", "source": "[HPCC 5.1]",
                               "warning": null}]},
      "settings": [{"key": "buffer", "value": "32 MiB", "source": "the experiment"}],
-     "score": {"reading": "per-flow", "variance": "pvar"}, "warnings": []}
+     "score": {"reading": "per-flow", "variance": "pvar"}, "warnings": [],
+     "one_thread": null}
 
 ``variant`` is ``loaded`` or ``isolated`` (the twin with the tested flows only). An estimate that
 cannot be made is null; its seconds are those of the machine in docs/results/performance.md, and
@@ -126,6 +127,8 @@ class Plan:
     settings: tuple[Parameter, ...]
     score: Mapping[str, Any]
     warnings: tuple[str, ...]
+    one_thread: str | None = None
+    """Why its runs keep to one thread, if they do."""
     set_up_s: float = 0.0
     """Processor time that checking the experiment and building its network took."""
 
@@ -154,6 +157,7 @@ class Plan:
             settings=tuple(_parameter(p) for p in raw.get("settings", [])),
             score=raw.get("score") or {},
             warnings=tuple(raw.get("warnings", [])),
+            one_thread=raw.get("one_thread"),
         )
 
     def as_json(self) -> Mapping[str, object]:

@@ -12,13 +12,14 @@ import tomli_w
 
 import raddle
 from raddle import _core, core, machine
+from raddle.cli.talk import say_one_thread
 from raddle.errors import ExperimentError
 from raddle.plan import Plan
 from raddle.report import write_report
 from raddle.services.engines import choice
 from raddle.services.engines.choice import Engine, EngineName
 from raddle.services.overlay import parse_setting
-from raddle.services.replay import Settings, replay
+from raddle.services.replay import Settings, preview, replay
 from raddle.services.run import execute, plan_file
 from raddle.services.sweep import plan_points
 from real import tree
@@ -109,6 +110,35 @@ def test_longer_experiments_do_not_show_their_threads(name: str, tmp_path: Path)
     check_runs(shrunk(name, f"simulation.end={end}"), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "why"),
+    [
+        ("experiments/rails/permutation.toml", (), None),
+        ("experiments/multicast/latency.toml", (), "at once on what happens at other hosts"),
+        (
+            "experiments/multicast/latency.toml",
+            ("traffic.operation=allreduce", "traffic.combining=on-tree"),
+            None,
+        ),
+        ("examples/first.toml", ("simulation.compat=hpcc-ns3",), "another simulator's order"),
+    ],
+)
+def test_what_keeps_to_one_thread_says_so(
+    name: str, settings: tuple[str, ...], why: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = shrunk(name, *settings).one_thread
+    assert (said is None) == (why is None)
+    for threads in (None, 1):
+        say_one_thread(threads, [said])
+    assert capsys.readouterr().err == ""
+    say_one_thread(8, [said, said])
+    told = capsys.readouterr().err
+    assert told.count("\n") == (why is not None)
+    assert why is None or (told.startswith("note: each run keeps to one thread") and why in told)
+    say_one_thread(8, [None, said])
+    assert capsys.readouterr().err.startswith("note: some runs keep" if why else "")
+
+
 def test_whole_folders_are_equal_on_any_number_of_threads_and_jobs(tmp_path: Path) -> None:
     (tmp_path / "mix.toml").write_text(MIX)
     plan = plan_file(tmp_path / "mix.toml")
@@ -140,6 +170,9 @@ def test_replays_do_not_show_their_threads(tmp_path: Path) -> None:
     assert list(found[0][1]) == ["both.trace.parquet", "none.trace.parquet"]
     for threads, one in zip(THREADS, found, strict=True):
         assert one == found[0], f"{threads} threads"
+    assert found[0][0]["one_thread"] is None
+    shared = preview(trace, ["none"], settings=Settings(seeds=1, processors=2))
+    assert shared["one_thread"] == "ranks of several hosts share a processor"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from raddle.cli.options import (
     whole,
 )
 from raddle.cli.progress import shown_progress
-from raddle.cli.talk import guarded, print_json, print_table, say
+from raddle.cli.talk import guarded, print_json, print_table, say, say_one_thread
 from raddle.files import read_text, source_name, write_json
 from raddle.text import count, elapsed_s, many, span_us
 
@@ -136,6 +136,8 @@ def replay(
         else:
             _show_plan(planned)
         return
+    if not quiet:
+        say_one_thread(threads, [planned["one_thread"]])
     folder = out or Path("out") / f"{trace.name.removesuffix(results.trace.SUFFIX)}-replay"
     with results.claim.claim_folder(folder, "replay"):
         with shown_progress(quiet=quiet) as watch:

@@ -28,6 +28,7 @@ from raddle.cli.talk import (
     guarded,
     print_json,
     say,
+    say_one_thread,
     terminate_like_interrupt,
 )
 from raddle.files import source_name
@@ -57,6 +58,8 @@ def run(
         engine, jobs=jobs, shard=shard, scheduler=scheduler, threads=threads
     )
     plan = planned(file, quiet=quiet, as_json=as_json)
+    if not quiet:
+        say_one_thread(threads, [plan.one_thread])
     if dry_run:
         (plan,) = services.estimate.measured([plan])
         if as_json:

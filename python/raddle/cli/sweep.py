@@ -30,6 +30,7 @@ from raddle.cli.talk import (
     guarded,
     print_json,
     say,
+    say_one_thread,
     terminate_like_interrupt,
 )
 
@@ -74,6 +75,7 @@ def sweep(
     if not quiet:
         for warning in dict.fromkeys(w for p in points for w in p.plan.warnings):
             say(f"warning: {warning}")
+        say_one_thread(threads, [p.plan.one_thread for p in points])
     if dry_run:
         found = services.estimate.measured([p.plan for p in points])
         points = [dataclasses.replace(p, plan=q) for p, q in zip(points, found, strict=True)]

@@ -39,6 +39,7 @@ __all__ = [
     "print_table",
     "progress_wanted",
     "say",
+    "say_one_thread",
     "system_words",
     "terminate_like_interrupt",
 ]
@@ -51,6 +52,16 @@ P = ParamSpec("P")
 def say(text: str = "") -> None:
     """Talk to the user (stderr)."""
     print(text, file=sys.stderr, flush=True)
+
+
+def say_one_thread(threads: int | None, reasons: Sequence[str | None]) -> None:
+    """Say where the `threads` that were asked for are of no use, and why; None: they are."""
+    if threads is None or threads == 1:
+        return
+    who = "some runs keep" if None in reasons else "each run keeps"
+    for why in dict.fromkeys(reasons):
+        if why is not None:
+            say(f"note: {who} to one thread, whatever --threads says: {why}")
 
 
 def print_json(value: Mapping[str, Any]) -> None:

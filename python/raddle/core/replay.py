@@ -163,6 +163,10 @@ class Session:
         """Replay as `run` does, write the trace `out`: the same calls, these times."""
         self.replay.retell(schedule.scheduled, seed, threads, progress, out)
 
+    def one_thread(self) -> str | None:
+        """Why its runs keep to one thread however many they may use, if they do."""
+        return self.replay.one_thread()
+
     def occupied(self) -> Occupied:
         """Where the ranks are."""
         return Occupied(*self.replay.occupied())

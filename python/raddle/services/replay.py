@@ -374,6 +374,7 @@ def _what(session: Session, trace: Path, settings: Settings) -> dict[str, Any]:
         "gap_share": settings.gap_share,
         "start_skew": settings.start_skew,
         "processors": settings.processors,
+        "one_thread": session.one_thread(),
         "costs": _costs(settings.costs).as_json(),
         "recorded": {"time_s": recorded_s, "mpi_s": recorded_mpi_s},
     }

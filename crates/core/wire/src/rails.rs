@@ -24,6 +24,7 @@ mod ack;
 pub use ack::{Ack, AckHead, AckHeadView, AckRange, AckRangeView, MAX_RANGES, Numbers};
 
 use crate::{Layer, Problem, WireError, field::header, native::JobKey};
+use serde::{Deserialize, Serialize};
 
 /// First two bytes of every packet: "Rr".
 pub const MAGIC: u16 = 0x5272;
@@ -77,6 +78,7 @@ header! {
 
 header! {
     /// The body of a hello: how the sender cuts messages.
+    #[derive(Serialize, Deserialize)]
     Hello, HelloView, RailHello, 4 {
         /// bytes of every segment but the last of a message, from 1
         segment: u16 = Big 0:0/16,
@@ -93,6 +95,7 @@ header! {
 
 header! {
     /// What stands before the payload of a data packet: the place of a segment.
+    #[derive(Serialize, Deserialize)]
     Segment, SegmentView, RailSegment, 32 {
         /// port that sends the message
         source_port: u16 = Big 0:0/16,
@@ -113,6 +116,7 @@ header! {
 
 header! {
     /// The body of a grant: what a port takes.
+    #[derive(Serialize, Deserialize)]
     Grant, GrantView, RailGrant, 20 {
         /// the granting node's port
         port: u16 = Big 0:0/16,
@@ -126,7 +130,7 @@ header! {
 }
 
 /// What a packet carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
     /// Who the sender is, until both sides know each other.
     Hello(Hello),
@@ -271,7 +275,7 @@ fn zero(layer: Layer, offset: usize, found: u64) -> Result<(), WireError> {
 }
 
 /// A packet without the payload of its segment: what a sender decides and a receiver learns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packet {
     /// The job.
     pub job: u32,

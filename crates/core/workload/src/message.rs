@@ -116,7 +116,7 @@ impl fmt::Display for Destination {
 }
 
 /// One transfer from a host to another, or to all other members of a group.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Message {
     /// When the sender may begin.
     pub start: Time,

@@ -334,6 +334,11 @@ impl Packet {
         DatagramSlot(self.part_of)
     }
 
+    /// What it carries over rails has moved.
+    pub(crate) const fn set_segment(&mut self, segment: SegmentSlot) {
+        self.part_of = segment.0;
+    }
+
     /// What a packet over rails carries.
     pub(crate) fn segment(&self) -> SegmentSlot {
         debug_assert!(self.kind.is_on_rails());

@@ -112,10 +112,11 @@ pub enum SetupError {
         problem: &'static str,
     },
     /// A run that has one process for all, which ranks cannot share.
-    #[error(
-        "this run cannot be shared out over ranks: it is simulated as one piece, without ranks"
-    )]
-    Undivided,
+    #[error("this run cannot be shared out over ranks: {why}; without ranks it can be simulated")]
+    Undivided {
+        /// What keeps it together.
+        why: &'static str,
+    },
     /// More ranks than the fabric has switches to share out.
     #[error("{ranks} ranks are too many: this fabric can be shared out over {processes}")]
     TooManyRanks {

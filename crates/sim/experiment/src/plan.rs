@@ -138,6 +138,7 @@ impl Resolved {
             "settings": self.settings,
             "score": self.experiment.score,
             "warnings": self.warnings,
+            "one_thread": self.one_thread,
         })
     }
 }

@@ -26,7 +26,7 @@ use super::{
 };
 use raddle_engine::{
     Discard, MarkReplay, Network, PortSeries, Progress, RunConfig, Semantics, SetupError,
-    rails::multi_plane, simulate,
+    one_thread, rails::multi_plane, simulate,
 };
 use raddle_text::{
     Files, InputError as ExperimentError, Location, Node, Problem, clip, read,
@@ -85,6 +85,8 @@ pub struct Resolved {
     pub runs: Vec<PlannedRun>,
     /// What a user should know before the run.
     pub warnings: Vec<String>,
+    /// Why runs keep to one thread, where they do ([`one_thread`]).
+    pub one_thread: Option<&'static str>,
     /// Classes of the traffic.
     pub classes: Vec<String>,
     /// Messages and payload of the loaded traffic, where known beforehand.
@@ -302,6 +304,7 @@ impl Resolver<'_> {
             }
         }
         let settings = settings(self.root, &experiment, &network, &configs);
+        let one_thread = one_thread(&network, &base, traffic.as_ref());
         Ok(Resolved {
             classes: traffic.classes().to_vec(),
             expected: (
@@ -314,6 +317,7 @@ impl Resolver<'_> {
             settings,
             runs,
             warnings,
+            one_thread,
             counts,
             twin,
             base,
@@ -331,7 +335,7 @@ impl Resolver<'_> {
             }
             SetupError::Routing(_) | SetupError::TooFewHosts { .. } => self.at(&["fabric"]),
             SetupError::Rails { .. } => self.at(&["rails"]),
-            SetupError::Undivided
+            SetupError::Undivided { .. }
             | SetupError::TooManyRanks { .. }
             | SetupError::Rank { .. }
             | SetupError::Elsewhere { .. } => self.at(&["simulation"]),

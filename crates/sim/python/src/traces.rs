@@ -294,6 +294,11 @@ impl Replay {
         .map_err(|error: Failure| raise(py, error))
     }
 
+    /// Why its runs keep to one thread however many they may use, if they do.
+    fn one_thread(&self) -> Option<&'static str> {
+        self.session.one_thread()
+    }
+
     /// Hosts that have a rank, hosts of the map, and the most ranks of a host.
     fn occupied(&self) -> (usize, usize, usize) {
         let found = self.session.occupied();

@@ -10,8 +10,8 @@ use raddle_transport::cc::SchemeSettings;
 use raddle_units::NodeId;
 
 use super::{
-    Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, Replayed, plan::is_remote,
-    replay, unknown_scheme,
+    Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, Replayed,
+    machine::one_thread, plan::is_remote, replay, unknown_scheme,
 };
 use raddle_engine::{Network, Progress, Semantics};
 
@@ -172,6 +172,12 @@ impl Session {
             threads,
             progress,
         )
+    }
+
+    /// Why its runs keep to one thread however many they may use, if they do.
+    #[must_use]
+    pub fn one_thread(&self) -> Option<&'static str> {
+        one_thread(&self.placed.nodes, &self.settings)
     }
 
     /// Where the ranks are.

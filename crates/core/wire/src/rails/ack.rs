@@ -2,6 +2,7 @@
 
 use super::zero;
 use crate::{WireError, field::header};
+use serde::{Deserialize, Serialize};
 
 /// Ranges that an acknowledgement names at most.
 pub const MAX_RANGES: usize = 8;
@@ -35,7 +36,7 @@ header! {
 }
 
 /// Numbers from `first` to `last`, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Numbers {
     /// The least.
     pub first: u64,
@@ -44,7 +45,7 @@ pub struct Numbers {
 }
 
 /// Which numbers of a rail have arrived. Numbers in no range may have arrived too: only the newest ranges are named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
     /// Nanoseconds from the arrival of the largest number to the acknowledgement; the most that fits if it was longer.
     pub delay_ns: u32,

@@ -307,14 +307,29 @@ impl Devices {
     }
 }
 
+/// Why a run keeps to one thread however many it may use; `None`: it can be cut. Results are the same either way.
+pub fn one_thread(
+    network: &Network,
+    config: &RunConfig,
+    workload: &dyn Workload,
+) -> Option<&'static str> {
+    if network.semantics.ties == TieOrder::Insertion {
+        return Some("it repeats another simulator's order of events");
+    }
+    if config.marks.is_some() {
+        return Some("recorded congestion marks name flows in the order of the whole run");
+    }
+    (workload.has_dependencies() && !workload.is_divisible())
+        .then_some("what its hosts do depends at once on what happens at other hosts")
+}
+
 /// What all processes of a run are made from.
 pub(super) struct Built<'a> {
     network: &'a Network,
     config: &'a RunConfig,
     signals: Signals,
     layout: Layout,
-    /// The run has one process, in which everything is known at once: in the order of another simulator, over rails, where
-    /// hosts share state, or with a workload that reacts and cannot be split.
+    /// The run has one process, in which everything is known at once: [`one_thread`] says why.
     pub(super) serial: bool,
     /// The length of windows.
     pub(super) window: Span,
@@ -333,10 +348,7 @@ impl<'a> Built<'a> {
         let mut changes = fault::changes(&config.faults, config.reroute_delay);
         changes.extend(Groups::changes(config.multicast.as_deref()));
         changes.sort_by_key(|change| change.at());
-        let serial = network.semantics.ties == TieOrder::Insertion
-            || config.rails.is_some()
-            || config.marks.is_some()
-            || workload.has_dependencies() && !workload.is_divisible();
+        let serial = one_thread(network, config, workload).is_some();
         let window = if serial {
             Span(u64::MAX)
         } else {
@@ -406,7 +418,7 @@ impl<'a> Built<'a> {
         let groups = Groups::new(config.multicast.as_deref(), fabric, nodes.len())?;
         let combines = Combines::new(config.multicast.as_deref(), |port| fabric.peer_node(port));
         let offload = Offloads::new(config.offload.as_deref(), fabric)?;
-        let rails = RailHosts::new(config, fabric)?;
+        let rails = RailHosts::new(config, nodes.len(), ends.len())?;
         let place = |port| cut.port(fabric, port);
         let sampler = Sampler::new(config, classes, fabric, nodes, place);
         let line_rate = network.environment.line_rate.0;
@@ -429,6 +441,7 @@ impl<'a> Built<'a> {
             post: Post::new(cut.processes()),
             summary: RunSummary::default(),
             now: Time::ZERO,
+            window_end: Time::ZERO,
             key: 0,
             fault: None,
             keys: Keys::new(semantics.ties),

@@ -51,6 +51,8 @@ pub(super) struct Context<'a> {
     pub(super) summary: RunSummary,
 
     pub(super) now: Time,
+    /// Where the window that is under way ends.
+    pub(super) window_end: Time,
     /// Key of the event being handled.
     pub(super) key: u64,
     /// The first message that does not fit the run's groups, members or rails, and when: the run ends.

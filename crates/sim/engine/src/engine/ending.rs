@@ -43,7 +43,9 @@ impl<'a> Run<'a> {
             if self.serial {
                 std::mem::swap(&mut self.ledger, &mut process.groups.ledger);
             }
-            process.record_rest();
+            process
+                .rails
+                .undelivered(&process.base, &mut rest.undelivered);
         }
         let others = if self.exchange.leads() {
             self.exchange.rest(&Rest::default())
@@ -70,11 +72,9 @@ impl<'a> Run<'a> {
         for other in &mut others {
             rest.pauses.append(&mut other.pauses);
             rest.flows.append(&mut other.flows);
+            rest.undelivered.append(&mut other.undelivered);
         }
         self.tell_rest(rest);
-        if self.serial {
-            locked(&processes[0]).base.cx.records.tell(self.recorder);
-        }
         self.tell_ports(processes, &others);
         let mut summary = self.summary;
         for process in processes {
@@ -92,6 +92,7 @@ impl<'a> Run<'a> {
         let Rest {
             mut pauses,
             mut flows,
+            mut undelivered,
             ..
         } = rest;
         pauses.sort_by_key(|pause| (pause.node, pause.port));
@@ -109,6 +110,10 @@ impl<'a> Run<'a> {
                     self.summary.count_member(&record);
                 }
             }
+            self.recorder.flow(flow);
+        }
+        undelivered.sort_by_key(|flow| (flow.start, flow.src, flow.dst, flow.tag));
+        for flow in &undelivered {
             self.recorder.flow(flow);
         }
     }

@@ -61,6 +61,8 @@ pub(super) struct Rest {
     pub(super) pauses: Vec<PauseRecord>,
     /// Flows that have not ended.
     pub(super) flows: Vec<(FlowName, FlowRecord)>,
+    /// Messages over rails that have not been delivered.
+    pub(super) undelivered: Vec<FlowRecord>,
     /// In order of node and port.
     pub(super) ports: Vec<PortRecord>,
     pub(super) totals: RunSummary,

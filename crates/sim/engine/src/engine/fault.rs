@@ -152,6 +152,7 @@ impl Process<'_> {
     pub(super) fn begin_change(&mut self, time: Time) {
         self.take_in_mail();
         (self.base.cx.now, self.base.cx.key) = (time, Keys::FIRST);
+        self.base.cx.window_end = time;
     }
 
     /// The link of a port returns.
@@ -175,7 +176,7 @@ impl Process<'_> {
     pub(super) fn fail(&mut self, port: PortIndex) {
         let lost = self.base.cut(port);
         if self.base.nic_at(port).is_some() {
-            self.rails.leave_host(&self.base, &lost);
+            self.rails.drop_from_host(&self.base, &lost);
             self.base.wires.history[port].lost += lost.len() as u64;
         }
         for handle in lost {

@@ -102,8 +102,8 @@ pub(super) struct Hosts {
     pub(super) begun: List<NodeIndex, u32>,
     /// Messages that have started here less those that have been delivered or given up here.
     pub(super) live: i64,
-    /// Packets over rails that their cards have begun to send: their hosts have room for more.
-    pub(super) left_card: Vec<PacketSlot>,
+    /// Packets over rails that cards have begun to send, each by its host and whether it is data: there is room for more.
+    pub(super) left_card: Vec<(NodeId, bool)>,
     /// Messages to groups whose flows are forgotten.
     pub(super) freed_sends: Vec<SendSlot>,
 }
@@ -235,9 +235,13 @@ impl Base<'_> {
         if nic.paused & 1 == 0
             && let Some(handle) = nic.rails.pop_front()
         {
-            let bytes = self.wires.packets.get(handle).bytes;
+            let packet = self.wires.packets.get(handle);
+            let (bytes, left) = (
+                packet.bytes,
+                (packet.src, packet.kind == PacketKind::RailData),
+            );
             self.nic_start(nic_index, bytes, handle);
-            self.hosts.left_card.push(handle);
+            self.hosts.left_card.push(left);
             return;
         }
         match self.hosts.choose_flow(&self.cx, nic_index) {

@@ -2,12 +2,14 @@
 //! begin and end.
 
 use raddle_units::{NodeId, Time};
+use raddle_wire::rails::Packet as Segment;
 use serde::{Deserialize, Serialize};
 
 use super::{
     flow::{FlowName, Reception},
     groups::GroupReception,
     offload::Datagram,
+    rail_notices::Notice,
     what::What,
 };
 use crate::{
@@ -32,10 +34,14 @@ pub(super) struct Mail {
     pub(super) packets: Vec<Packet>,
     /// What packets of in-network reductions among them carry, in order.
     pub(super) datagrams: Vec<Datagram>,
+    /// What packets over rails among them carry, in order.
+    pub(super) segments: Vec<Segment>,
     /// PFC frames.
     pub(super) events: Vec<Event>,
     /// Flows to hosts there.
     pub(super) begun: Vec<(FlowName, Reception)>,
+    /// What hosts there are to know of messages over rails.
+    pub(super) notices: Vec<Notice>,
     /// Messages to groups.
     pub(super) groups_begun: Vec<(FlowName, GroupReception)>,
     /// Flows that are over.
@@ -52,8 +58,10 @@ impl Mail {
         self.arrivals.clear();
         self.packets.clear();
         self.datagrams.clear();
+        self.segments.clear();
         self.events.clear();
         self.begun.clear();
+        self.notices.clear();
         self.groups_begun.clear();
         self.over.clear();
         self.gone.clear();
@@ -94,18 +102,24 @@ impl Post {
         })
     }
 
+    /// Adds a packet; the mail that it is in, for what it carries.
     pub(super) fn packet(
         &mut self,
         process: ProcessIndex,
         arrival: Arrival,
         packet: Packet,
-        datagram: Option<Datagram>,
-    ) {
+    ) -> &mut Mail {
         let mail = self.to(process);
         mail.note(arrival.at);
         mail.arrivals.push(arrival);
         mail.packets.push(packet);
-        mail.datagrams.extend(datagram);
+        mail
+    }
+
+    pub(super) fn notice(&mut self, process: ProcessIndex, notice: Notice) {
+        let mail = self.to(process);
+        mail.note(notice.at);
+        mail.notices.push(notice);
     }
 
     pub(super) fn event(&mut self, process: ProcessIndex, at: Time, key: u64, what: What) {

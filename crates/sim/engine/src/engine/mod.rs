@@ -24,6 +24,7 @@
 //! | `combine.rs` | reductions of groups on their trees |
 //! | `offload/` | in-network reductions: members on hosts, switches that compute |
 //! | `rails.rs` | messages over rails: connections on hosts |
+//! | `rail_notices.rs` | what their receivers know of messages |
 //! | `rail_packets.rs`, `bus.rs` | their packets, and the bus between memory and cards |
 //! | `build.rs`, `footprint.rs` | all of it from network and settings, and the memory that it takes |
 //! | `route.rs` | the next hop |
@@ -52,6 +53,7 @@ mod look_ahead;
 mod mail;
 mod offload;
 mod process;
+mod rail_notices;
 mod rail_packets;
 mod rails;
 mod receive;
@@ -65,5 +67,5 @@ mod what;
 mod windows;
 mod wires;
 
-pub use build::needed_headroom;
+pub use build::{needed_headroom, one_thread};
 pub use windows::{simulate, simulate_in_ranks};

@@ -93,6 +93,7 @@ impl Process<'_> {
         self.take_in_mail();
         self.base.traffic.not_before = begin;
         self.base.traffic.schedule_start(&mut self.base.cx);
+        self.base.cx.window_end = end;
         self.base.cx.queue.set_end(end);
         let before = self.base.cx.summary.events;
         let stop = self.run_to_end(before.saturating_add(budget));
@@ -182,18 +183,25 @@ impl Process<'_> {
             cx, wires, hosts, ..
         } = &mut self.base;
         for mut mail in self.inbox.drain(..) {
-            let mut datagrams = mail.datagrams.drain(..);
+            let (mut datagrams, mut segments) = (mail.datagrams.drain(..), mail.segments.drain(..));
             for (arrival, packet) in mail.arrivals.iter().zip(&mail.packets) {
                 let mut packet = *packet;
                 if packet.kind == PacketKind::Offload
                     && let Some(datagram) = datagrams.next()
                 {
                     packet.set_datagram(wires.datagrams.insert(datagram));
+                } else if packet.kind.is_on_rails()
+                    && let Some(segment) = segments.next()
+                {
+                    packet.set_segment(wires.segments.insert(segment));
                 }
                 let what = What::Arrive(arrival.port, wires.packets.insert(packet));
                 cx.push(arrival.at, arrival.key, what);
             }
-            drop(datagrams);
+            drop((datagrams, segments));
+            for notice in mail.notices.drain(..) {
+                self.rails.expect_notice(cx, notice);
+            }
             for &event in &mail.events {
                 cx.queue.push(event);
             }
@@ -266,6 +274,7 @@ impl Process<'_> {
             What::RailTimer(half) => self.rails.timer_is_due(base, half),
             What::CrossedCard(port) => self.rails.crossed_card(base, port),
             What::Heard(port, packet) => self.heard(port, packet),
+            What::Noticed(host) => self.rails.noticed(base, host),
         }
         true
     }
@@ -482,12 +491,6 @@ impl Process<'_> {
 }
 
 impl Process<'_> {
-    /// The end of a run over rails: messages that are not through.
-    pub(super) fn record_rest(&mut self) {
-        let base = &mut self.base;
-        self.rails.record_rest(base);
-    }
-
     /// What this process has counted.
     pub(super) fn totals(&mut self) -> RunSummary {
         let Base { cx, wires, .. } = &mut self.base;

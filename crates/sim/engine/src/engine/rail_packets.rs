@@ -13,16 +13,13 @@ use super::{
     bus::Way,
     flow::{DPORT, address},
     process::Base,
-    rails::{HalfConnection, RailHosts, Segment},
-    what::{Kind, What},
+    rails::{HalfConnection, RailHosts},
+    what::{CROSSED, CROSSED_CARD, Kind, What},
 };
 use crate::{
     index::{HalfIndex, PacketSlot, PortIndex},
     packet::{Envelope, Packet, PacketKind},
 };
-
-/// Place of cards in the order of what happens at a port within an instant: after both ways of its host's bus.
-const CARD: u32 = 2;
 
 impl RailHosts<'_> {
     pub(super) fn send(&mut self, base: &mut Base<'_>, half: HalfIndex, transmit: &Transmit) {
@@ -30,10 +27,7 @@ impl RailHosts<'_> {
         let around = self.plan.map_or(Bytes(0), |rails| rails.around);
         let ports = transmit.rail as u32 | DPORT << 16;
         let payload = u32::from(transmit.payload.bytes);
-        let segment = base.wires.segments.insert(Segment {
-            half: half.other(),
-            contents: transmit.packet,
-        });
+        let segment = base.wires.segments.insert(transmit.packet);
         let envelope = Envelope {
             src: host,
             hash: FlowHash::new(address(host), address(peer), ports),
@@ -45,7 +39,7 @@ impl RailHosts<'_> {
         let is_data = matches!(transmit.packet.body, Body::Data(_));
         base.cx.summary.payload_sent += u64::from(payload);
         if is_data {
-            self.hosts[host.index()].held += 1;
+            self.hosts[base.cx.cut.place(host)].held += 1;
         }
         let packet = Packet::on_rails(peer, segment, is_data, envelope);
         let handle = base.wires.packets.insert(packet);
@@ -69,18 +63,22 @@ impl RailHosts<'_> {
         if !is_numbered(base, packet) {
             return false;
         }
-        let bus = &mut self.hosts[host.index()].bus;
+        let bus = &mut self.hosts[base.cx.cut.place(host)].bus;
         let Some(at) = bus.cross(&rails.bus, base.cx.now, way, packet.payload, handle) else {
             return false;
         };
-        let place = (Kind::Crossed, base.cx.first_port(host), way as u32);
+        let place = (
+            Kind::Crossed,
+            base.cx.first_port(host),
+            CROSSED[way as usize],
+        );
         base.cx.schedule(at, place, What::Crossed(host, way));
         true
     }
 
     /// The next packet is across the bus of a host.
     pub(super) fn crossed(&mut self, base: &mut Base<'_>, host: NodeId, way: Way) {
-        let Some(handle) = self.hosts[host.index()].bus.across(way) else {
+        let Some(handle) = self.hosts[base.cx.cut.place(host)].bus.across(way) else {
             return;
         };
         match way {
@@ -111,18 +109,18 @@ impl RailHosts<'_> {
         if !is_numbered(base, packet) {
             return false;
         }
-        let card = &mut self.cards[port.0 as usize];
+        let card = &mut self.cards[port];
         let Some(at) = card.cross(&rails.card, base.cx.now, way, packet.payload, handle) else {
             return false;
         };
-        let place = (Kind::CrossedCard, port, CARD);
+        let place = (Kind::CrossedCard, port, CROSSED_CARD);
         base.cx.schedule(at, place, What::CrossedCard(port));
         true
     }
 
     /// The next packet is through a card.
     pub(super) fn crossed_card(&mut self, base: &mut Base<'_>, port: PortIndex) {
-        match self.cards[port.0 as usize].across() {
+        match self.cards[port].across() {
             Some((Way::Read, handle)) => self.put_before_wire(base, port, handle),
             Some((Way::Write, handle)) => self.put_on_bus(base, handle),
             None => {}
@@ -131,7 +129,7 @@ impl RailHosts<'_> {
 
     fn put_before_wire(&mut self, base: &mut Base<'_>, port: PortIndex, handle: PacketSlot) {
         let Some(nic) = base.nic_at(port).filter(|_| base.wires.ends[port].up) else {
-            self.leave_host(base, &[handle]);
+            self.drop_from_host(base, &[handle]);
             return base.wires.lose(&mut base.cx, port, handle);
         };
         base.hosts.nics[nic].rails.push_back(handle);
@@ -139,21 +137,25 @@ impl RailHosts<'_> {
         self.refill(base);
     }
 
-    /// Packets are neither on a bus nor in a card any more.
-    pub(super) fn leave_host(&mut self, base: &Base<'_>, handles: &[PacketSlot]) {
+    /// Packets that have not left their host are lost.
+    pub(super) fn drop_from_host(&mut self, base: &Base<'_>, handles: &[PacketSlot]) {
         for &handle in handles {
             let packet = base.wires.packets.get(handle);
-            if packet.kind == PacketKind::RailData {
-                self.hosts[packet.src.index()].held -= 1;
-            }
+            self.leave_host(base, packet.src, packet.kind == PacketKind::RailData);
+        }
+    }
+
+    /// A packet is neither on a bus nor in a card any more.
+    fn leave_host(&mut self, base: &Base<'_>, host: NodeId, is_data: bool) {
+        if is_data {
+            self.hosts[base.cx.cut.place(host)].held -= 1;
         }
     }
 
     /// Cards have begun to send packets: there is room for the next.
     pub(super) fn refill(&mut self, base: &mut Base<'_>) {
-        while let Some(handle) = base.hosts.left_card.pop() {
-            self.leave_host(base, &[handle]);
-            let host = base.wires.packets.get(handle).src;
+        while let Some((host, is_data)) = base.hosts.left_card.pop() {
+            self.leave_host(base, host, is_data);
             self.drain_host(base, host);
         }
     }
@@ -177,9 +179,15 @@ impl RailHosts<'_> {
     fn take_in(&mut self, base: &mut Base<'_>, handle: PacketSlot) {
         let packet = base.wires.packets.get(handle);
         let (place, payload, marked) = (packet.segment(), packet.payload, packet.marked);
+        let half = self.half(packet.dst(), packet.src);
         base.wires.packets.remove(handle);
         base.wires.segments.free(place);
-        let Segment { half, contents } = base.wires.segments[place];
+        let contents = base.wires.segments[place];
+        let Some(half) = half else {
+            debug_assert!(false, "{contents:?} comes before its connection");
+            base.cx.summary.payload_discarded += u64::from(payload);
+            return;
+        };
         // What waited for the bus waited on its way: congestion control is to see it.
         let (held, rail) = (Span::ZERO, usize::from(contents.rail));
         let (now, reception) = (base.cx.now, Reception { held, marked });
@@ -200,12 +208,11 @@ impl RailHosts<'_> {
 
 /// Whether a packet crosses buses and cards in order.
 fn is_numbered(base: &Base<'_>, packet: &Packet) -> bool {
-    let segment = &base.wires.segments[packet.segment()];
-    segment.contents.body.is_numbered()
+    base.wires.segments[packet.segment()].body.is_numbered()
 }
 
 /// The port of a host by which a packet leaves or came.
 fn rail_port(base: &Base<'_>, host: NodeId, handle: PacketSlot) -> PortIndex {
     let segment = &base.wires.segments[base.wires.packets.get(handle).segment()];
-    PortIndex(base.cx.first_port(host).0 + u32::from(segment.contents.rail))
+    PortIndex(base.cx.first_port(host).0 + u32::from(segment.rail))
 }

@@ -1,39 +1,31 @@
-//! Messages over rails: connections of `raddle_rails` on hosts. Their packets are in `rail_packets.rs`.
+//! Messages over rails: connections of `raddle_rails` on hosts. What receivers know of messages is in `rail_notices.rs`, packets
+//! are in `rail_packets.rs`.
 
 use std::collections::VecDeque;
 
-use raddle_fabric::Fabric;
 use raddle_rails::{Connection, Event};
 use raddle_units::{NodeId, PortId, Span, Time};
-use raddle_wire::rails::Packet as Contents;
 use raddle_workload::{MAX_SIZE_BYTES, Message};
 use rustc_hash::FxHashMap;
 
 use super::{
     bus::{CardBus, HostBus},
     process::Base,
-    records::Record,
+    rail_notices::{self, Notice},
     what::{Kind, What},
 };
 use crate::{
     host_rails::Rails,
-    index::{HalfIndex, List},
-    record::FlowRecord,
+    index::{HalfIndex, List, NodeIndex, PortIndex},
     setup::{RunConfig, SetupError},
 };
 
 /// Ports of a connection: classes of messages.
 const MOST_PORTS: usize = 64;
+/// No host of a run has more than one life.
+const EPOCH: u32 = 1;
 
-/// What a packet over rails carries.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
-    /// Whom it is for.
-    pub(super) half: HalfIndex,
-    pub(super) contents: Contents,
-}
-
-/// One host's half of a connection. The other half is its neighbour in the list.
+/// One host's half of a connection. The other half may be in another process.
 #[derive(Debug)]
 pub(super) struct HalfConnection {
     pub(super) core: Connection,
@@ -43,8 +35,8 @@ pub(super) struct HalfConnection {
     place: u32,
     /// Messages that no send token is left for.
     waiting: VecDeque<Message>,
-    /// By port: messages that the core has and the peer has not, in order.
-    under_way: Vec<VecDeque<Message>>,
+    /// By port: messages of the peer that have begun and have not come, in order.
+    pub(super) announced: Vec<VecDeque<Message>>,
     /// Ports of this half that are open (bits).
     open: u64,
     /// When its timer is due ([`Time::NEVER`]: it has none).
@@ -60,34 +52,33 @@ pub(super) struct Host {
     pub(super) bus: HostBus,
     /// Segments on the bus and in the cards.
     pub(super) held: u32,
+    /// What it is to know at the end of this window or the one before, in order.
+    pub(super) notices: Vec<Notice>,
     halves: Vec<HalfIndex>,
     /// Half that is asked first for something to send.
     first: usize,
 }
 
-/// All connections of a run.
+/// All halves of connections of a process.
 #[derive(Debug, Default)]
 pub(super) struct RailHosts<'a> {
     /// `None`: messages between hosts are flows.
     pub(super) plan: Option<&'a Rails>,
-    /// By node.
-    pub(super) hosts: Vec<Host>,
-    /// By port.
-    pub(super) cards: Vec<CardBus>,
+    /// Of all nodes; empty without rails, as the next is.
+    pub(super) hosts: List<NodeIndex, Host>,
+    pub(super) cards: List<PortIndex, CardBus>,
     pub(super) halves: List<HalfIndex, HalfConnection>,
     /// By (host, peer).
     pairs: FxHashMap<(NodeId, NodeId), HalfIndex>,
 }
 
-impl HalfIndex {
-    /// The other half of the connection.
-    pub(super) const fn other(self) -> Self {
-        Self(self.0 ^ 1)
-    }
-}
-
 impl<'a> RailHosts<'a> {
-    pub(super) fn new(config: &'a RunConfig, fabric: &Fabric) -> Result<Self, SetupError> {
+    /// For a process with so many nodes and ports.
+    pub(super) fn new(
+        config: &'a RunConfig,
+        nodes: usize,
+        ports: usize,
+    ) -> Result<Self, SetupError> {
         let Some(rails) = config.rails.as_deref() else {
             return Ok(Self::default());
         };
@@ -96,14 +87,22 @@ impl<'a> RailHosts<'a> {
         if let Some(problem) = problem.or_else(|| rails.problem()) {
             return Err(SetupError::Rails { problem });
         }
-        let hosts = (0..fabric.node_count()).map(|_| Host::default()).collect();
-        let cards = (0..fabric.port_count()).map(|_| CardBus::default());
-        Ok(Self {
+        let mut made = Self {
             plan: Some(rails),
-            hosts,
-            cards: cards.collect(),
             ..Self::default()
-        })
+        };
+        for _ in 0..nodes {
+            made.hosts.push(Host::default());
+        }
+        for _ in 0..ports {
+            made.cards.push(CardBus::default());
+        }
+        Ok(made)
+    }
+
+    /// The half of a connection on `host`, if it is made.
+    pub(super) fn half(&self, host: NodeId, peer: NodeId) -> Option<HalfIndex> {
+        self.pairs.get(&(host, peer)).copied()
     }
 
     /// When a half's timer is due.
@@ -111,17 +110,18 @@ impl<'a> RailHosts<'a> {
         self.halves[half].timer
     }
 
-    /// Opens a port of a half if it is not open.
-    fn open(&mut self, half: HalfIndex, port: u8, buffers: u32) -> Result<(), String> {
+    /// Opens a port of a half; false: it is open.
+    pub(super) fn open(&mut self, half: HalfIndex, port: u8, buffers: u32) -> Result<bool, String> {
         let half = &mut self.halves[half];
         if half.open >> port & 1 == 1 {
-            return Ok(());
+            return Ok(false);
         }
         half.open |= 1 << port;
         let number = u16::from(port);
         half.core
             .open_port(number, MAX_SIZE_BYTES)
             .and_then(|()| (0..buffers).try_for_each(|_| half.core.provide(number, 0)))
+            .map(|()| true)
             .map_err(|error| error.to_string())
     }
 
@@ -145,7 +145,12 @@ impl<'a> RailHosts<'a> {
     }
 
     fn begin(&mut self, base: &mut Base<'_>, message: &Message, dst: NodeId) -> Result<(), String> {
-        let Message { src, class, .. } = *message;
+        // What has waited for others starts at the window's beginning at the earliest.
+        let message = Message {
+            start: base.cx.now,
+            ..*message
+        };
+        let Message { src, class, .. } = message;
         let Some(rails) = self.plan else {
             return Ok(());
         };
@@ -158,58 +163,52 @@ impl<'a> RailHosts<'a> {
             self.record_ways(base, half);
         }
         if self.halves[half].failed {
-            record_message(base, message, None);
+            rail_notices::record(base, &message, None);
             return Ok(());
         }
         base.hosts.live += 1;
-        self.open(half.other(), class, rails.buffers)?;
-        self.halves[half].waiting.push_back(*message);
-        self.drain(base, half.other());
+        self.notify(base, src, dst, Some(message));
+        self.halves[half].waiting.push_back(message);
         self.drain(base, half);
         Ok(())
     }
 
-    /// The half of a connection on `src`, which is made if there is none.
-    fn connect(
+    /// The half of a connection on `host`, which is made if there is none.
+    pub(super) fn connect(
         &mut self,
         base: &Base<'_>,
         rails: &Rails,
-        src: NodeId,
-        dst: NodeId,
+        host: NodeId,
+        peer: NodeId,
     ) -> Result<HalfIndex, String> {
-        if let Some(&half) = self.pairs.get(&(src, dst)) {
+        if let Some(half) = self.half(host, peer) {
             return Ok(half);
         }
         let fabric = base.cx.fabric;
-        if fabric.ports_of(src).len() != fabric.ports_of(dst).len() {
+        let ports = fabric.ports_of(host).len() as u32;
+        if ports as usize != fabric.ports_of(peer).len() {
             return Err("one host has more rails than the other".to_owned());
         }
-        for (host, peer) in [(src, dst), (dst, src)] {
-            let epoch = self.halves.len() as u32 + 1;
-            let ports = (0..).zip(fabric.ports_of(host));
-            let port = |index: u32| PortId(fabric.first_port(host).0 + index);
-            let rates = ports.map(|(index, _)| fabric.rate(port(index))).collect();
-            let config = rails.end(host, peer, epoch, rates);
-            let core = Connection::new(base.cx.now, config).map_err(|error| error.to_string())?;
-            let half = self.halves.push(HalfConnection {
-                core,
-                host,
-                peer,
-                place: self.hosts[host.index()].halves.len() as u32,
-                waiting: VecDeque::new(),
-                under_way: Vec::new(),
-                open: 0,
-                timer: Time::NEVER,
-                failed: false,
-                recorded: false,
-            });
-            self.hosts[host.index()].halves.push(half);
-            self.pairs.insert((host, peer), half);
-        }
-        self.pairs
-            .get(&(src, dst))
-            .copied()
-            .ok_or_else(|| "no connection".to_owned())
+        let first = fabric.first_port(host).0;
+        let rates = (first..first + ports).map(|port| fabric.rate(PortId(port)));
+        let config = rails.end(host, peer, EPOCH, rates.collect());
+        let core = Connection::new(base.cx.now, config).map_err(|error| error.to_string())?;
+        let halves = &mut self.hosts[base.cx.cut.place(host)].halves;
+        let half = self.halves.push(HalfConnection {
+            core,
+            host,
+            peer,
+            place: halves.len() as u32,
+            waiting: VecDeque::new(),
+            announced: Vec::new(),
+            open: 0,
+            timer: Time::NEVER,
+            failed: false,
+            recorded: false,
+        });
+        halves.push(half);
+        self.pairs.insert((host, peer), half);
+        Ok(half)
     }
 
     // A half after anything has happened to it.
@@ -245,7 +244,7 @@ impl<'a> RailHosts<'a> {
         let room = self.plan.map_or(0, |rails| rails.room);
         let host = self.halves[half].host;
         let ports = base.cx.fabric.ports_of(host).len() as u32;
-        room > 0 && self.hosts[host.index()].held >= room.saturating_mul(ports)
+        room > 0 && self.hosts[base.cx.cut.place(host)].held >= room.saturating_mul(ports)
     }
 
     /// Has the halves that a host held back look again, in turn.
@@ -253,7 +252,8 @@ impl<'a> RailHosts<'a> {
         if self.plan.is_none_or(|rails| rails.room == 0) {
             return;
         }
-        let state = &mut self.hosts[host.index()];
+        let place = base.cx.cut.place(host);
+        let state = &mut self.hosts[place];
         let count = state.halves.len();
         state.first = if state.first + 1 < count {
             state.first + 1
@@ -262,7 +262,7 @@ impl<'a> RailHosts<'a> {
         };
         let first = state.first;
         for step in 0..count {
-            let half = self.hosts[host.index()].halves[(first + step) % count];
+            let half = self.hosts[place].halves[(first + step) % count];
             if self.is_full(base, half) {
                 return;
             }
@@ -276,11 +276,7 @@ impl<'a> RailHosts<'a> {
                 // The buffer is free again.
                 let provided = self.halves[half].core.provide(target_port, 0);
                 debug_assert!(provided.is_ok(), "the port of a message is open");
-                let sender = &mut self.halves[half.other()];
-                let line = sender.under_way.get_mut(usize::from(target_port));
-                if let Some(message) = line.and_then(VecDeque::pop_front) {
-                    delivered(base, &message);
-                }
+                self.received(base, half, target_port);
             }
             Event::Failed(_) => self.give_up(base, half),
             // Send tokens that come back are used when the half is fed.
@@ -297,28 +293,9 @@ impl<'a> RailHosts<'a> {
     fn give_up(&mut self, base: &mut Base<'_>, half: HalfIndex) {
         let half = &mut self.halves[half];
         half.failed = true;
-        let mut lost: Vec<Message> = half.waiting.drain(..).collect();
-        lost.extend(half.under_way.iter_mut().flat_map(|line| line.drain(..)));
-        base.hosts.live -= lost.len() as i64;
-        for message in lost {
-            record_message(base, &message, None);
-        }
-    }
-
-    /// At the end: messages that have not been delivered, in order of start.
-    pub(super) fn record_rest(&mut self, base: &mut Base<'_>) {
-        let halves = self.halves.iter_mut();
-        let mut rest: Vec<Message> = halves
-            .flat_map(|half| {
-                let waiting = half.waiting.drain(..);
-                let under_way = half.under_way.iter_mut().flat_map(|line| line.drain(..));
-                waiting.chain(under_way).collect::<Vec<_>>()
-            })
-            .collect();
-        rest.sort_by_key(|message| (message.start, message.src, message.dst, message.tag));
-        for message in rest {
-            record_message(base, &message, None);
-        }
+        half.waiting.clear();
+        let (host, peer) = (half.host, half.peer);
+        self.notify(base, host, peer, None);
     }
 
     // Timers.
@@ -357,42 +334,7 @@ impl HalfConnection {
             if taken.is_err() {
                 return;
             }
-            let (message, port) = (*message, usize::from(port));
-            if self.under_way.len() <= port {
-                self.under_way.resize_with(port + 1, VecDeque::new);
-            }
-            self.under_way[port].push_back(message);
             self.waiting.pop_front();
         }
     }
-}
-
-fn delivered(base: &mut Base<'_>, message: &Message) {
-    base.hosts.live -= 1;
-    base.cx.summary.flows_finished += 1;
-    let fct = base.cx.now.since(message.start);
-    record_message(base, message, Some(fct));
-    if base.traffic.reacts() {
-        base.traffic.delivered(&base.cx, message.src, message.tag);
-        base.traffic.schedule_start(&mut base.cx);
-    }
-}
-
-fn record_message(base: &mut Base<'_>, message: &Message, fct: Option<Span>) {
-    let Message { src, dst, size, .. } = *message;
-    let ideal_fct = dst
-        .host()
-        .map_or(Span::ZERO, |dst| base.ideal_fct(src, dst, size));
-    let record = FlowRecord {
-        src,
-        dst,
-        sport: message.class.into(),
-        size,
-        start: message.start,
-        fct,
-        ideal_fct,
-        class: message.class,
-        tag: message.tag,
-    };
-    base.cx.record(src, Record::Flow(record));
 }

@@ -72,11 +72,7 @@ impl Moment {
 
     pub(super) fn new(time: Time, key: u64, node: NodeId, ends: &List<PortIndex, LinkEnd>) -> Self {
         let (port, rest, starts) = Keys::parts(key);
-        let port = if starts || key == Keys::FIRST {
-            PortId(0)
-        } else {
-            ends[port].id
-        };
+        let port = if starts { PortId(0) } else { ends[port].id };
         Self {
             time,
             port,

@@ -41,6 +41,8 @@ pub(super) enum What {
     CrossedCard(PortIndex),
     /// A host is through with packets of other groups before one of its own.
     Heard(PortIndex, PacketSlot),
+    /// A host learns of messages that have begun to come to it over rails.
+    Noticed(NodeId),
 }
 
 /// The kinds alone.
@@ -62,10 +64,11 @@ pub(super) enum Kind {
     RailTimer,
     CrossedCard,
     Heard,
+    Noticed,
 }
 
 impl Kind {
-    /// By number; any four bits have a kind: what is not given out is the last.
+    /// By number; any four bits have a kind.
     const ALL: [Self; 16] = [
         Self::Arrive,
         Self::Pfc,
@@ -82,14 +85,15 @@ impl Kind {
         Self::RailTimer,
         Self::CrossedCard,
         Self::Heard,
-        Self::Heard,
+        Self::Noticed,
     ];
 
     /// Order at one node and port within an instant, for [`TieOrder::Canonical`]: timers, then what arrives, then what
     /// leaves.
     const fn rank(self) -> u64 {
         match self {
-            Self::Start | Self::StartSoon | Self::StartNow => 1,
+            Self::Start | Self::StartSoon | Self::StartNow => 0,
+            Self::Noticed => 1,
             Self::Timer => 2,
             Self::Pfc => 3,
             Self::Arrive | Self::Compute | Self::Crossed | Self::CrossedCard | Self::Heard => 4,
@@ -99,6 +103,12 @@ impl Kind {
         }
     }
 }
+
+/// Sequences of what else happens at a host's port among arrivals, which have 0: each way of the host's bus (at its first
+/// port), the card, and a packet that stood behind others.
+pub(super) const CROSSED: [u32; 2] = [1, 2];
+pub(super) const CROSSED_CARD: u32 = 3;
+pub(super) const HEARD: u32 = 4;
 
 /// The kind of a packed word.
 const KIND_SHIFT: u32 = 56;
@@ -131,6 +141,7 @@ impl What {
             Self::RailTimer(half) => (Kind::RailTimer, 0, half.0),
             Self::CrossedCard(port) => (Kind::CrossedCard, 0, port.0),
             Self::Heard(port, packet) => (Kind::Heard, port.0, packet.0),
+            Self::Noticed(host) => (Kind::Noticed, 0, host.0),
         };
         debug_assert!(high >> HIGH_BITS == 0, "{self:?} does not fit");
         (kind as u64) << KIND_SHIFT | u64::from(high) << HIGH_SHIFT | u64::from(low)
@@ -157,6 +168,7 @@ impl What {
             Kind::RailTimer => Self::RailTimer(HalfIndex(low)),
             Kind::CrossedCard => Self::CrossedCard(PortIndex(low)),
             Kind::Heard => Self::Heard(PortIndex(high), PacketSlot(low)),
+            Kind::Noticed => Self::Noticed(NodeId(low)),
         }
     }
 
@@ -193,10 +205,11 @@ impl Keys {
         Self { order, inserted: 0 }
     }
 
-    /// Before all events of an instant: the key of what the run does between windows.
+    /// Before all events of an instant but starts of messages: the key of what the run does between windows.
     pub(super) const FIRST: u64 = 0;
 
-    /// The port that a key is of, what remains of it, and whether it is the start of messages, which has no place.
+    /// The port that a key is of, what remains of it, and whether it is one that has no place: [`Self::FIRST`], or that of
+    /// starts of messages.
     pub(super) const fn parts(key: u64) -> (PortIndex, u64, bool) {
         let rest = key & ((1 << Self::PORT_SHIFT) - 1);
         let starts = rest >> Self::SEQUENCE_BITS == Kind::Start.rank();
@@ -256,6 +269,7 @@ mod tests {
             What::RailTimer(HalfIndex(8)),
             What::CrossedCard(port),
             What::Heard(port, packet),
+            What::Noticed(node),
         ] {
             assert_eq!(What::unpack(what.pack()), what);
         }

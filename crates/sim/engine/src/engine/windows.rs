@@ -9,6 +9,7 @@
 //! - messages that start in a window are handed to their senders' processes at its beginning;
 //! - the receiver of a flow knows it from the end of the window in which it began to the end of the one in which its sender is
 //!   through with it;
+//! - the receiver of a message over rails knows it from the end of the window in which it began;
 //! - of a workload that waits for deliveries each process has a part, which hears at once what its hosts have; what other hosts
 //!   wait for it hears at the window's end;
 //! - the run is over, is cancelled or fails at the end of a window.
@@ -26,7 +27,7 @@ use raddle_workload::Workload;
 
 use super::{
     between::Scratch,
-    build::Built,
+    build::{Built, one_thread},
     crew::{Crew, Dismissal},
     cut::Cut,
     exchange::{Exchange, Outlook},
@@ -79,8 +80,10 @@ pub fn simulate_in_ranks(
     let built = Built::new(network, config, workload)?;
     let threads = config.threads.clamp(1, 1 << 10);
     let count = ranks.count();
-    if built.serial && count > 1 {
-        return Err(SetupError::Undivided);
+    if let Some(why) = one_thread(network, config, workload)
+        && count > 1
+    {
+        return Err(SetupError::Undivided { why });
     }
     let cut = if built.serial {
         Cut::whole(&network.fabric)
@@ -100,7 +103,9 @@ pub fn simulate_in_ranks(
     } else {
         &mut nothing
     };
-    let (open_ended, reacts) = (workload.is_open_ended(), workload.has_dependencies());
+    // Connections over rails keep asking each other whether they are there.
+    let open_ended = workload.is_open_ended() || config.rails.is_some();
+    let reacts = workload.has_dependencies();
     let exchange = Exchange::new(ranks, cut.processes());
     let (held, processes) = built.processes(&cut, exchange.own(), workload)?;
     let helpers = threads.min(processes.len()) - 1;

@@ -3,6 +3,7 @@
 use raddle_dataplane::{Departure, Frame, FrameKind, QUEUE_ACKS, Refused, Switch};
 use raddle_unicast::UnicastTables;
 use raddle_units::{NodeId, PortId, Span, Time};
+use raddle_wire::rails::Packet as Segment;
 
 use super::{
     context::Context,
@@ -10,7 +11,6 @@ use super::{
     link::{Device, HERE, LinkEnd, PortHistory},
     mail::Arrival,
     offload::Datagram,
-    rails::Segment,
     records::Record,
     route::Router,
     what::{Kind, What},
@@ -83,18 +83,21 @@ impl Wires<'_> {
             cx.push(at, key, What::Arrive(peer, packet));
             return;
         }
-        let datagram = match self.packets.get(packet) {
-            packet if packet.kind == PacketKind::Offload => Some(packet.datagram()),
-            _ => None,
-        };
-        let datagram = datagram.map(|slot| self.datagrams.take(slot));
         let arrival = Arrival {
             at,
             key,
             port: peer,
         };
-        cx.post
-            .packet(process, arrival, *self.packets.get(packet), datagram);
+        let leaving = self.packets.get(packet);
+        let mail = cx.post.packet(process, arrival, *leaving);
+        match leaving.kind {
+            PacketKind::Offload => mail.datagrams.push(self.datagrams.take(leaving.datagram())),
+            PacketKind::RailData | PacketKind::RailControl => {
+                mail.segments.push(self.segments[leaving.segment()]);
+                self.segments.free(leaving.segment());
+            }
+            _ => {}
+        }
         self.packets.remove(packet);
     }
 

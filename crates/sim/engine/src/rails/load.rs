@@ -20,6 +20,12 @@ fn message(start: Time, (src, dst): Way, size: Bytes, stream: u32, tag: u64) -> 
     }
 }
 
+/// Lends out the parts of a workload that consists of them.
+fn lend<W: Workload>(parts: &mut [W]) -> Vec<&mut (dyn Workload + '_)> {
+    let parts = parts.iter_mut();
+    parts.map(|part| part as &mut dyn Workload).collect()
+}
+
 /// Processes that send without end, each a stream of its own with `window` messages under way. A process takes `choose` of its
 /// time for each message before it leaves.
 #[derive(Clone, Debug)]
@@ -27,44 +33,60 @@ pub struct Streams {
     ways: Vec<Way>,
     names: Vec<String>,
     size: Bytes,
+    window: u32,
     choose: Span,
-    /// When each process has time.
-    free_at: Vec<Time>,
-    /// Messages that wait for nothing but a time: start, serial number, stream.
+    /// When each process has time, and how many messages it has begun with.
+    processes: Vec<(Time, u64)>,
+    /// Messages that wait for nothing but a time: start, number in their stream, stream.
     ready: BinaryHeap<Reverse<(Time, u64, u32)>>,
-    serial: u64,
+    parts: Vec<Self>,
+    is_part: bool,
 }
 
 impl Streams {
     /// `ways[i]` is stream i, up to 64 of them; all start at once.
     #[must_use]
     pub fn new(ways: Vec<Way>, size: Bytes, window: u32, choose: Span) -> Self {
-        let streams = ways.len() as u32;
+        let names = (0..ways.len()).map(|stream| format!("stream {stream}"));
         let mut made = Self {
-            names: (0..streams)
-                .map(|stream| format!("stream {stream}"))
-                .collect(),
-            free_at: vec![Time::ZERO; ways.len()],
+            names: names.collect(),
+            processes: Vec::new(),
             ways,
             size,
+            window,
             choose,
             ready: BinaryHeap::new(),
-            serial: 0,
+            parts: Vec::new(),
+            is_part: false,
         };
-        for _ in 0..window {
-            for stream in 0..streams {
-                made.next(Time::ZERO, stream);
-            }
-        }
+        made.begin(&|_| true);
         made
     }
 
+    /// All streams begin that such a host sends.
+    fn begin(&mut self, is_own: &dyn Fn(NodeId) -> bool) {
+        self.processes = vec![(Time::ZERO, 0); self.ways.len()];
+        self.ready.clear();
+        for _ in 0..self.window {
+            for stream in 0..self.ways.len() {
+                if is_own(self.ways[stream].0) {
+                    self.next(Time::ZERO, stream);
+                }
+            }
+        }
+    }
+
     /// A process begins with its next message.
-    fn next(&mut self, now: Time, stream: u32) {
-        let free_at = &mut self.free_at[stream as usize];
+    fn next(&mut self, now: Time, stream: usize) {
+        let (free_at, number) = &mut self.processes[stream];
         *free_at = now.max(*free_at) + self.choose;
-        self.ready.push(Reverse((*free_at, self.serial, stream)));
-        self.serial += 1;
+        self.ready.push(Reverse((*free_at, *number, stream as u32)));
+        *number += 1;
+    }
+
+    /// The stream of a message.
+    const fn stream(tag: u64) -> usize {
+        (tag & 0xff) as usize
     }
 }
 
@@ -78,19 +100,54 @@ impl Workload for Streams {
     }
 
     fn pop(&mut self) -> Option<Message> {
-        let Reverse((start, serial, stream)) = self.ready.pop()?;
-        // The stream can be told from the tag.
-        let tag = serial << 8 | u64::from(stream);
+        let Reverse((start, number, stream)) = self.ready.pop()?;
+        let tag = number << 8 | u64::from(stream);
         let way = self.ways[stream as usize];
         Some(message(start, way, self.size, stream, tag))
     }
 
     fn on_delivered(&mut self, now: Time, tag: u64) {
-        self.next(now, (tag & 0xff) as u32);
+        // Who sends the next one is another host.
+        if !self.is_part {
+            self.next(now, Self::stream(tag));
+        }
     }
 
     fn has_dependencies(&self) -> bool {
         true
+    }
+
+    fn is_divisible(&self) -> bool {
+        true
+    }
+
+    fn split(
+        &mut self,
+        parts: usize,
+        part_of: &dyn Fn(NodeId) -> usize,
+    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+        let part = |number| {
+            let mut part = Self {
+                is_part: true,
+                ..self.clone()
+            };
+            part.begin(&|host| part_of(host) == number);
+            part
+        };
+        self.parts = (0..parts).map(part).collect();
+        Some(lend(&mut self.parts))
+    }
+
+    fn is_news(&self, _tag: u64) -> bool {
+        true
+    }
+
+    fn news_for(&self, tag: u64) -> Option<NodeId> {
+        Some(self.ways[Self::stream(tag)].0)
+    }
+
+    fn on_news(&mut self, now: Time, tag: u64, _member: Option<NodeId>) {
+        self.next(now, Self::stream(tag));
     }
 
     fn is_open_ended(&self) -> bool {
@@ -111,29 +168,35 @@ pub struct PingPong {
     size: Bytes,
     choose: Span,
     pause: Span,
-    next: Option<Time>,
-    /// Messages to send, there and back, and those delivered.
+    /// Messages to send, there and back.
     count: u64,
-    delivered: u64,
-    begun: Time,
-    under_way: Span,
+    /// The next message: when it leaves, and its number.
+    next: Option<(Time, u64)>,
+    /// Messages that hosts of this part are still to have.
+    left: u64,
+    /// Sums of the times at which timed messages began and came in this part, in ps.
+    begun: u128,
+    come: u128,
+    parts: Vec<Self>,
 }
 
 impl PingPong {
     /// `rounds` of them that are timed; each message takes `choose` of a process's time before it leaves.
     #[must_use]
     pub fn new(way: Way, size: Bytes, rounds: u32, choose: Span, pause: Span) -> Self {
+        let count = 2 * (1 + u64::from(rounds));
         Self {
             way,
             names: ["message".to_owned()],
             size,
             choose,
             pause,
-            next: Some(Time::ZERO + choose),
-            count: 2 * (1 + u64::from(rounds)),
-            delivered: 0,
-            begun: Time::ZERO,
-            under_way: Span::ZERO,
+            count,
+            next: Some((Time::ZERO + choose, 0)),
+            left: count,
+            begun: 0,
+            come: 0,
+            parts: Vec::new(),
         }
     }
 
@@ -141,7 +204,27 @@ impl PingPong {
     #[must_use]
     pub fn latency(&self) -> Option<Span> {
         let timed = self.count - 2;
-        (self.finished() && timed > 0).then(|| Span(self.under_way.0 / timed))
+        if !self.finished() || timed == 0 {
+            return None;
+        }
+        let parts = || self.parts.iter().chain([self]);
+        let come: u128 = parts().map(|part| part.come).sum();
+        let begun: u128 = parts().map(|part| part.begun).sum();
+        Some(Span(((come - begun) / u128::from(timed)) as u64))
+    }
+
+    /// Messages go there and back in turns.
+    fn way_of(&self, number: u64) -> Way {
+        let (here, there) = self.way;
+        if number.is_multiple_of(2) {
+            (here, there)
+        } else {
+            (there, here)
+        }
+    }
+
+    const fn is_timed(number: u64) -> bool {
+        number >= 2
     }
 }
 
@@ -151,33 +234,55 @@ impl Workload for PingPong {
     }
 
     fn next_start(&self) -> Option<Time> {
-        self.next
+        self.next.map(|(start, _)| start)
     }
 
     fn pop(&mut self) -> Option<Message> {
-        let start = self.next.take()?;
-        let (here, there) = self.way;
-        let way = if self.delivered.is_multiple_of(2) {
-            (here, there)
-        } else {
-            (there, here)
-        };
-        Some(message(start, way, self.size, 0, self.delivered))
+        let (start, number) = self.next.take()?;
+        Some(message(start, self.way_of(number), self.size, 0, number))
     }
 
-    fn on_delivered(&mut self, now: Time, _tag: u64) {
-        self.delivered += 1;
-        if self.delivered > 2 {
-            self.under_way += now.since(self.begun);
+    /// Who has a message sends the next.
+    fn on_delivered(&mut self, now: Time, number: u64) {
+        self.left -= 1;
+        if Self::is_timed(number) {
+            self.come += u128::from(now.0);
         }
-        if self.delivered < self.count {
-            self.begun = now + self.pause;
-            self.next = Some(self.begun + self.choose);
+        let (next, begun) = (number + 1, now + self.pause);
+        if next < self.count {
+            if Self::is_timed(next) {
+                self.begun += u128::from(begun.0);
+            }
+            self.next = Some((begun + self.choose, next));
         }
     }
 
     fn has_dependencies(&self) -> bool {
         true
+    }
+
+    fn is_divisible(&self) -> bool {
+        true
+    }
+
+    fn split(
+        &mut self,
+        parts: usize,
+        part_of: &dyn Fn(NodeId) -> usize,
+    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+        let part = |number| {
+            let is_own = |host| part_of(host) == number;
+            let (here, there) = self.way;
+            let ends = u64::from(is_own(here)) + u64::from(is_own(there));
+            Self {
+                next: self.next.filter(|_| is_own(here)),
+                left: ends * self.count / 2,
+                ..self.clone()
+            }
+        };
+        self.parts = (0..parts).map(part).collect();
+        self.left = 0;
+        Some(lend(&mut self.parts))
     }
 
     fn expected_messages(&self) -> Option<u64> {
@@ -189,6 +294,6 @@ impl Workload for PingPong {
     }
 
     fn finished(&self) -> bool {
-        self.delivered == self.count
+        self.left == 0 && self.parts.iter().all(Self::finished)
     }
 }

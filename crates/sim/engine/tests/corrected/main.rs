@@ -21,6 +21,7 @@ mod offload;
 mod partitions;
 mod published_offload;
 mod rail_hosts;
+mod rail_partitions;
 mod rail_runs;
 mod rails;
 mod ways;

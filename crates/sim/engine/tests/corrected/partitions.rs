@@ -21,10 +21,10 @@ use crate::{
     multicast::{self, random_members, to_group},
 };
 
-type Outcome = Result<(RunSummary, Log), String>;
+pub(crate) type Outcome = Result<(RunSummary, Log), String>;
 
 /// The outcome in one process, in others, and in several ranks.
-fn hold_equal(
+pub(crate) fn hold_equal(
     seed: u64,
     lab: &Lab,
     config: &RunConfig,
@@ -276,7 +276,7 @@ fn config(lab: &Lab, draws: &mut Draws) -> RunConfig {
     config
 }
 
-fn pick(hosts: &[NodeId], draws: &mut Draws) -> NodeId {
+pub(crate) fn pick(hosts: &[NodeId], draws: &mut Draws) -> NodeId {
     hosts[draws.below(hosts.len() as u64) as usize]
 }
 
@@ -326,7 +326,7 @@ fn flows_in_any_trouble_do_not_show_the_cut() {
 }
 
 /// Messages and gaps that wait for others, at their own host and elsewhere.
-fn graph(hosts: &[NodeId], draws: &mut Draws) -> GraphBuilder {
+pub(crate) fn graph(hosts: &[NodeId], draws: &mut Draws) -> GraphBuilder {
     let mut graph = GraphBuilder::new();
     let mut steps: Vec<Step> = Vec::new();
     while steps.len() < 40 {

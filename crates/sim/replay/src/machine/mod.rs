@@ -64,21 +64,12 @@ impl Stage<'_> {
     }
 
     fn processor(&self, rank: u32) -> u32 {
-        rank % self.processors
+        processor(rank, self.processors)
     }
 
     /// Whether two ranks are on one host.
     fn are_together(&self, one: u32, other: u32) -> bool {
         self.host(one) == self.host(other)
-    }
-
-    /// Whether a processor has ranks of several hosts.
-    fn hosts_share_processors(&self) -> bool {
-        let mut first = vec![None; self.processors as usize];
-        (0..).zip(self.hosts).any(|(rank, host)| {
-            let processor = self.processor(rank) as usize;
-            *first[processor].get_or_insert(host) != host
-        })
     }
 
     /// Copying between a rank and the card.
@@ -169,7 +160,7 @@ impl<'a> Machine<'a> {
             local_overheads: local_overheads(hosts, &sockets, &settings.costs.host),
             sockets,
             costs: settings.costs,
-            processors: (settings.processors.unwrap_or(count)).clamp(1, count.max(1)),
+            processors: processors(settings, count),
             classes: [PLAIN_CLASS.to_owned()],
             tickets: (0..program.ticket_count())
                 .map(|_| Ticket::default())
@@ -235,6 +226,31 @@ impl<'a> Machine<'a> {
     }
 }
 
+/// How many processors so many ranks have.
+fn processors(settings: &ReplaySettings, ranks: u32) -> u32 {
+    let given = settings.processors.unwrap_or(ranks);
+    given.clamp(1, ranks.max(1))
+}
+
+const fn processor(rank: u32, processors: u32) -> u32 {
+    rank % processors
+}
+
+/// Whether one of so many processors has ranks of several hosts.
+fn hosts_share(hosts: &[NodeId], processors: u32) -> bool {
+    let mut first = vec![None; processors as usize];
+    (0..).zip(hosts).any(|(rank, host)| {
+        let place = processor(rank, processors) as usize;
+        *first[place].get_or_insert(host) != host
+    })
+}
+
+/// Why a replay of ranks on `hosts` keeps to one thread, if it does.
+pub(super) fn one_thread(hosts: &[NodeId], settings: &ReplaySettings) -> Option<&'static str> {
+    hosts_share(hosts, processors(settings, hosts.len() as u32))
+        .then_some("ranks of several hosts share a processor")
+}
+
 /// By rank, as [`HostCosts::local_overhead_among`] has it.
 fn local_overheads(hosts: &[NodeId], sockets: &[u32], costs: &HostCosts) -> Vec<Span> {
     let mut ranks = BTreeMap::<(NodeId, u32), u64>::new();
@@ -289,7 +305,7 @@ impl Workload for Machine<'_> {
     }
 
     fn is_divisible(&self) -> bool {
-        !self.stage.hosts_share_processors()
+        !hosts_share(self.stage.hosts, self.stage.processors)
     }
 
     fn split(

@@ -4,7 +4,7 @@ use raddle_units::{NodeId, Span, Time};
 
 use super::super::{
     context::Context,
-    what::{Kind, What},
+    what::{HEARD, Kind, What},
 };
 use crate::{
     index::{PacketSlot, PortIndex},
@@ -58,7 +58,7 @@ impl Foreign {
         // Two of them stay in order, and none are heard at the same time.
         *busy = at + Span(1);
         let what = What::Heard(port, handle);
-        cx.schedule(at, (Kind::Heard, port, 0), what);
+        cx.schedule(at, (Kind::Heard, port, HEARD), what);
         true
     }
 }
