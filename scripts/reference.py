@@ -18,6 +18,8 @@ from typing import Any
 import typer.main
 
 from raddle.cli.app import app
+from raddle.cli.mpi_run import commands as mpi_commands
+from raddle.errors import ExperimentError
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -263,6 +265,7 @@ def command_section(path: str, command: Any) -> Iterator[str]:  # noqa: ANN401 -
 
 def commands_page() -> str:
     """Describe every command of every program."""
+    no_mpi = ExperimentError("there is no MPI")
     parts = [
         [
             "Every command has `--help`. Exit status of `raddle`: 0 done, 1 the answer is no,"
@@ -270,6 +273,7 @@ def commands_page() -> str:
             "",
         ],
         list(command_section("raddle", typer.main.get_command(app))),
+        list(command_section("raddle-mpi-run", typer.main.get_command(mpi_commands(no_mpi)))),
     ]
     for program, calls in PROGRAMS.items():
         for words in calls:

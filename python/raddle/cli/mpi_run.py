@@ -23,30 +23,27 @@ from raddle.errors import ExperimentError
 from raddle.services.engines.choice import Engine
 from raddle.services.runner import MOST_THREADS
 
-__all__ = ["main"]
+__all__ = ["commands", "main"]
 
 
 def main() -> None:
     """Run the command line at rank 0 and take part in its runs at the others."""
     try:
-        group: services.ranks.RankGroup | ExperimentError = services.ranks.RankGroup(
-            services.ranks.world()
-        )
+        group = services.ranks.RankGroup(services.ranks.world())
     except ExperimentError as error:
-        group = error  # help needs no MPI
-    if isinstance(group, ExperimentError):
-        sys.exit(status_of(_commands(group), "raddle-mpi-run"))
+        sys.exit(status_of(commands(error), "raddle-mpi-run"))  # help needs no MPI
     if group.rank > 0:
         group.serve()
         return
     try:
-        status = status_of(_commands(group), "raddle-mpi-run")
+        status = status_of(commands(group), "raddle-mpi-run")
     finally:
         group.dismiss()
     sys.exit(status)
 
 
-def _commands(group: services.ranks.RankGroup | ExperimentError) -> typer.Typer:
+def commands(group: services.ranks.RankGroup | ExperimentError) -> typer.Typer:
+    """The command line for a group of ranks, or for none: then the command ends with the error."""
     app = typer.Typer(
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
