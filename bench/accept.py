@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.promises import FAIL, NOT_RUN, PASS, PROMISES, Broken, Outcome, Promise, run, scratch
 
-TOPICS = ("simulation", "multicast", "offload", "scheduling", "rails", "house")
+TOPICS = ("simulation", "scale", "multicast", "offload", "scheduling", "rails", "house")
 """Modules of bench/promises, in the order in which they are measured."""
 
 

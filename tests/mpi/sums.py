@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from mpi4py import MPI  # type: ignore[import-not-found]
+from mpi4py import MPI
 
 LONG = 520
 """Bytes of a call that stays plain: the library's own result, for comparison."""
