@@ -526,9 +526,12 @@ impl Switch {
         let mut resume = None;
         if frame.queue >= QUEUE_DATA {
             let class = usize::from(frame.queue - QUEUE_DATA);
-            if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
-                self.buffer.release(frame.in_port, class, frame.bytes);
-            }
+            let may_resume =
+                if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
+                    self.buffer.release(frame.in_port, class, frame.bytes)
+                } else {
+                    true
+                };
             let port = &mut self.ports[usize::from(out)];
             port.served = frame.queue;
             // Whatever shares the data queue: the driver knows what cannot carry a mark.
@@ -536,7 +539,7 @@ impl Switch {
             if length > port.kmin && Self::marks(port, length, frame.handle, frames) {
                 port.ecn_marks += 1;
             }
-            if self.buffer.take_resume(frame.in_port, class) {
+            if may_resume && self.buffer.take_resume(frame.in_port, class) {
                 self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));
                 resume = Some(frame.in_port);
             }
@@ -652,7 +655,7 @@ impl Switch {
         probability > 0.0 && frames.mark(handle, probability)
     }
 
-    #[inline]
+    #[inline(always)]
     fn stamp(
         &mut self,
         now_ns: u64,
@@ -678,6 +681,7 @@ impl Switch {
         }
     }
 
+    #[inline(never)]
     fn digest(
         port: &mut Port,
         stamp: &impl PintStamp,

@@ -33,11 +33,14 @@ impl Base<'_> {
     /// Packets that arrive, and ports.
     #[inline]
     fn fetch_packets(&self, skip: usize) {
+        let large = self.wires.ends.len() > CACHED_PORTS;
         for event in self.cx.queue.upcoming(skip, EVENTS) {
             let Some((port, arrives)) = What::at_port(event.what) else {
                 continue;
             };
-            prefetch(&self.wires.ends[port]);
+            if large {
+                prefetch(&self.wires.ends[port]);
+            }
             if let Some(packet) = arrives {
                 self.wires.packets.prefetch(packet);
             }

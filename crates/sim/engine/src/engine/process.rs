@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     event::Event,
-    index::{FlowSlot, NicIndex, PacketSlot, Place, PortIndex, ProcessIndex},
+    index::{FlowSlot, NicIndex, PacketSlot, Place, PortIndex, ProcessIndex, SwitchIndex},
     packet::PacketKind,
     semantics::TieOrder,
     setup::{RunSummary, SetupError},
@@ -365,6 +365,29 @@ impl Process<'_> {
             Device::Switch(switch) => switch,
             Device::Nic(nic) => return self.receive(port, nic, handle),
         };
+        let base = &mut self.base;
+        let wires = &mut base.wires;
+        match kind {
+            PacketKind::Data => {
+                return wires.forward(&mut base.cx, port, switch, handle, FrameKind::Data);
+            }
+            PacketKind::Ack => {
+                return wires.forward(&mut base.cx, port, switch, handle, FrameKind::Plain);
+            }
+            _ => {}
+        }
+        self.arrive_otherwise(port, switch, handle, kind);
+    }
+
+    /// A packet that is neither data nor an acknowledgement of a flow to a host is wholly received at a switch.
+    #[inline(never)]
+    fn arrive_otherwise(
+        &mut self,
+        port: PortIndex,
+        switch: SwitchIndex,
+        handle: PacketSlot,
+        kind: PacketKind,
+    ) {
         let base = &mut self.base;
         let kind = match kind {
             PacketKind::Data | PacketKind::RailData => FrameKind::Data,

@@ -48,10 +48,9 @@ macro_rules! frame_access {
         FrameAccess {
             packets: &mut $wires.packets,
             chance: &mut $wires.chance,
-            replay: $wires.replay.as_ref(),
+            replay: &$wires.replay,
             node: $node,
-            cut: $cx.cut,
-            record_room: $cx.layout.record_room,
+            cx: &*$cx,
         }
     };
 }
@@ -78,11 +77,24 @@ impl Wires<'_> {
     ) {
         let (at, key) = self.occupy(cx, port, bytes, Kind::Arrive);
         let end = &self.ends[port];
-        let (peer, process) = (end.peer, end.peer_process);
-        if process == HERE {
-            cx.push(at, key, What::Arrive(peer, packet));
-            return;
+        if end.peer_process == HERE {
+            cx.push(at, key, What::Arrive(end.peer, packet));
+        } else {
+            self.post(cx, port, packet, (at, key));
         }
+    }
+
+    /// A packet leaves for a port of another process.
+    #[inline(never)]
+    fn post(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortIndex,
+        packet: PacketSlot,
+        (at, key): (Time, u64),
+    ) {
+        let end = &self.ends[port];
+        let (peer, process) = (end.peer, end.peer_process);
         let datagram = match self.packets.get(packet) {
             packet if packet.kind == PacketKind::Offload => Some(packet.datagram()),
             _ => None,
