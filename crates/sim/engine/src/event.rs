@@ -1,4 +1,4 @@
-//! The event queue: a wheel of about four nanoseconds per bucket for the near future, a heap for the rest.
+//! The event queue: a wheel of about two nanoseconds per bucket for the near future, a heap for the rest.
 //!
 //! Events come out by time and, within an instant, by key; the key is the caller's, so the order never depends on how
 //! the queue works inside. A bucket is a chain of chunks from a pool that all buckets share, so that the wheel takes as much
@@ -7,15 +7,15 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use raddle_prefetch::prefetch_start;
+use raddle_prefetch::{prefer_huge_pages, prefetch_start};
 use raddle_units::{Span, Time};
 
-/// Bucket width: 4096 ps.
-const WIDTH_BITS: u32 = 12;
+/// Bucket width: 2048 ps.
+const WIDTH_BITS: u32 = 11;
 /// Bits of a key: with the time within a bucket it fills a word.
 pub(crate) const KEY_BITS: u32 = u64::BITS - WIDTH_BITS;
-const MIN_BUCKETS: usize = 1 << 10;
-const MAX_BUCKETS: usize = 1 << 15;
+const MIN_BUCKETS: usize = 1 << 11;
+const MAX_BUCKETS: usize = 1 << 16;
 
 /// Events of a chunk: four cache lines of them.
 const CHUNK: u32 = 16;
@@ -118,6 +118,10 @@ impl Wheel {
             chunk = self.links.len() as u32;
             self.links.push(before);
             let longer = self.entries.len() + CHUNK as usize;
+            if longer > self.entries.capacity() {
+                self.entries.reserve(CHUNK as usize);
+                prefer_huge_pages(&self.entries);
+            }
             self.entries.resize(longer, Entry::EMPTY);
         }
         self.occupied[slot / 64] |= 1 << (slot % 64);

@@ -9,6 +9,8 @@ use std::{
     ops::{Index, IndexMut},
 };
 
+use raddle_prefetch::prefer_huge_pages;
+
 /// A place in a table.
 pub(crate) trait Place: Copy + Eq + Debug {
     fn from_index(index: usize) -> Self;
@@ -99,8 +101,17 @@ impl<I, T> Default for List<I, T> {
 impl<I: Place, T> List<I, T> {
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> I {
+        if self.items.len() == self.items.capacity() {
+            self.grow();
+        }
         self.items.push(item);
         I::from_index(self.items.len() - 1)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.items.reserve(1);
+        prefer_huge_pages(&self.items);
     }
 
     pub(crate) fn len(&self) -> usize {

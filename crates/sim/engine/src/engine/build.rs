@@ -301,6 +301,7 @@ impl Devices {
                 made.ends.push(LinkEnd::new(network, cut, id, device));
             }
         }
+        Switch::move_to_huge_pages(made.switches.iter());
         Ok(made)
     }
 }
