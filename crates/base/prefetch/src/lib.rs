@@ -38,13 +38,14 @@ fn prefetch_line(_line: *const i8) {}
 /// Memory from this size on is worth pages of its own.
 const LARGE_BYTES: usize = 4 << 20;
 
-/// Asks for huge pages (2 MiB) for a list's memory, what it may still grow into included. To be asked when the memory is new:
-/// pages that were written to stay as they are.
+/// Asks for huge pages (2 MiB) for the memory of a list that has just grown: for what it will grow into, and for what it holds,
+/// which is copied there where the system cannot move memory by whole huge pages.
 pub fn prefer_huge_pages<T>(items: &Vec<T>) {
     let bytes = items.capacity() * size_of::<T>();
     if bytes >= LARGE_BYTES {
         let start = items.as_ptr() as usize;
-        advise(start, start + bytes, false);
+        advise(start, start + bytes, Advice::Prefer);
+        advise(start, start + size_of_val(items.as_slice()), Advice::Move);
     }
 }
 
@@ -62,23 +63,34 @@ pub fn move_to_huge_pages<'a, T: 'a>(pieces: impl Iterator<Item = &'a [T]>) {
         bytes += size_of_val(piece);
     }
     if bytes >= LARGE_BYTES && last - first <= bytes * BETWEEN {
-        advise(first, last, true);
+        advise(first, last, Advice::Prefer);
+        advise(first, last, Advice::Move);
     }
+}
+
+/// What is asked of the system.
+#[derive(Clone, Copy)]
+enum Advice {
+    /// Huge pages for what is written from now on.
+    Prefer,
+    /// Huge pages for what is there.
+    Move,
 }
 
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "advice about memory has no safe form")]
-fn advise(first: usize, last: usize, collapse: bool) {
+fn advise(first: usize, last: usize, advice: Advice) {
     const HUGE_BYTES: usize = 2 << 20;
     let start = first.next_multiple_of(HUGE_BYTES);
     let bytes = (last & !(HUGE_BYTES - 1)).saturating_sub(start);
-    let advice = [libc::MADV_HUGEPAGE, libc::MADV_COLLAPSE];
-    for &advice in &advice[..1 + usize::from(collapse)] {
-        // SAFETY: neither advice changes what memory holds or who may use it, whatever lies there. A system without huge pages
-        // refuses, and all stays as it is.
-        unsafe { libc::madvise(start as *mut libc::c_void, bytes, advice) };
-    }
+    let advice = match advice {
+        Advice::Prefer => libc::MADV_HUGEPAGE,
+        Advice::Move => libc::MADV_COLLAPSE,
+    };
+    // SAFETY: neither advice changes what memory holds or who may use it, whatever lies there. A system without huge pages
+    // refuses, and all stays as it is.
+    unsafe { libc::madvise(start as *mut libc::c_void, bytes, advice) };
 }
 
 #[cfg(not(target_os = "linux"))]
-fn advise(_first: usize, _last: usize, _collapse: bool) {}
+fn advise(_first: usize, _last: usize, _advice: Advice) {}

@@ -415,9 +415,8 @@ impl Switch {
                     if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
                         self.buffer.release(frame.in_port, class, frame.bytes);
                     }
-                    if frame.in_port != out && self.buffer.take_resume(frame.in_port, class) {
-                        self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));
-                        resumed.push(frame.in_port);
+                    if frame.in_port != out {
+                        resumed.extend(self.resume(frame.in_port, class));
                     }
                 }
                 if !matches!(frame.kind, FrameKind::Pause(_) | FrameKind::Resume(_)) {
@@ -558,16 +557,21 @@ impl Switch {
             if length > port.kmin && Self::marks(port, length, frame.handle, frames) {
                 port.ecn_marks += 1;
             }
-            if may_resume && self.buffer.take_resume(frame.in_port, class) {
-                self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));
-                resume = Some(frame.in_port);
+            if may_resume {
+                resume = self.resume(frame.in_port, class);
             }
         }
-        if matches!(frame.kind, FrameKind::Data | FrameKind::Copy) {
-            let length = self.ports[usize::from(out)].queued_bytes + departing;
-            self.stamp(now_ns, out, length, frame.handle, frames);
-        }
         let port = &mut self.ports[usize::from(out)];
+        if matches!(frame.kind, FrameKind::Data | FrameKind::Copy) {
+            let length = port.queued_bytes + departing;
+            if let Stamping::Hops(units) = &self.stamping {
+                let sent = port.tx_bytes;
+                let record = HopRecord::pack(port.rate_code, now_ns, sent, length, units);
+                frames.push_hop(frame.handle, record);
+            } else {
+                Self::digest(port, &self.stamping, now_ns, length, frame.handle, frames);
+            }
+        }
         port.tx_bytes += u64::from(frame.bytes);
         port.tx_packets += 1;
         port.last_bytes = frame.bytes;
@@ -619,6 +623,16 @@ impl Switch {
                 kind,
             },
         );
+    }
+
+    /// Queues a RESUME on `port` if its peer may go on: the port then.
+    #[inline(never)]
+    fn resume(&mut self, port: u16, class: usize) -> Option<u16> {
+        let resumes = self.buffer.take_resume(port, class);
+        if resumes {
+            self.append_pfc(port, FrameKind::Resume(class as u8));
+        }
+        resumes.then_some(port)
     }
 
     /// Strict priority for the control queues, round robin over the data classes after the one served last.
@@ -675,50 +689,33 @@ impl Switch {
         probability > 0.0 && frames.mark(handle, probability)
     }
 
-    #[inline(always)]
-    fn stamp(
-        &mut self,
-        now_ns: u64,
-        out: u16,
-        queue_bytes: u64,
-        handle: u32,
-        frames: &mut impl Frames,
-    ) {
-        let port = &mut self.ports[usize::from(out)];
-        match &self.stamping {
-            Stamping::None => {}
-            Stamping::Hops(units) => {
-                let sent = port.tx_bytes;
-                let record = HopRecord::pack(port.rate_code, now_ns, sent, queue_bytes, units);
-                frames.push_hop(handle, record);
-            }
-            Stamping::PintLogs(stamp, rtt) => {
-                Self::digest(port, stamp, *rtt, now_ns, queue_bytes, handle, frames);
-            }
-            Stamping::PintExact(stamp, rtt) => {
-                Self::digest(port, stamp, *rtt, now_ns, queue_bytes, handle, frames);
-            }
-        }
-    }
-
+    /// Stamps PINT's digest, where that is what a run has.
     #[inline(never)]
     fn digest(
         port: &mut Port,
-        stamp: &impl PintStamp,
-        base_rtt_ns: u64,
+        stamping: &Stamping,
         now_ns: u64,
         queue_bytes: u64,
         handle: u32,
         frames: &mut impl Frames,
     ) {
+        let rtt_ns = match stamping {
+            Stamping::None | Stamping::Hops(_) => return,
+            Stamping::PintLogs(_, rtt_ns) | Stamping::PintExact(_, rtt_ns) => *rtt_ns,
+        };
         let input = PintInput {
-            since_ns: (now_ns - port.last_tx_ns).min(base_rtt_ns),
+            since_ns: (now_ns - port.last_tx_ns).min(rtt_ns),
             queue_bytes,
             last_bytes: port.last_bytes,
             utilisation: port.utilisation,
             bytes_per_s: port.bytes_per_s,
         };
-        let (utilisation, code) = stamp.stamp(&input, || frames.random());
+        let random = || frames.random();
+        let (utilisation, code) = match stamping {
+            Stamping::None | Stamping::Hops(_) => return,
+            Stamping::PintLogs(stamp, _) => stamp.stamp(&input, random),
+            Stamping::PintExact(stamp, _) => stamp.stamp(&input, random),
+        };
         port.utilisation = utilisation;
         frames.raise_digest(handle, code);
     }

@@ -140,30 +140,40 @@ impl Wheel {
         })
     }
 
-    /// Takes all events of a bucket that is not empty, in order.
-    #[inline]
+    /// Takes all events of a bucket that is not empty, in order, into an empty list.
+    #[inline(always)]
     fn drain(&mut self, slot: usize, into: &mut Vec<Entry>) {
         /// Most buckets hold a handful of events: insertion beats the general sort there.
-        const FEW: u32 = 20;
+        const FEW: usize = 20;
         let last = std::mem::replace(&mut self.ends[slot], 0) - 1;
         self.occupied[slot / 64] &= !(1 << (slot % 64));
-        let (mut chunk, mut count, mut taken) = (last / CHUNK, last % CHUNK + 1, 0);
-        loop {
-            let start = chunk as usize * CHUNK as usize;
-            into.extend_from_slice(&self.entries[start..start + count as usize]);
-            taken += count;
-            let before = std::mem::replace(&mut self.links[chunk as usize], self.free);
-            self.free = chunk;
-            if before == NONE {
-                break;
-            }
-            (chunk, count) = (before, CHUNK);
+        let mut chunk = last / CHUNK;
+        let mut before = self.give_back(chunk);
+        if last.is_multiple_of(CHUNK) && before == NONE {
+            into.push(self.entries[last as usize]);
+            return;
         }
-        if taken > FEW {
+        let start = chunk * CHUNK;
+        into.extend(&self.entries[start as usize..=last as usize]);
+        while before != NONE {
+            chunk = before;
+            before = self.give_back(chunk);
+            let start = chunk as usize * CHUNK as usize;
+            into.extend_from_slice(&self.entries[start..start + CHUNK as usize]);
+        }
+        if into.len() > FEW {
             into.sort_unstable_by_key(|entry| entry.rank);
         } else {
             sort_few(into);
         }
+    }
+
+    /// Gives a chunk back to the pool, where its events stay until it is taken again; the one before it in its chain.
+    #[inline(always)]
+    fn give_back(&mut self, chunk: u32) -> u32 {
+        let before = std::mem::replace(&mut self.links[chunk as usize], self.free);
+        self.free = chunk;
+        before
     }
 
     /// Takes the first event of a bucket that is not empty away.
@@ -235,14 +245,16 @@ impl EventQueue {
         let ahead = bucket.wrapping_sub(self.current);
         // Of the open bucket, for which this wraps, and of those beyond the wheel.
         if ahead.wrapping_sub(1) >= self.wheel.ends.len() as u64 - 1 {
-            return self.push_aside(ahead, event);
+            return self.push_aside(event.time, event.key, event.what);
         }
         self.wheel.push(bucket, Entry::new(event));
     }
 
+    /// [`Self::push`] of an event of the open bucket, or beyond the wheel. (By its parts: they stay in registers.)
     #[inline(never)]
-    fn push_aside(&mut self, ahead: u64, event: Event) {
-        if ahead == 0 {
+    fn push_aside(&mut self, time: Time, key: u64, what: u64) {
+        let event = Event { time, key, what };
+        if time.0 >> WIDTH_BITS == self.current {
             self.late.push(Reverse(Entry::new(event)));
         } else {
             self.far.push(Reverse(event));

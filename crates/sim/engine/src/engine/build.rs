@@ -424,6 +424,7 @@ impl<'a> Built<'a> {
             now: Time::ZERO,
             key: 0,
             fault: None,
+            may_stop: self.serial,
             keys: Keys::new(semantics.ties),
         };
         let mut history = List::default();

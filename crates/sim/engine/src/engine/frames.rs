@@ -81,7 +81,7 @@ impl Frames for FrameAccess<'_> {
         marked
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_hop(&mut self, handle: u32, record: HopRecord) {
         self.packets
             .get_mut(PacketSlot(handle))

@@ -117,18 +117,26 @@ impl Process<'_> {
             if !self.handle(&event) {
                 continue;
             }
-            let events = &mut self.base.cx.summary.events;
-            *events += 1;
-            if *events >= last {
-                return Stop::Budget;
-            }
-            if self.base.cx.serial && self.base.hosts.live == 0 && self.is_over() {
-                return Stop::Over;
-            }
-            if self.base.cx.fault.is_some() {
-                return Stop::Window;
+            let cx = &mut self.base.cx;
+            cx.summary.events += 1;
+            if cx.may_stop
+                && let Some(stop) = self.stop(last)
+            {
+                return stop;
             }
         }
+    }
+
+    /// Whether the process stops before its window ends.
+    fn stop(&self, last: u64) -> Option<Stop> {
+        let base = &self.base;
+        if base.cx.summary.events >= last {
+            return Some(Stop::Budget);
+        }
+        if base.cx.serial && base.hosts.live == 0 && self.is_over() {
+            return Some(Stop::Over);
+        }
+        base.cx.fault.is_some().then_some(Stop::Window)
     }
 
     /// When the next event is due that is not stale; those before it are forgotten.

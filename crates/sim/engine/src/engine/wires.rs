@@ -67,7 +67,7 @@ impl Wires<'_> {
     }
 
     /// Puts a packet on the wire. The port is free and up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmit(
         &mut self,
         cx: &mut Context<'_>,
