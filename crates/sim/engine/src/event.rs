@@ -7,7 +7,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use raddle_prefetch::{prefer_huge_pages, prefetch_start};
+use raddle_prefetch::prefer_huge_pages;
 use raddle_units::{Span, Time};
 
 /// Bucket width: 2048 ps.
@@ -106,26 +106,30 @@ impl Wheel {
     }
 
     /// Adds a chunk to a bucket; where it begins.
+    #[inline(always)]
     fn lengthen(&mut self, slot: usize, end: u32) -> u32 {
         let before = (end / CHUNK).wrapping_sub(1);
-        let mut chunk = self.free;
-        if let Some(link) = self.links.get_mut(chunk as usize) {
-            self.free = std::mem::replace(link, before);
-            // It is taken soon, and was used some time ago.
-            let soon = self.entries.get(self.free as usize * CHUNK as usize..);
-            prefetch_start(soon.unwrap_or_default());
-        } else {
-            chunk = self.links.len() as u32;
-            self.links.push(before);
-            let longer = self.entries.len() + CHUNK as usize;
-            if longer > self.entries.capacity() {
-                self.entries.reserve(CHUNK as usize);
-                prefer_huge_pages(&self.entries);
-            }
-            self.entries.resize(longer, Entry::EMPTY);
-        }
         self.occupied[slot / 64] |= 1 << (slot % 64);
+        let chunk = self.free;
+        let Some(link) = self.links.get_mut(chunk as usize) else {
+            return self.enlarge(before);
+        };
+        self.free = std::mem::replace(link, before);
         chunk * CHUNK
+    }
+
+    /// A new chunk of the pool; where it begins.
+    #[inline(never)]
+    fn enlarge(&mut self, before: u32) -> u32 {
+        let begin = self.entries.len();
+        let longer = begin + CHUNK as usize;
+        if longer > self.entries.capacity() {
+            self.entries.reserve(CHUNK as usize);
+            prefer_huge_pages(&self.entries);
+        }
+        self.entries.resize(longer, Entry::EMPTY);
+        self.links.push(before);
+        begin as u32
     }
 
     /// The events of a bucket that is not empty, chunk by chunk.
@@ -147,7 +151,7 @@ impl Wheel {
         const FEW: usize = 20;
         let last = std::mem::replace(&mut self.ends[slot], 0) - 1;
         self.occupied[slot / 64] &= !(1 << (slot % 64));
-        let mut chunk = last / CHUNK;
+        let chunk = last / CHUNK;
         let mut before = self.give_back(chunk);
         if last.is_multiple_of(CHUNK) && before == NONE {
             into.push(self.entries[last as usize]);
@@ -156,10 +160,9 @@ impl Wheel {
         let start = chunk * CHUNK;
         into.extend(&self.entries[start as usize..=last as usize]);
         while before != NONE {
-            chunk = before;
-            before = self.give_back(chunk);
-            let start = chunk as usize * CHUNK as usize;
+            let start = before as usize * CHUNK as usize;
             into.extend_from_slice(&self.entries[start..start + CHUNK as usize]);
+            before = self.give_back(before);
         }
         if into.len() > FEW {
             into.sort_unstable_by_key(|entry| entry.rank);
@@ -218,6 +221,8 @@ pub(crate) struct EventQueue {
     /// Events that were added to the open bucket.
     late: BinaryHeap<Reverse<Entry>>,
     far: BinaryHeap<Reverse<Event>>,
+    /// The bucket from which on the first of the far events fits the wheel.
+    near_from: u64,
 }
 
 impl EventQueue {
@@ -235,6 +240,7 @@ impl EventQueue {
             limit: u64::MAX,
             late: BinaryHeap::new(),
             far: BinaryHeap::new(),
+            near_from: u64::MAX,
         }
     }
 
@@ -258,6 +264,7 @@ impl EventQueue {
             self.late.push(Reverse(Entry::new(event)));
         } else {
             self.far.push(Reverse(event));
+            self.note_far();
         }
     }
 
@@ -353,6 +360,7 @@ impl EventQueue {
                     }
                     None => {
                         self.far.pop();
+                        self.note_far();
                     }
                 }
             }
@@ -373,7 +381,7 @@ impl EventQueue {
     }
 
     /// Opens the next bucket that holds events before the end; false: there is none, and what follows may still be added.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advance(&mut self) -> bool {
         let (end, _) = self.end;
         if self.current >= end {
@@ -382,19 +390,29 @@ impl EventQueue {
         self.open.clear();
         (self.next, self.stop) = (0, 0);
         let slot = self.wheel.slot(self.current);
-        let next = match (self.wheel.next_occupied(slot), self.far.peek()) {
-            (Some(distance), _) => self.current + distance,
-            (None, Some(Reverse(event))) => event.time.0 >> WIDTH_BITS,
-            (None, None) => u64::MAX,
+        let next = match self.wheel.next_occupied(slot) {
+            Some(distance) => self.current + distance,
+            None => match self.far.peek() {
+                Some(Reverse(event)) => event.time.0 >> WIDTH_BITS,
+                None if end == u64::MAX => return false,
+                None => u64::MAX,
+            },
         };
-        let found = next <= end && next != u64::MAX;
-        if end == u64::MAX && !found {
-            return false;
-        }
         self.current = next.min(end);
-        if !self.far.is_empty() {
+        if self.current >= self.near_from {
             self.bring_near();
         }
+        if next < end {
+            self.wheel.drain(self.wheel.slot(next), &mut self.open);
+            (self.limit, self.stop) = (u64::MAX, self.open.len());
+            return true;
+        }
+        self.reach_end(next == end)
+    }
+
+    /// The bucket of the end is reached, in which there are events or none.
+    #[inline(never)]
+    fn reach_end(&mut self, found: bool) -> bool {
         if found {
             let slot = self.wheel.slot(self.current);
             self.wheel.drain(slot, &mut self.open);
@@ -405,6 +423,7 @@ impl EventQueue {
 
     /// The window has moved on: what has come near leaves the heap. (No far event can lie before the new bucket: the wheel held
     /// everything nearer than its length.)
+    #[inline(never)]
     fn bring_near(&mut self) {
         while let Some(&Reverse(event)) = self.far.peek() {
             let bucket = event.time.0 >> WIDTH_BITS;
@@ -414,11 +433,20 @@ impl EventQueue {
             self.far.pop();
             self.wheel.push(bucket, Entry::new(event));
         }
+        self.note_far();
+    }
+
+    /// Notes when the first far event will be near.
+    fn note_far(&mut self) {
+        let reach = self.wheel.ends.len() as u64 - 1;
+        self.near_from = self.far.peek().map_or(u64::MAX, |Reverse(event)| {
+            (event.time.0 >> WIDTH_BITS).saturating_sub(reach)
+        });
     }
 }
 
 /// Sorts by insertion, one comparison of a word per pair. (Equal ranks are equal events: keys are unique within an instant.)
-#[inline]
+#[inline(always)]
 fn sort_few(entries: &mut [Entry]) {
     for sorted in 1..entries.len() {
         let entry = entries[sorted];

@@ -455,14 +455,14 @@ impl Process<'_> {
     }
 
     /// A port's transmission ends, and something waits.
-    #[inline]
+    #[inline(always)]
     fn transmission_ends(&mut self, port: PortIndex) {
         self.base.wires.ends[port].free_scheduled = false;
         self.look_for_work(port);
     }
 
     /// Whoever sends by a port looks for something to send.
-    #[inline]
+    #[inline(always)]
     pub(super) fn look_for_work(&mut self, port: PortIndex) {
         let base = &mut self.base;
         match base.wires.ends[port].device {
