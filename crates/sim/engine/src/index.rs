@@ -108,9 +108,17 @@ impl<I: Place, T> List<I, T> {
         I::from_index(self.items.len() - 1)
     }
 
+    /// Makes room. A large list gets far more than it needs: what is not written to takes no memory, and while a list is copied
+    /// to a larger place it takes twice its own.
     #[cold]
     fn grow(&mut self) {
-        self.items.reserve(1);
+        const LARGE_BYTES: usize = 4 << 20;
+        const TIMES: usize = 16;
+        let bytes = self.items.len() * size_of::<T>();
+        let more = self.items.len() * (TIMES - 1);
+        if bytes < LARGE_BYTES || self.items.try_reserve_exact(more).is_err() {
+            self.items.reserve(1);
+        }
         prefer_huge_pages(&self.items);
     }
 
