@@ -112,7 +112,7 @@ impl<I: Place, T> List<I, T> {
     /// to a larger place it takes twice its own.
     #[cold]
     fn grow(&mut self) {
-        const LARGE_BYTES: usize = 4 << 20;
+        const LARGE_BYTES: usize = 1 << 20;
         const TIMES: usize = 16;
         let bytes = self.items.len() * size_of::<T>();
         let more = self.items.len() * (TIMES - 1);
