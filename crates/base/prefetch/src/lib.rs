@@ -1,7 +1,8 @@
-//! A hint to the processor: this memory will be read soon.
+//! Hints about memory: to the processor, that it will be read soon; to the system, that it is large and read everywhere.
 //!
-//! Cores and simulator use it where the next access is known long before it happens and misses the caches. It changes
-//! no result; on processors other than x86-64 it does nothing.
+//! Cores and simulator use the first where the next access is known long before it happens and misses the caches: on processors
+//! other than x86-64 it does nothing. The second saves the processor most look-ups of addresses; elsewhere than on Linux it does
+//! nothing. Neither changes a result.
 
 /// Cache line of the machines we run on; a wrong value costs time, nothing else.
 const LINE_BYTES: usize = 64;
@@ -33,3 +34,63 @@ fn prefetch_line(line: *const i8) {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn prefetch_line(_line: *const i8) {}
+
+/// Memory from this size on is worth pages of its own.
+const LARGE_BYTES: usize = 4 << 20;
+
+/// Asks for huge pages (2 MiB) for the memory of a list that has just grown: for what it will grow into, and for what it holds,
+/// which is copied there where the system cannot move memory by whole huge pages.
+pub fn prefer_huge_pages<T>(items: &Vec<T>) {
+    let bytes = items.capacity() * size_of::<T>();
+    if bytes >= LARGE_BYTES {
+        let start = items.as_ptr() as usize;
+        advise(start, start + bytes, Advice::Prefer);
+        advise(start, start + size_of_val(items.as_slice()), Advice::Move);
+    }
+}
+
+/// Moves what was allocated one after the other into huge pages, with all that lies between, if it lies together.
+pub fn move_to_huge_pages<'a, T: 'a>(pieces: impl Iterator<Item = &'a [T]>) {
+    /// A piece may have as many bytes of others beside it, for each of its own.
+    const BETWEEN: usize = 4;
+    let (mut first, mut last, mut bytes) = (usize::MAX, 0, 0);
+    for piece in pieces {
+        let range = piece.as_ptr_range();
+        (first, last) = (
+            first.min(range.start as usize),
+            last.max(range.end as usize),
+        );
+        bytes += size_of_val(piece);
+    }
+    if bytes >= LARGE_BYTES && last - first <= bytes * BETWEEN {
+        advise(first, last, Advice::Prefer);
+        advise(first, last, Advice::Move);
+    }
+}
+
+/// What is asked of the system.
+#[derive(Clone, Copy)]
+enum Advice {
+    /// Huge pages for what is written from now on.
+    Prefer,
+    /// Huge pages for what is there.
+    Move,
+}
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "advice about memory has no safe form")]
+fn advise(first: usize, last: usize, advice: Advice) {
+    const HUGE_BYTES: usize = 2 << 20;
+    let start = first.next_multiple_of(HUGE_BYTES);
+    let bytes = (last & !(HUGE_BYTES - 1)).saturating_sub(start);
+    let advice = match advice {
+        Advice::Prefer => libc::MADV_HUGEPAGE,
+        Advice::Move => libc::MADV_COLLAPSE,
+    };
+    // SAFETY: neither advice changes what memory holds or who may use it, whatever lies there. A system without huge pages
+    // refuses, and all stays as it is.
+    unsafe { libc::madvise(start as *mut libc::c_void, bytes, advice) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise(_first: usize, _last: usize, _advice: Advice) {}

@@ -176,10 +176,30 @@ impl SharedBuffer {
     }
 
     /// Takes `bytes` from `port` in `class`. `None`: refused. `Some(true)`: the peer must be paused now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(&mut self, port: u16, class: usize, bytes: u32) -> Option<bool> {
         let free = self.free();
-        let ingress = &mut self.ingress[usize::from(port) * self.classes + class];
+        let at = usize::from(port) * self.classes + class;
+        let ingress = &mut self.ingress[at];
+        let total = ingress.stored + bytes;
+        // Most frames fit the reserve of a port that may use the shared part as well: neither matters then.
+        if total <= ingress.limit.reserve
+            && ingress.in_headroom == 0
+            && self.keeps_reserve
+            && free.min(ingress.limit.share.threshold(free)) > 0
+        {
+            ingress.stored = total;
+            self.occupied += u64::from(bytes);
+            return Some(false);
+        }
+        self.admit_over(at, bytes)
+    }
+
+    /// [`Self::admit`] in full.
+    #[inline(never)]
+    fn admit_over(&mut self, at: usize, bytes: u32) -> Option<bool> {
+        let free = self.free();
+        let ingress = &mut self.ingress[at];
         let size = u64::from(bytes);
         let threshold = ingress.threshold(free);
         // What it would hold over its reserve.
@@ -207,9 +227,9 @@ impl SharedBuffer {
         Some(pause)
     }
 
-    /// Gives back `bytes` that came in by `port` in `class`.
-    #[inline]
-    pub(crate) fn release(&mut self, port: u16, class: usize, bytes: u32) {
+    /// Gives back `bytes` that came in by `port` in `class`; whether the peer is paused.
+    #[inline(always)]
+    pub(crate) fn release(&mut self, port: u16, class: usize, bytes: u32) -> bool {
         let ingress = &mut self.ingress[usize::from(port) * self.classes + class];
         let from_headroom = ingress.in_headroom.min(bytes);
         let rest = bytes - from_headroom;
@@ -218,10 +238,11 @@ impl SharedBuffer {
         ingress.stored -= rest;
         self.shared -= from_shared;
         self.occupied -= u64::from(bytes);
+        ingress.paused
     }
 
     /// Whether the peer of `port` may send `class` again; said once.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn take_resume(&mut self, port: u16, class: usize) -> bool {
         let at = usize::from(port) * self.classes + class;
         let ingress = &self.ingress[at];

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use raddle_prefetch::{prefetch, prefetch_start};
+use raddle_prefetch::{move_to_huge_pages, prefetch, prefetch_start};
 use raddle_transport::telemetry::{HopRecord, TelemetryUnits};
 
 use crate::{
@@ -167,8 +167,6 @@ struct Port {
     utilisation: f64,
     bytes_per_s: u64,
     egress: Share,
-    /// By queue number; those past the data classes stay empty.
-    queues: [Queue; QUEUES],
 }
 
 const _: () = assert!(std::mem::offset_of!(Port, rate_code) < 64 && size_of::<Queue>() == 64);
@@ -177,6 +175,9 @@ const _: () = assert!(std::mem::offset_of!(Port, rate_code) < 64 && size_of::<Qu
 #[derive(Debug)]
 pub struct Switch {
     ports: Box<[Port]>,
+    /// Port by port, in each by number: PFC frames, acknowledgements, data classes.
+    queues: Box<[Queue]>,
+    queues_of_port: usize,
     buffer: SharedBuffer,
     /// Copies left of replicated frames, by account: the ingress bytes are released with the last.
     copies_left: Vec<u16>,
@@ -223,7 +224,6 @@ impl Switch {
                 pmax,
                 bytes_per_s: settings.rate / 8,
                 egress: settings.egress,
-                queues: Default::default(),
                 tx_bytes: 0,
                 tx_packets: 0,
                 max_queue_bytes: 0,
@@ -231,8 +231,12 @@ impl Switch {
                 drops: 0,
             }
         };
+        let queues_of_port = usize::from(QUEUE_DATA) + buffer.classes;
+        let queues = ports.len() * queues_of_port;
         Self {
             ports: ports.iter().map(port).collect(),
+            queues: (0..queues).map(|_| Queue::default()).collect(),
+            queues_of_port,
             buffer: SharedBuffer::new(buffer),
             copies_left: Vec::new(),
             free_accounts: Vec::new(),
@@ -245,7 +249,27 @@ impl Switch {
 
     /// Memory that a port takes before anything is queued, in bytes.
     pub const fn port_bytes(classes: usize) -> usize {
-        size_of::<Port>() + classes * SharedBuffer::ACCOUNT_BYTES
+        let queues = QUEUE_DATA as usize + classes;
+        size_of::<Port>() + queues * size_of::<Queue>() + classes * SharedBuffer::ACCOUNT_BYTES
+    }
+
+    /// Moves the state of the ports of many switches that were made one after the other into huge pages.
+    pub fn move_to_huge_pages<'a>(switches: impl Iterator<Item = &'a Self>) {
+        move_to_huge_pages(switches.map(|switch| &*switch.ports));
+    }
+
+    /// Where a port's queue is among all queues.
+    #[inline(always)]
+    fn place(&self, out: u16, queue: u8) -> usize {
+        usize::from(out) * self.queues_of_port + usize::from(queue)
+    }
+
+    /// The first queue of port `out` that is not empty.
+    #[inline]
+    fn first_queue(&self, out: u16) -> Option<&Queue> {
+        let backlog = self.ports[usize::from(out)].backlog;
+        let queue = backlog.trailing_zeros() as u8;
+        (backlog != 0).then(|| &self.queues[self.place(out, queue)])
     }
 
     /// A frame came in by `frame.in_port` and leaves by `out`. `Err`: refused, the driver drops it. `Ok(true)`: a PAUSE was
@@ -310,7 +334,8 @@ impl Switch {
             return None;
         }
         let queue = Self::choose(ready, port.served);
-        let waiting = &mut port.queues[usize::from(queue) % QUEUES];
+        let place = usize::from(out) * self.queues_of_port + usize::from(queue);
+        let waiting = &mut self.queues[place];
         let frame = waiting.frames.pop_front()?;
         waiting.bytes -= u64::from(frame.bytes);
         let queue_bytes_after = waiting.bytes;
@@ -350,7 +375,7 @@ impl Switch {
             return true;
         }
         let port = &self.ports[usize::from(out)];
-        let held = port.queues[usize::from(queue) % QUEUES].bytes;
+        let held = self.queues[self.place(out, queue)].bytes;
         held == 0 || held + u64::from(bytes) <= port.egress.threshold(self.buffer.free())
     }
 
@@ -381,17 +406,17 @@ impl Switch {
         mut lost: impl FnMut(Frame),
     ) -> Vec<u16> {
         let mut resumed = Vec::new();
-        for queue in 0..QUEUES {
-            let held = std::mem::take(&mut self.ports[usize::from(out)].queues[queue]);
+        let first = self.place(out, 0);
+        for place in first..first + self.queues_of_port {
+            let held = std::mem::take(&mut self.queues[place]);
             for frame in held.frames {
                 if frame.queue >= QUEUE_DATA {
                     let class = usize::from(frame.queue - QUEUE_DATA);
                     if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
                         self.buffer.release(frame.in_port, class, frame.bytes);
                     }
-                    if frame.in_port != out && self.buffer.take_resume(frame.in_port, class) {
-                        self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));
-                        resumed.push(frame.in_port);
+                    if frame.in_port != out {
+                        resumed.extend(self.resume(frame.in_port, class));
                     }
                 }
                 if !matches!(frame.kind, FrameKind::Pause(_) | FrameKind::Resume(_)) {
@@ -417,9 +442,7 @@ impl Switch {
     /// take. Hints that its ingress account will be needed soon.
     #[inline]
     pub fn peek(&self, out: u16) -> Option<u32> {
-        let port = &self.ports[usize::from(out)];
-        let queue = port.backlog.trailing_zeros() as usize;
-        let frame = port.queues.get(queue)?.frames.front()?;
+        let frame = self.first_queue(out)?.frames.front()?;
         self.buffer.prefetch(frame.in_port);
         Some(frame.handle)
     }
@@ -430,14 +453,14 @@ impl Switch {
     pub fn prefetch_ports(&self, in_port: u16, out: u16, queue: u8) {
         let port = &self.ports[usize::from(out)];
         prefetch(&port.queued_bytes);
-        prefetch(&port.queues[usize::from(queue) % QUEUES]);
+        prefetch(&self.queues[self.place(out, queue)]);
         self.buffer.prefetch(in_port);
     }
 
     /// Hints that a frame will join `queue` of `out` soon.
     #[inline]
     pub fn prefetch_frames(&self, out: u16, queue: u8) {
-        let frames = &self.ports[usize::from(out)].queues[usize::from(queue) % QUEUES].frames;
+        let frames = &self.queues[self.place(out, queue)].frames;
         match frames.back() {
             Some(back) => prefetch(back),
             None => prefetch_start(frames.as_slices().0),
@@ -447,9 +470,7 @@ impl Switch {
     /// Hints that the frame at the head of port `out` will be read soon.
     #[inline]
     pub fn prefetch_head(&self, out: u16) {
-        let port = &self.ports[usize::from(out)];
-        let queue = port.backlog.trailing_zeros() as usize;
-        if let Some(queue) = port.queues.get(queue) {
+        if let Some(queue) = self.first_queue(out) {
             prefetch_start(queue.frames.as_slices().0);
         }
     }
@@ -459,7 +480,7 @@ impl Switch {
     pub fn prefetch_port(&self, out: u16) {
         let port = &self.ports[usize::from(out)];
         prefetch(&port.queued_bytes);
-        prefetch(&port.queues[usize::from(QUEUE_DATA)]);
+        prefetch(&self.queues[self.place(out, QUEUE_DATA)]);
     }
 
     /// Whether any data class of port `out` is paused.
@@ -501,10 +522,7 @@ impl Switch {
 
     /// All frames in all queues, for accounting at the end of a run.
     pub fn frames(&self) -> impl Iterator<Item = &Frame> {
-        self.ports
-            .iter()
-            .flat_map(|port| &port.queues)
-            .flat_map(|queue| &queue.frames)
+        self.queues.iter().flat_map(|queue| &queue.frames)
     }
 
     /// The steps of a departure, once the frame is out of its queue, which still holds `queue_bytes`. (Inlined: a frame that
@@ -526,9 +544,12 @@ impl Switch {
         let mut resume = None;
         if frame.queue >= QUEUE_DATA {
             let class = usize::from(frame.queue - QUEUE_DATA);
-            if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
-                self.buffer.release(frame.in_port, class, frame.bytes);
-            }
+            let may_resume =
+                if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
+                    self.buffer.release(frame.in_port, class, frame.bytes)
+                } else {
+                    true
+                };
             let port = &mut self.ports[usize::from(out)];
             port.served = frame.queue;
             // Whatever shares the data queue: the driver knows what cannot carry a mark.
@@ -536,16 +557,21 @@ impl Switch {
             if length > port.kmin && Self::marks(port, length, frame.handle, frames) {
                 port.ecn_marks += 1;
             }
-            if self.buffer.take_resume(frame.in_port, class) {
-                self.append_pfc(frame.in_port, FrameKind::Resume(class as u8));
-                resume = Some(frame.in_port);
+            if may_resume {
+                resume = self.resume(frame.in_port, class);
             }
         }
-        if matches!(frame.kind, FrameKind::Data | FrameKind::Copy) {
-            let length = self.ports[usize::from(out)].queued_bytes + departing;
-            self.stamp(now_ns, out, length, frame.handle, frames);
-        }
         let port = &mut self.ports[usize::from(out)];
+        if matches!(frame.kind, FrameKind::Data | FrameKind::Copy) {
+            let length = port.queued_bytes + departing;
+            if let Stamping::Hops(units) = &self.stamping {
+                let sent = port.tx_bytes;
+                let record = HopRecord::pack(port.rate_code, now_ns, sent, length, units);
+                frames.push_hop(frame.handle, record);
+            } else {
+                Self::digest(port, &self.stamping, now_ns, length, frame.handle, frames);
+            }
+        }
         port.tx_bytes += u64::from(frame.bytes);
         port.tx_packets += 1;
         port.last_bytes = frame.bytes;
@@ -574,8 +600,9 @@ impl Switch {
 
     #[inline(always)]
     fn append(&mut self, out: u16, frame: Frame) {
+        let place = self.place(out, frame.queue);
         let port = &mut self.ports[usize::from(out)];
-        let queue = &mut port.queues[usize::from(frame.queue) % QUEUES];
+        let queue = &mut self.queues[place];
         queue.bytes += u64::from(frame.bytes);
         queue.frames.push_back(frame);
         port.backlog |= 1 << frame.queue;
@@ -596,6 +623,16 @@ impl Switch {
                 kind,
             },
         );
+    }
+
+    /// Queues a RESUME on `port` if its peer may go on: the port then.
+    #[inline(never)]
+    fn resume(&mut self, port: u16, class: usize) -> Option<u16> {
+        let resumes = self.buffer.take_resume(port, class);
+        if resumes {
+            self.append_pfc(port, FrameKind::Resume(class as u8));
+        }
+        resumes.then_some(port)
     }
 
     /// Strict priority for the control queues, round robin over the data classes after the one served last.
@@ -652,49 +689,33 @@ impl Switch {
         probability > 0.0 && frames.mark(handle, probability)
     }
 
-    #[inline]
-    fn stamp(
-        &mut self,
-        now_ns: u64,
-        out: u16,
-        queue_bytes: u64,
-        handle: u32,
-        frames: &mut impl Frames,
-    ) {
-        let port = &mut self.ports[usize::from(out)];
-        match &self.stamping {
-            Stamping::None => {}
-            Stamping::Hops(units) => {
-                let sent = port.tx_bytes;
-                let record = HopRecord::pack(port.rate_code, now_ns, sent, queue_bytes, units);
-                frames.push_hop(handle, record);
-            }
-            Stamping::PintLogs(stamp, rtt) => {
-                Self::digest(port, stamp, *rtt, now_ns, queue_bytes, handle, frames);
-            }
-            Stamping::PintExact(stamp, rtt) => {
-                Self::digest(port, stamp, *rtt, now_ns, queue_bytes, handle, frames);
-            }
-        }
-    }
-
+    /// Stamps PINT's digest, where that is what a run has.
+    #[inline(never)]
     fn digest(
         port: &mut Port,
-        stamp: &impl PintStamp,
-        base_rtt_ns: u64,
+        stamping: &Stamping,
         now_ns: u64,
         queue_bytes: u64,
         handle: u32,
         frames: &mut impl Frames,
     ) {
+        let rtt_ns = match stamping {
+            Stamping::None | Stamping::Hops(_) => return,
+            Stamping::PintLogs(_, rtt_ns) | Stamping::PintExact(_, rtt_ns) => *rtt_ns,
+        };
         let input = PintInput {
-            since_ns: (now_ns - port.last_tx_ns).min(base_rtt_ns),
+            since_ns: (now_ns - port.last_tx_ns).min(rtt_ns),
             queue_bytes,
             last_bytes: port.last_bytes,
             utilisation: port.utilisation,
             bytes_per_s: port.bytes_per_s,
         };
-        let (utilisation, code) = stamp.stamp(&input, || frames.random());
+        let random = || frames.random();
+        let (utilisation, code) = match stamping {
+            Stamping::None | Stamping::Hops(_) => return,
+            Stamping::PintLogs(stamp, _) => stamp.stamp(&input, random),
+            Stamping::PintExact(stamp, _) => stamp.stamp(&input, random),
+        };
         port.utilisation = utilisation;
         frames.raise_digest(handle, code);
     }

@@ -56,7 +56,7 @@ pub struct HopRecord(pub u64);
 impl HopRecord {
     /// Packs a record: line-rate `code`, time in whole ns, bytes sent before this packet, bytes queued.
     /// Each value is divided by its unit and cut to its width, as the hardware would.
-    #[inline]
+    #[inline(always)]
     pub fn pack(
         code: u8,
         time_ns: u64,

@@ -40,7 +40,7 @@ impl FlowHash {
     }
 
     /// The hash at the switch with this seed: the same value as [`ecmp_murmur3`].
-    #[inline]
+    #[inline(always)]
     pub const fn at(&self, seed: u32) -> u32 {
         finish(
             mix(mix(mix(seed, self.words[0]), self.words[1]), self.words[2]),

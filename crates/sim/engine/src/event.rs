@@ -1,23 +1,27 @@
-//! The event queue: a wheel of about one nanosecond per bucket for the near future, a heap for the rest.
+//! The event queue: a wheel of about two nanoseconds per bucket for the near future, a heap for the rest.
 //!
 //! Events come out by time and, within an instant, by key; the key is the caller's, so the order never depends on how
-//! the queue works inside. A bucket is sorted once, when its turn comes.
+//! the queue works inside. A bucket is a chain of chunks from a pool that all buckets share, so that the wheel takes as much
+//! memory as there are events, not as each bucket held at its fullest, and what is written to was used a short while ago. When
+//! its turn comes, a bucket's events are copied into one list and sorted there.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use raddle_prefetch::prefetch;
+use raddle_prefetch::prefer_huge_pages;
 use raddle_units::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// Bucket width: 1024 ps.
-const WIDTH_BITS: u32 = 10;
+/// Bucket width: 2048 ps.
+const WIDTH_BITS: u32 = 11;
 /// Bits of a key: with the time within a bucket it fills a word.
 pub(crate) const KEY_BITS: u32 = u64::BITS - WIDTH_BITS;
-const MIN_BUCKETS: usize = 1 << 12;
-const MAX_BUCKETS: usize = 1 << 17;
+const MIN_BUCKETS: usize = 1 << 11;
+const MAX_BUCKETS: usize = 1 << 16;
 
-/// How far ahead of its end a bucket's memory is fetched: two cache lines.
-const ENTRIES_AHEAD: usize = 8;
+/// Events of a chunk: four cache lines of them.
+const CHUNK: u32 = 16;
+/// No chunk.
+const NONE: u32 = u32::MAX;
 
 /// One thing that will happen.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -38,6 +42,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// What chunks hold where there is no event.
+    const EMPTY: Self = Self { rank: 0, what: 0 };
+
     #[inline(always)]
     fn new(event: Event) -> Self {
         debug_assert!(event.key >> KEY_BITS == 0, "a key of too many bits");
@@ -57,20 +64,166 @@ impl Entry {
     }
 }
 
+/// The wheel: chains of chunks.
+#[derive(Debug)]
+struct Wheel {
+    /// Where each bucket's next event goes, a place in `entries`. At the beginning of a chunk: the chunk before it is full, and
+    /// a new one follows; 0: the bucket is empty.
+    ends: Box<[u32]>,
+    /// One bit per bucket that holds events.
+    occupied: Box<[u64]>,
+    /// The pool, [`CHUNK`] by [`CHUNK`].
+    entries: Vec<Entry>,
+    /// The chunk that comes before each in its chain, or after it in the list of free ones.
+    links: Vec<u32>,
+    free: u32,
+}
+
+impl Wheel {
+    fn new(buckets: usize) -> Self {
+        Self {
+            ends: vec![0; buckets].into(),
+            occupied: vec![0; buckets / 64].into(),
+            entries: Vec::new(),
+            links: Vec::new(),
+            free: NONE,
+        }
+    }
+
+    #[inline(always)]
+    fn slot(&self, bucket: u64) -> usize {
+        bucket as usize & (self.ends.len() - 1)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, bucket: u64, entry: Entry) {
+        let slot = self.slot(bucket);
+        let mut end = self.ends[slot];
+        if end.is_multiple_of(CHUNK) {
+            end = self.lengthen(slot, end);
+        }
+        self.entries[end as usize] = entry;
+        self.ends[slot] = end + 1;
+    }
+
+    /// Adds a chunk to a bucket; where it begins.
+    #[inline(always)]
+    fn lengthen(&mut self, slot: usize, end: u32) -> u32 {
+        let before = (end / CHUNK).wrapping_sub(1);
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+        let chunk = self.free;
+        let Some(link) = self.links.get_mut(chunk as usize) else {
+            return self.enlarge(before);
+        };
+        self.free = std::mem::replace(link, before);
+        chunk * CHUNK
+    }
+
+    /// A new chunk of the pool; where it begins.
+    #[inline(never)]
+    fn enlarge(&mut self, before: u32) -> u32 {
+        let begin = self.entries.len();
+        let longer = begin + CHUNK as usize;
+        if longer > self.entries.capacity() {
+            self.entries.reserve(CHUNK as usize);
+            prefer_huge_pages(&self.entries);
+        }
+        self.entries.resize(longer, Entry::EMPTY);
+        self.links.push(before);
+        begin as u32
+    }
+
+    /// The events of a bucket that is not empty, chunk by chunk.
+    fn pieces(&self, slot: usize) -> impl Iterator<Item = &[Entry]> {
+        let last = self.ends[slot].wrapping_sub(1);
+        let mut next = (last / CHUNK, last % CHUNK + 1);
+        std::iter::from_fn(move || {
+            let (chunk, count) = next;
+            next = (*self.links.get(chunk as usize)?, CHUNK);
+            let start = chunk as usize * CHUNK as usize;
+            Some(&self.entries[start..start + count as usize])
+        })
+    }
+
+    /// Takes all events of a bucket that is not empty, in order, into an empty list.
+    #[inline(always)]
+    fn drain(&mut self, slot: usize, into: &mut Vec<Entry>) {
+        /// Most buckets hold a handful of events: insertion beats the general sort there.
+        const FEW: usize = 20;
+        let last = std::mem::replace(&mut self.ends[slot], 0) - 1;
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        let chunk = last / CHUNK;
+        let mut before = self.give_back(chunk);
+        if last.is_multiple_of(CHUNK) && before == NONE {
+            into.push(self.entries[last as usize]);
+            return;
+        }
+        let start = chunk * CHUNK;
+        into.extend(&self.entries[start as usize..=last as usize]);
+        while before != NONE {
+            let start = before as usize * CHUNK as usize;
+            into.extend_from_slice(&self.entries[start..start + CHUNK as usize]);
+            before = self.give_back(before);
+        }
+        if into.len() > FEW {
+            into.sort_unstable_by_key(|entry| entry.rank);
+        } else {
+            sort_few(into);
+        }
+    }
+
+    /// Gives a chunk back to the pool, where its events stay until it is taken again; the one before it in its chain.
+    #[inline(always)]
+    fn give_back(&mut self, chunk: u32) -> u32 {
+        let before = std::mem::replace(&mut self.links[chunk as usize], self.free);
+        self.free = chunk;
+        before
+    }
+
+    /// Takes the first event of a bucket that is not empty away.
+    fn discard_first(&mut self, slot: usize) {
+        let mut kept = Vec::new();
+        self.drain(slot, &mut kept);
+        for &entry in &kept[1..] {
+            self.push(slot as u64, entry);
+        }
+    }
+
+    /// Distance from `slot`, which is empty, to the next bucket that holds events.
+    #[inline]
+    fn next_occupied(&self, slot: usize) -> Option<u64> {
+        let words = self.occupied.len();
+        let (first_word, bit) = (slot / 64, slot % 64);
+        let above = self.occupied[first_word] >> bit;
+        if above != 0 {
+            return Some(u64::from(above.trailing_zeros()));
+        }
+        // The last step is around the wheel: what lies before `slot`.
+        (1..=words).find_map(|step| {
+            let word = self.occupied[(first_word + step) & (words - 1)];
+            let distance = step * 64 + word.trailing_zeros() as usize - bit;
+            (word != 0).then_some(distance as u64)
+        })
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    buckets: Vec<Vec<Entry>>,
-    /// One bit per bucket that holds events.
-    occupied: Vec<u64>,
-    /// Number of the bucket being drained, counted from time 0, and the next event in it.
+    wheel: Wheel,
+    /// Number of the bucket that is open, counted from time 0; the wheel has none of its events.
     current: u64,
+    /// Its events in order, the next one, and the first that is too late to be taken.
+    open: Vec<Entry>,
     next: usize,
+    stop: usize,
     /// Bucket of the end of what may be taken, and the rank in it; the limit for ranks in the open bucket.
     end: (u64, u64),
     limit: u64,
-    /// Events that were added to the bucket being drained.
+    /// Events that were added to the open bucket.
     late: BinaryHeap<Reverse<Entry>>,
     far: BinaryHeap<Reverse<Event>>,
+    /// The bucket from which on the first of the far events fits the wheel.
+    near_from: u64,
 }
 
 impl EventQueue {
@@ -79,14 +232,16 @@ impl EventQueue {
         let wanted = (horizon.0 >> WIDTH_BITS) as usize + 2;
         let buckets = wanted.next_power_of_two().clamp(MIN_BUCKETS, MAX_BUCKETS);
         Self {
-            buckets: vec![Vec::new(); buckets],
-            occupied: vec![0; buckets / 64],
+            wheel: Wheel::new(buckets),
             current: 0,
+            open: Vec::new(),
             next: 0,
+            stop: 0,
             end: (u64::MAX, 0),
             limit: u64::MAX,
             late: BinaryHeap::new(),
             far: BinaryHeap::new(),
+            near_from: u64::MAX,
         }
     }
 
@@ -95,12 +250,22 @@ impl EventQueue {
     pub(crate) fn push(&mut self, event: Event) {
         let bucket = event.time.0 >> WIDTH_BITS;
         let ahead = bucket.wrapping_sub(self.current);
-        if ahead == 0 {
+        // Of the open bucket, for which this wraps, and of those beyond the wheel.
+        if ahead.wrapping_sub(1) >= self.wheel.ends.len() as u64 - 1 {
+            return self.push_aside(event.time, event.key, event.what);
+        }
+        self.wheel.push(bucket, Entry::new(event));
+    }
+
+    /// [`Self::push`] of an event of the open bucket, or beyond the wheel. (By its parts: they stay in registers.)
+    #[inline(never)]
+    fn push_aside(&mut self, time: Time, key: u64, what: u64) {
+        let event = Event { time, key, what };
+        if time.0 >> WIDTH_BITS == self.current {
             self.late.push(Reverse(Entry::new(event)));
-        } else if ahead < self.buckets.len() as u64 {
-            self.push_near(bucket, event);
         } else {
             self.far.push(Reverse(event));
+            self.note_far();
         }
     }
 
@@ -112,50 +277,64 @@ impl EventQueue {
 
     fn set_limit(&mut self) {
         let (bucket, rank) = self.end;
-        self.limit = if self.current < bucket {
-            u64::MAX
-        } else {
-            rank
-        };
+        if self.current < bucket {
+            (self.limit, self.stop) = (u64::MAX, self.open.len());
+            return;
+        }
+        let left = &self.open[self.next..];
+        self.limit = rank;
+        self.stop = self.next + left.partition_point(|entry| entry.rank < rank);
     }
 
     /// Takes the earliest event of the open bucket; `None`: nothing before the end is left in it, [`Self::advance`] opens the
     /// next.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        let slot = self.current as usize & (self.buckets.len() - 1);
-        let sorted = self.buckets[slot].get(self.next);
-        if let Some(Reverse(late)) = self.late.peek()
-            && sorted.is_none_or(|sorted| late < sorted)
-        {
-            if late.rank >= self.limit {
-                return None;
-            }
-            let Reverse(late) = self.late.pop()?;
-            return Some(late.event(self.current));
+        if !self.late.is_empty() {
+            return self.pop_of_both();
         }
-        let entry = *sorted?;
-        if entry.rank >= self.limit {
-            return None;
-        }
+        self.pop_sorted()
+    }
+
+    #[inline(always)]
+    fn pop_sorted(&mut self) -> Option<Event> {
+        let entry = *self.open[..self.stop].get(self.next)?;
         self.next += 1;
         Some(entry.event(self.current))
     }
 
+    /// [`Self::pop`] where events were added to the open bucket.
+    #[inline(never)]
+    fn pop_of_both(&mut self) -> Option<Event> {
+        let late = self.late.peek()?.0;
+        if self
+            .open
+            .get(self.next)
+            .is_some_and(|sorted| *sorted < late)
+        {
+            return self.pop_sorted();
+        }
+        if late.rank >= self.limit {
+            return None;
+        }
+        self.late.pop();
+        Some(late.event(self.current))
+    }
+
     /// The earliest event, wherever it is, without taking it; `None`: there is none.
     pub(crate) fn first(&self) -> Option<Event> {
-        let mask = self.buckets.len() - 1;
-        let slot = self.current as usize & mask;
-        let sorted = self.buckets[slot].get(self.next);
+        let sorted = self.open.get(self.next);
         let late = self.late.peek().map(|Reverse(late)| late);
         if let Some(entry) = sorted.into_iter().chain(late).min() {
             return Some(entry.event(self.current));
         }
-        match self.next_occupied(slot) {
+        let slot = self.wheel.slot(self.current);
+        match self.wheel.next_occupied(slot) {
             Some(distance) => {
                 let bucket = self.current + distance;
-                let entries = &self.buckets[bucket as usize & mask];
-                entries.iter().min().map(|entry| entry.event(bucket))
+                let pieces = self.wheel.pieces(self.wheel.slot(bucket));
+                let first = pieces.flatten().min();
+                first.map(|entry| entry.event(bucket))
             }
             None => self.far.peek().map(|Reverse(event)| *event),
         }
@@ -163,31 +342,29 @@ impl EventQueue {
 
     /// Takes [`Self::first`] away.
     pub(crate) fn discard_first(&mut self) {
-        let mask = self.buckets.len() - 1;
-        let slot = self.current as usize & mask;
-        let sorted = self.buckets[slot].get(self.next);
+        let sorted = self.open.get(self.next);
         let late = self.late.peek().map(|Reverse(late)| late);
         match (sorted, late) {
-            (Some(sorted), late) if late.is_none_or(|late| sorted <= late) => self.next += 1,
+            (Some(sorted), late) if late.is_none_or(|late| sorted <= late) => {
+                self.next += 1;
+                self.stop = self.stop.max(self.next);
+            }
             (_, Some(_)) => {
                 self.late.pop();
             }
-            (_, None) => match self.next_occupied(slot) {
-                Some(distance) => {
-                    let slot = (self.current + distance) as usize & mask;
-                    let entries = &mut self.buckets[slot];
-                    let first = (0..entries.len()).min_by_key(|&place| entries[place]);
-                    if let Some(place) = first {
-                        entries.swap_remove(place);
+            (_, None) => {
+                let slot = self.wheel.slot(self.current);
+                match self.wheel.next_occupied(slot) {
+                    Some(distance) => {
+                        let slot = self.wheel.slot(self.current + distance);
+                        self.wheel.discard_first(slot);
                     }
-                    if entries.is_empty() {
-                        self.occupied[slot / 64] &= !(1 << (slot % 64));
+                    None => {
+                        self.far.pop();
+                        self.note_far();
                     }
                 }
-                None => {
-                    self.far.pop();
-                }
-            },
+            }
         }
     }
 
@@ -200,92 +377,78 @@ impl EventQueue {
     /// At most `count` events of the open bucket from the `skip`-th that was not taken on: what will be touched soon.
     #[inline]
     pub(crate) fn upcoming(&self, skip: usize, count: usize) -> &[Entry] {
-        let slot = self.current as usize & (self.buckets.len() - 1);
-        let events = &self.buckets[slot];
-        let start = events.len().min(self.next + skip);
-        &events[start..events.len().min(start + count)]
-    }
-
-    #[inline]
-    fn push_near(&mut self, bucket: u64, event: Event) {
-        let slot = bucket as usize & (self.buckets.len() - 1);
-        let bucket = &mut self.buckets[slot];
-        bucket.push(Entry::new(event));
-        // The bucket grows through memory that was used long ago: fetch what it will grow into.
-        if let Some(next) = bucket.spare_capacity_mut().get(ENTRIES_AHEAD) {
-            prefetch(next);
-        }
-        self.occupied[slot / 64] |= 1 << (slot % 64);
+        let start = self.open.len().min(self.next + skip);
+        &self.open[start..self.open.len().min(start + count)]
     }
 
     /// Opens the next bucket that holds events before the end; false: there is none, and what follows may still be added.
+    #[inline(always)]
     pub(crate) fn advance(&mut self) -> bool {
         let (end, _) = self.end;
         if self.current >= end {
             return false;
         }
-        let mask = self.buckets.len() - 1;
-        let slot = self.current as usize & mask;
-        self.buckets[slot].clear();
-        self.occupied[slot / 64] &= !(1 << (slot % 64));
-        self.next = 0;
-        let next = match (self.next_occupied(slot), self.far.peek()) {
-            (Some(distance), _) => self.current + distance,
-            (None, Some(Reverse(event))) => event.time.0 >> WIDTH_BITS,
-            (None, None) => u64::MAX,
+        self.open.clear();
+        (self.next, self.stop) = (0, 0);
+        let slot = self.wheel.slot(self.current);
+        let next = match self.wheel.next_occupied(slot) {
+            Some(distance) => self.current + distance,
+            None => match self.far.peek() {
+                Some(Reverse(event)) => event.time.0 >> WIDTH_BITS,
+                None if end == u64::MAX => return false,
+                None => u64::MAX,
+            },
         };
-        let found = next <= end && next != u64::MAX;
-        if end == u64::MAX && !found {
-            return false;
-        }
         self.current = next.min(end);
-        self.set_limit();
-        // The window moved on: what has come near leaves the heap. (No far event can lie before the new bucket: the
-        // wheel held everything nearer than its length.)
-        while let Some(Reverse(event)) = self.far.peek() {
-            let bucket = event.time.0 >> WIDTH_BITS;
-            if bucket - self.current >= self.buckets.len() as u64 {
-                break;
-            }
-            let event = *event;
-            self.far.pop();
-            self.push_near(bucket, event);
+        if self.current >= self.near_from {
+            self.bring_near();
         }
-        let slot = self.current as usize & mask;
-        sort(&mut self.buckets[slot]);
+        if next < end {
+            self.wheel.drain(self.wheel.slot(next), &mut self.open);
+            (self.limit, self.stop) = (u64::MAX, self.open.len());
+            return true;
+        }
+        self.reach_end(next == end)
+    }
+
+    /// The bucket of the end is reached, in which there are events or none.
+    #[inline(never)]
+    fn reach_end(&mut self, found: bool) -> bool {
+        if found {
+            let slot = self.wheel.slot(self.current);
+            self.wheel.drain(slot, &mut self.open);
+        }
+        self.set_limit();
         found
     }
 
-    /// Distance from `slot` to the next other bucket that holds events.
-    fn next_occupied(&self, slot: usize) -> Option<u64> {
-        let words = self.occupied.len();
-        let (first_word, bit) = (slot / 64, slot % 64);
-        let above = self.occupied[first_word] >> bit >> 1;
-        if above != 0 {
-            return Some(u64::from(above.trailing_zeros()) + 1);
-        }
-        for step in 1..=words {
-            let mut word = self.occupied[(first_word + step) % words];
-            if step == words {
-                // Around the wheel: what lies before `slot`.
-                word &= (1 << bit) - 1;
+    /// The window has moved on: what has come near leaves the heap. (No far event can lie before the new bucket: the wheel held
+    /// everything nearer than its length.)
+    #[inline(never)]
+    fn bring_near(&mut self) {
+        while let Some(&Reverse(event)) = self.far.peek() {
+            let bucket = event.time.0 >> WIDTH_BITS;
+            if bucket - self.current >= self.wheel.ends.len() as u64 {
+                break;
             }
-            if word != 0 {
-                return Some(step as u64 * 64 + u64::from(word.trailing_zeros()) - bit as u64);
-            }
+            self.far.pop();
+            self.wheel.push(bucket, Entry::new(event));
         }
-        None
+        self.note_far();
+    }
+
+    /// Notes when the first far event will be near.
+    fn note_far(&mut self) {
+        let reach = self.wheel.ends.len() as u64 - 1;
+        self.near_from = self.far.peek().map_or(u64::MAX, |Reverse(event)| {
+            (event.time.0 >> WIDTH_BITS).saturating_sub(reach)
+        });
     }
 }
 
-/// Sorts a bucket by one comparison of a word per pair. Most buckets hold a handful of events: insertion beats the general
-/// sort there. (Equal ranks are equal events: keys are unique within an instant.)
-fn sort(entries: &mut [Entry]) {
-    const SMALL: usize = 20;
-    if entries.len() > SMALL {
-        entries.sort_unstable_by_key(|entry| entry.rank);
-        return;
-    }
+/// Sorts by insertion, one comparison of a word per pair. (Equal ranks are equal events: keys are unique within an instant.)
+#[inline(always)]
+fn sort_few(entries: &mut [Entry]) {
     for sorted in 1..entries.len() {
         let entry = entries[sorted];
         let mut at = sorted;

@@ -10,6 +10,8 @@ use std::{
     ops::{Index, IndexMut},
 };
 
+use raddle_prefetch::prefer_huge_pages;
+
 /// A place in a table.
 pub(crate) trait Place: Copy + Eq + Debug {
     fn from_index(index: usize) -> Self;
@@ -100,8 +102,25 @@ impl<I, T> Default for List<I, T> {
 impl<I: Place, T> List<I, T> {
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> I {
+        if self.items.len() == self.items.capacity() {
+            self.grow();
+        }
         self.items.push(item);
         I::from_index(self.items.len() - 1)
+    }
+
+    /// Makes room. A large list gets far more than it needs: what is not written to takes no memory, and while a list is copied
+    /// to a larger place it takes twice its own.
+    #[cold]
+    fn grow(&mut self) {
+        const LARGE_BYTES: usize = 1 << 20;
+        const TIMES: usize = 16;
+        let bytes = self.items.len() * size_of::<T>();
+        let more = self.items.len() * (TIMES - 1);
+        if bytes < LARGE_BYTES || self.items.try_reserve_exact(more).is_err() {
+            self.items.reserve(1);
+        }
+        prefer_huge_pages(&self.items);
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -365,7 +365,7 @@ impl Packet {
     }
 
     /// Appends a hop record; past `room` records the first are overwritten.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn push_record(&mut self, record: HopRecord, room: u8) {
         let at = if self.hops < room {
             self.hops

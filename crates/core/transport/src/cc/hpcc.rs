@@ -211,6 +211,12 @@ impl Settings {
 
 impl Validate for Parameters {}
 
+/// A number below 2^63 as a float. (Processors convert signed numbers in one step, and others in several.)
+#[inline(always)]
+const fn float(number: u64) -> f64 {
+    number as i64 as f64
+}
+
 /// A flow's state.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -230,15 +236,16 @@ impl Flow {
     #[inline]
     fn measure(&mut self, records: &[HopRecord], parameters: &Parameters) {
         let (mut largest, mut largest_ns) = (0.0, 0u64);
+        let window = float(parameters.law.window);
         for (record, last) in records.iter().zip(&mut self.last) {
             let ns = record.ns_since(*last);
-            let line_rate = parameters.units.line_rates[record.code()] as f64;
-            let tx_bits = (record.tx_units_since(*last) * parameters.units.tx_bytes * 8) as f64;
-            let tx_rate = tx_bits / (ns as f64 * 1e-9);
-            let queue = (record.queue_units().min(last.queue_units())
-                * parameters.units.queue_bytes) as f64;
-            let utilisation = tx_rate / line_rate
-                + queue * parameters.nic_rate / line_rate / parameters.law.window as f64;
+            let line_rate = float(parameters.units.line_rates[record.code()]);
+            let tx_bits = float(record.tx_units_since(*last) * parameters.units.tx_bytes * 8);
+            let tx_rate = tx_bits / (float(ns) * 1e-9);
+            let queue =
+                float(record.queue_units().min(last.queue_units()) * parameters.units.queue_bytes);
+            let utilisation =
+                tx_rate / line_rate + queue * parameters.nic_rate / line_rate / window;
             if utilisation > largest && ns > 0 {
                 (largest, largest_ns) = (utilisation, ns);
             }

@@ -303,6 +303,7 @@ impl Devices {
                 made.ends.push(LinkEnd::new(network, cut, id, device));
             }
         }
+        Switch::move_to_huge_pages(made.switches.iter());
         Ok(made)
     }
 }
@@ -444,6 +445,7 @@ impl<'a> Built<'a> {
             window_end: Time::ZERO,
             key: 0,
             fault: None,
+            may_stop: self.serial,
             keys: Keys::new(semantics.ties),
         };
         let mut history = List::default();

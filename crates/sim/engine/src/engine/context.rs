@@ -57,6 +57,8 @@ pub(super) struct Context<'a> {
     pub(super) key: u64,
     /// The first message that does not fit the run's groups, members or rails, and when: the run ends.
     pub(super) fault: Option<(Time, SetupError)>,
+    /// After each event the process may have to stop: its run has one process, or a fault.
+    pub(super) may_stop: bool,
     pub(super) keys: Keys,
     pub(super) queue: EventQueue,
 }
@@ -104,5 +106,6 @@ impl Context<'_> {
     /// The run ends with an error.
     pub(super) fn stop(&mut self, fault: SetupError) {
         self.fault.get_or_insert((self.now, fault));
+        self.may_stop = true;
     }
 }

@@ -16,10 +16,10 @@ pub const FLOW_BYTES: u64 = (size_of::<Flow>() + RECEPTION_BYTES + PAIR_BYTES) a
 const RECEPTION_BYTES: usize = (size_of::<(FlowName, Reception)>() + 1) * 16 / 7;
 const PAIR_BYTES: usize = 32;
 
-/// A packet under way, with its places in queues and in the list of events. Those keep the memory of their longest times,
-/// which come one after the other: about 190 B for each packet at the fullest time (8,192 to 65,536 hosts, 16 to 256 packets
-/// of each).
-pub const PACKET_BYTES: u64 = size_of::<Packet>() as u64 + 190;
+/// A packet under way, with its places in queues and in the list of events. Queues keep the memory of their longest times, which
+/// come one after the other: about 65 B for each packet at the fullest time (8,192 to 265,302 hosts, 66 to 160 packets of
+/// each).
+pub const PACKET_BYTES: u64 = size_of::<Packet>() as u64 + 65;
 
 /// What there is before the first message: ports, switches, cards.
 pub fn fixed_bytes(fabric: &Fabric, data_classes: u8) -> u64 {

@@ -4,7 +4,7 @@ use raddle_dataplane::Frames;
 use raddle_transport::telemetry::HopRecord;
 use raddle_units::NodeId;
 
-use super::cut::Cut;
+use super::context::Context;
 use crate::{
     chance::{Chance, MarkReplay},
     index::{FlowSlot, List, PacketSlot},
@@ -52,10 +52,9 @@ impl<'a> Replay<'a> {
 pub(super) struct FrameAccess<'a> {
     pub(super) packets: &'a mut Packets,
     pub(super) chance: &'a mut Chance,
-    pub(super) replay: Option<&'a Replay<'a>>,
+    pub(super) replay: &'a Option<Replay<'a>>,
     pub(super) node: NodeId,
-    pub(super) cut: &'a Cut,
-    pub(super) record_room: u8,
+    pub(super) cx: &'a Context<'a>,
 }
 
 impl Frames for FrameAccess<'_> {
@@ -64,23 +63,29 @@ impl Frames for FrameAccess<'_> {
         if !self.packets.get(handle).kind.is_data() {
             // An acknowledgement in the data queue: the reference decides about its mark too, and nobody reads it.
             if probability < 1.0 {
-                self.chance.happens(self.cut.place(self.node), probability);
+                self.chance
+                    .happens(self.cx.cut.place(self.node), probability);
             }
             return false;
         }
         let marked = match self.replay {
             Some(replay) if probability < 1.0 => replay.is_marked(self.packets, handle),
-            _ => probability >= 1.0 || self.chance.happens(self.cut.place(self.node), probability),
+            _ => {
+                probability >= 1.0
+                    || self
+                        .chance
+                        .happens(self.cx.cut.place(self.node), probability)
+            }
         };
         self.packets.get_mut(handle).marked |= marked;
         marked
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_hop(&mut self, handle: u32, record: HopRecord) {
         self.packets
             .get_mut(PacketSlot(handle))
-            .push_record(record, self.record_room);
+            .push_record(record, self.cx.layout.record_room);
     }
 
     fn raise_digest(&mut self, handle: u32, code: u16) {
@@ -89,7 +94,7 @@ impl Frames for FrameAccess<'_> {
     }
 
     fn random(&mut self) -> u32 {
-        self.chance.bits(self.cut.place(self.node))
+        self.chance.bits(self.cx.cut.place(self.node))
     }
 
     fn set_account(&mut self, handle: u32, account: u32) {

@@ -128,11 +128,17 @@ impl LinkEnd {
         now < self.busy_until || (now == self.busy_until && key < self.free_key)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmission_time(&self, semantics: &Semantics, bytes: u32) -> Span {
         if self.ps_per_byte != 0 {
             return Span(u64::from(self.ps_per_byte) * u64::from(bytes));
         }
+        self.uneven_time(semantics, bytes)
+    }
+
+    /// [`Self::transmission_time`] at a rate that does not give a byte a whole number of picoseconds.
+    #[inline(never)]
+    fn uneven_time(&self, semantics: &Semantics, bytes: u32) -> Span {
         semantics
             .timing
             .transmission_time(Bytes(u64::from(bytes)), self.rate)

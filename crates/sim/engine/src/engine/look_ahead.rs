@@ -15,10 +15,16 @@ pub(super) const EVENTS: usize = 64;
 /// Ports up to which switches and routes stay in the cache by themselves.
 const CACHED_PORTS: usize = 1 << 13;
 
+/// Ports up to which packets do so too.
+const FEW_PORTS: usize = 1 << 11;
+
 impl Base<'_> {
     /// Fetches what the next events of the open bucket will need.
     #[inline]
     pub(super) fn look_ahead(&mut self) {
+        if self.wires.ends.len() <= FEW_PORTS {
+            return;
+        }
         if self.cx.queue.taken() == 0 {
             self.fetch_packets(0);
         }
@@ -33,11 +39,14 @@ impl Base<'_> {
     /// Packets that arrive, and ports.
     #[inline]
     fn fetch_packets(&self, skip: usize) {
+        let large = self.wires.ends.len() > CACHED_PORTS;
         for event in self.cx.queue.upcoming(skip, EVENTS) {
             let Some((port, arrives)) = What::at_port(event.what) else {
                 continue;
             };
-            prefetch(&self.wires.ends[port]);
+            if large {
+                prefetch(&self.wires.ends[port]);
+            }
             if let Some(packet) = arrives {
                 self.wires.packets.prefetch(packet);
             }

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     event::Event,
-    index::{FlowSlot, NicIndex, PacketSlot, Place, PortIndex, ProcessIndex},
+    index::{FlowSlot, NicIndex, PacketSlot, Place, PortIndex, ProcessIndex, SwitchIndex},
     packet::PacketKind,
     semantics::TieOrder,
     setup::{RunSummary, SetupError},
@@ -118,18 +118,26 @@ impl Process<'_> {
             if !self.handle(&event) {
                 continue;
             }
-            let events = &mut self.base.cx.summary.events;
-            *events += 1;
-            if *events >= last {
-                return Stop::Budget;
-            }
-            if self.base.cx.serial && self.base.hosts.live == 0 && self.is_over() {
-                return Stop::Over;
-            }
-            if self.base.cx.fault.is_some() {
-                return Stop::Window;
+            let cx = &mut self.base.cx;
+            cx.summary.events += 1;
+            if cx.may_stop
+                && let Some(stop) = self.stop(last)
+            {
+                return stop;
             }
         }
+    }
+
+    /// Whether the process stops before its window ends.
+    fn stop(&self, last: u64) -> Option<Stop> {
+        let base = &self.base;
+        if base.cx.summary.events >= last {
+            return Some(Stop::Budget);
+        }
+        if base.cx.serial && base.hosts.live == 0 && self.is_over() {
+            return Some(Stop::Over);
+        }
+        base.cx.fault.is_some().then_some(Stop::Window)
     }
 
     /// When the next event is due that is not stale; those before it are forgotten.
@@ -375,6 +383,29 @@ impl Process<'_> {
             Device::Nic(nic) => return self.receive(port, nic, handle),
         };
         let base = &mut self.base;
+        let wires = &mut base.wires;
+        match kind {
+            PacketKind::Data => {
+                return wires.forward(&mut base.cx, port, switch, handle, FrameKind::Data);
+            }
+            PacketKind::Ack => {
+                return wires.forward(&mut base.cx, port, switch, handle, FrameKind::Plain);
+            }
+            _ => {}
+        }
+        self.arrive_otherwise(port, switch, handle, kind);
+    }
+
+    /// A packet that is neither data nor an acknowledgement of a flow to a host is wholly received at a switch.
+    #[inline(never)]
+    fn arrive_otherwise(
+        &mut self,
+        port: PortIndex,
+        switch: SwitchIndex,
+        handle: PacketSlot,
+        kind: PacketKind,
+    ) {
+        let base = &mut self.base;
         let kind = match kind {
             PacketKind::Data | PacketKind::RailData => FrameKind::Data,
             PacketKind::GroupData => return self.groups.replicate(base, port, switch, handle),
@@ -433,14 +464,14 @@ impl Process<'_> {
     }
 
     /// A port's transmission ends, and something waits.
-    #[inline]
+    #[inline(always)]
     fn transmission_ends(&mut self, port: PortIndex) {
         self.base.wires.ends[port].free_scheduled = false;
         self.look_for_work(port);
     }
 
     /// Whoever sends by a port looks for something to send.
-    #[inline]
+    #[inline(always)]
     pub(super) fn look_for_work(&mut self, port: PortIndex) {
         let base = &mut self.base;
         match base.wires.ends[port].device {

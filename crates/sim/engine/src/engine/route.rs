@@ -50,7 +50,7 @@ impl<'a> Router<'a> {
             [only] => Some(*only),
             several => {
                 let index = match &self.d_mod_k {
-                    None => hash.at(at.0) as usize % several.len(),
+                    None => (hash.at(at.0) % several.len() as u32) as usize,
                     Some(d_mod_k) => d_mod_k.index(at, dst, several.len()),
                 };
                 Some(several[index])

@@ -48,10 +48,9 @@ macro_rules! frame_access {
         FrameAccess {
             packets: &mut $wires.packets,
             chance: &mut $wires.chance,
-            replay: $wires.replay.as_ref(),
+            replay: &$wires.replay,
             node: $node,
-            cut: $cx.cut,
-            record_room: $cx.layout.record_room,
+            cx: &*$cx,
         }
     };
 }
@@ -68,7 +67,7 @@ impl Wires<'_> {
     }
 
     /// Puts a packet on the wire. The port is free and up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmit(
         &mut self,
         cx: &mut Context<'_>,
@@ -78,11 +77,24 @@ impl Wires<'_> {
     ) {
         let (at, key) = self.occupy(cx, port, bytes, Kind::Arrive);
         let end = &self.ends[port];
-        let (peer, process) = (end.peer, end.peer_process);
-        if process == HERE {
-            cx.push(at, key, What::Arrive(peer, packet));
-            return;
+        if end.peer_process == HERE {
+            cx.push(at, key, What::Arrive(end.peer, packet));
+        } else {
+            self.post(cx, port, packet, (at, key));
         }
+    }
+
+    /// A packet leaves for a port of another process.
+    #[inline(never)]
+    fn post(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortIndex,
+        packet: PacketSlot,
+        (at, key): (Time, u64),
+    ) {
+        let end = &self.ends[port];
+        let (peer, process) = (end.peer, end.peer_process);
         let arrival = Arrival {
             at,
             key,
@@ -196,7 +208,7 @@ impl Wires<'_> {
         kind: FrameKind,
     ) {
         let end = &self.ends[port];
-        let (index, node) = (end.index, end.node);
+        let (index, node, id) = (end.index, end.node, end.id);
         let packet = self.packets.get_mut(handle);
         let known = packet.take_out();
         let (dst, hash, bytes, queue) = (packet.dst(), packet.hash, packet.bytes, packet.queue);
@@ -205,7 +217,8 @@ impl Wires<'_> {
             None => self
                 .router
                 .next_hop(node, dst, hash)
-                .map(|out| self.here(port, out)),
+                // The ports of a node are numbered one after the other.
+                .map(|out| PortIndex(port.0.wrapping_add(out.0).wrapping_sub(id.0))),
         };
         let Some(out) = next else {
             self.lose(cx, port, handle);
@@ -224,20 +237,21 @@ impl Wires<'_> {
             queue,
             kind,
         };
+        let device = &mut self.switches[switch];
         if !leaving.free_scheduled
-            && self.switches[switch].is_idle(out_index, queue)
+            && device.is_idle(out_index, queue)
             && !leaving.is_busy(cx.now, cx.key)
         {
             let mut frames = frame_access!(self, cx, node);
             let now_ns = cx.now.as_ns();
-            match self.switches[switch].forward(now_ns, out_index, frame, &mut frames) {
+            match device.forward(now_ns, out_index, frame, &mut frames) {
                 Ok(Some(departure)) => self.send(cx, out, departure),
                 Ok(None) => self.pause_and_send(cx, port, out),
                 Err(Refused) => self.drop_packet(cx, handle),
             }
             return;
         }
-        match self.switches[switch].enqueue(out_index, frame) {
+        match device.enqueue(out_index, frame) {
             Ok(false) => self.switch_transmit(cx, out),
             Ok(true) => self.pause_and_send(cx, port, out),
             Err(Refused) => self.drop_packet(cx, handle),
