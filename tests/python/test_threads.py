@@ -102,6 +102,14 @@ def test_experiments_do_not_show_their_threads(name: str, tmp_path: Path) -> Non
     check_runs(shrunk(name, *SMALL.get(name, ())), tmp_path)
 
 
+def test_broadcasts_of_processes_that_take_a_window_do_not_show_their_threads(
+    tmp_path: Path,
+) -> None:
+    plan = shrunk("experiments/multicast/latency.toml", "traffic.rounds=2", "traffic.overhead=2us")
+    assert plan.one_thread is None
+    check_runs(plan, tmp_path)
+
+
 @pytest.mark.scale
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_longer_experiments_do_not_show_their_threads(name: str, tmp_path: Path) -> None:
@@ -120,6 +128,7 @@ def test_longer_experiments_do_not_show_their_threads(name: str, tmp_path: Path)
             ("traffic.operation=allreduce", "traffic.combining=on-tree"),
             None,
         ),
+        ("experiments/multicast/latency.toml", ("traffic.overhead=900ns",), "at once on what"),
         ("examples/first.toml", ("simulation.compat=hpcc-ns3",), "another simulator's order"),
     ],
 )

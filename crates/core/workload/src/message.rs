@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use raddle_units::{Bytes, NodeId, Time};
+use raddle_units::{Bytes, NodeId, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::TrafficError;
@@ -205,6 +205,12 @@ pub trait Workload: Send {
         false
     }
 
+    /// The longest window for which a driver cuts it: hosts take as long, at least, from what they hear of others to what
+    /// they send then, so that news are never late. With longer windows a driver keeps it whole.
+    fn longest_window(&self) -> Span {
+        Span(u64::MAX)
+    }
+
     /// Whether hosts other than the one that has message `tag` wait for it, so that [`on_news`](Self::on_news) is to be
     /// called. Any part knows.
     fn is_news(&self, tag: u64) -> bool {
@@ -287,6 +293,9 @@ macro_rules! forwarded {
             }
             fn is_divisible(&self) -> bool {
                 (**self).is_divisible()
+            }
+            fn longest_window(&self) -> Span {
+                (**self).longest_window()
             }
             fn is_news(&self, tag: u64) -> bool {
                 (**self).is_news(tag)

@@ -304,9 +304,14 @@ fn collectives_of_groups_do_not_show_how_they_are_cut() {
     ];
     for (seed, operation) in (0..).zip(operations) {
         for (shape, per_host) in shapes {
-            for noise in ["0s", "3us"] {
+            for (overhead, noise) in [
+                ("200ns", "0s"),
+                ("200ns", "3us"),
+                ("1us", "0s"),
+                ("1us", "3us"),
+            ] {
                 let text = format!(
-                    "{shape}\nprocesses_per_terminal = {per_host}\nrounds = 6\noverhead = '200ns'\n\
+                    "{shape}\nprocesses_per_terminal = {per_host}\nrounds = 6\noverhead = '{overhead}'\n\
                      noise = '{noise}'\n{operation}"
                 );
                 let spec: Multicast = toml::from_str(&text).unwrap();
@@ -325,10 +330,15 @@ fn collectives_of_groups_do_not_show_how_they_are_cut() {
                 });
                 let expected = spec.build(&all, seed).unwrap().expected_messages();
                 assert_eq!(Some(sent.len() as u64), expected, "{text}");
-                // Results that come to all alike are no news.
-                if operation.contains("on-tree") {
-                    let (mut whole, mut network) = make();
-                    assert_eq!(sent, at_once(&mut whole, &mut network));
+                // Results that come to all alike are no news; others are not late where software takes a window.
+                let (mut whole, mut network) = make();
+                if WINDOW <= whole.longest_window() {
+                    let in_order = |mut sent: Vec<Message>| {
+                        sent.sort_by_key(|message| (message.start, message.src, message.tag));
+                        sent
+                    };
+                    let found = at_once(&mut whole, &mut network);
+                    assert_eq!(in_order(sent), in_order(found), "{text}");
                 }
             }
         }

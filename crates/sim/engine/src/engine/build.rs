@@ -320,7 +320,13 @@ pub fn one_thread(
     if config.marks.is_some() {
         return Some("recorded congestion marks name flows in the order of the whole run");
     }
-    (workload.has_dependencies() && !workload.is_divisible())
+    if !workload.has_dependencies() {
+        return None;
+    }
+    // Whoever simulates is told why there is no layout.
+    let layout = Layout::new(config.scheme.signals(), network, config).ok()?;
+    let late = window(&network.fabric, &layout) > workload.longest_window();
+    (late || !workload.is_divisible())
         .then_some("what its hosts do depends at once on what happens at other hosts")
 }
 

@@ -60,6 +60,9 @@ impl<W: Workload> Workload for Watched<W> {
     fn is_divisible(&self) -> bool {
         self.inner.is_divisible()
     }
+    fn longest_window(&self) -> Span {
+        self.inner.longest_window()
+    }
     fn split(
         &mut self,
         parts: usize,

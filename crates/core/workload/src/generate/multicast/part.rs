@@ -1,7 +1,7 @@
 //! The processes of some hosts, round by round.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use raddle_random::Random;
@@ -66,8 +66,16 @@ struct Process {
     /// Collectives done, and those begun.
     step: u32,
     entered: u32,
-    /// By direction: results received.
-    received: [u32; 3],
+    /// By direction: when it had the results that it has not come to.
+    received: [VecDeque<Time>; 3],
+}
+
+impl Process {
+    /// Results that it has had in a direction of so many.
+    fn results(&self, direction: usize, directions: u32) -> u32 {
+        let (rounds, more) = (self.step / directions, self.step % directions);
+        rounds + u32::from(more > direction as u32) + self.received[direction].len() as u32
+    }
 }
 
 /// Processes that may go on, and since when; the last first.
@@ -187,9 +195,10 @@ impl Part {
             // The root of a broadcast is moved on by the delivery of its message.
             let waits = stage.is_combined() || stage.lines[line].root() != number;
             let process = self.process(number);
-            if waits && process.received[direction] > round {
+            if waits && let Some(at) = process.received[direction].pop_front() {
                 process.step += 1;
-                open.push((now, number));
+                // A root may hear late that it could go on; what came meanwhile came later.
+                open.push((now.max(at), number));
             }
         }
     }
@@ -265,7 +274,7 @@ impl Part {
         let own = &stage.lines[line];
         for &process in stage.together(line, host) {
             if stage.is_combined() || process != own.root() {
-                self.process(process).received[own.direction] += 1;
+                self.process(process).received[own.direction].push_back(now);
                 open.push((now, process));
             }
         }
@@ -319,9 +328,12 @@ impl Workload for Part {
                 // Drivers that know no members report only this.
                 let own = &stage.lines[line];
                 for &number in own.others() {
-                    let received = &mut self.process(number).received[own.direction];
-                    if *received <= round {
-                        *received = round + 1;
+                    if self
+                        .process(number)
+                        .results(own.direction, stage.directions)
+                        <= round
+                    {
+                        self.process(number).received[own.direction].push_back(now);
                         open.push((now, number));
                     }
                 }

@@ -300,10 +300,17 @@ impl Workload for Rounds {
     fn has_dependencies(&self) -> bool {
         true
     }
-    /// Where the root goes on when the last member has its message it would learn so late by part of a round: those take a few
-    /// windows only.
     fn is_divisible(&self) -> bool {
-        self.stage.is_combined()
+        true
+    }
+    /// Where the root goes on when the last member has its message it would learn so late by part of a round, and a round
+    /// takes a dozen windows: it must take as long before it sends.
+    fn longest_window(&self) -> Span {
+        if self.stage.is_combined() {
+            Span(u64::MAX)
+        } else {
+            self.stage.overhead
+        }
     }
     fn split(
         &mut self,
