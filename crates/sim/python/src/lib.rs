@@ -200,18 +200,21 @@ fn run_in_ranks(
         ranks,
         exchange,
     };
+    let checked = py.detach(|| {
+        let resolved = resolved_plan(plan_json)?;
+        plans::check_stamp(plan_json, &resolved, index)?;
+        Ok(resolved)
+    });
+    let resolved = match checked {
+        Ok(resolved) => resolved,
+        Err(failure) => {
+            let error = raise(py, failure);
+            let words = error.value(py).to_string();
+            py.detach(|| results::decline(words, &mut group));
+            return Err(error);
+        }
+    };
     py.detach(|| {
-        let checked = resolved_plan(plan_json).and_then(|resolved| {
-            plans::check_stamp(plan_json, &resolved, index).map(|()| resolved)
-        });
-        let resolved = match checked {
-            Ok(resolved) => resolved,
-            Err(failure) => {
-                let problem = "it cannot take the experiment: its own error says why";
-                results::decline(problem.to_owned(), &mut group);
-                return Err(failure);
-            }
-        };
         if rank > 0 {
             results::run_following(&resolved, index, &DiskFiles, threads, &mut group)?;
             return Ok(None);
