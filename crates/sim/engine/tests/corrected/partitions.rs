@@ -391,6 +391,8 @@ fn reductions_in_switches_do_not_show_the_cut() {
             offload: Some(Arc::new(Offload::new(vec![group], compute))),
             faults: Vec::new(),
             end: None,
+            // Members that give up wait for milliseconds.
+            sample_interval: Span::from_us(100),
             ..config(&lab, &mut draws)
         };
         let mut graph = GraphBuilder::new();
