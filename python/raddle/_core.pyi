@@ -38,6 +38,7 @@ __all__ = [
     "route_check",
     "route_schema",
     "run",
+    "run_in_ranks",
     "schemes",
     "settings",
     "trace_describe",

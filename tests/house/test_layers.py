@@ -32,7 +32,7 @@ CORE_USER = "raddle.core"
 """The only package that calls the compiled core; `raddle doctor` tries whether it loads."""
 
 LATE = {("raddle.services.doctor", CORE), ("raddle.report.html", "jinja2")}
-LATE |= {("raddle.report.html", "plotly.offline")}
+LATE |= {("raddle.report.html", "plotly.offline"), ("raddle.services.ranks", "mpi4py")}
 """Imports inside functions: what may be missing, and what few pages need."""
 
 

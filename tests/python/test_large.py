@@ -20,7 +20,7 @@ LARGE = {
 
 @pytest.mark.parametrize("fabric", SMALL.values(), ids=SMALL)
 def test_a_permutation_ends(fabric: str, tmp_path: Path) -> None:
-    outcome = scale.large(tmp_path, fabric, None, 0.5)
+    outcome = scale.large(tmp_path, fabric, None, 1)
     assert outcome.verdict == PASS, outcome.measured
 
 

@@ -1,22 +1,20 @@
 """Which engine simulates, and which part of the runs."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from raddle import core
 from raddle.errors import ExperimentError
 from raddle.machine import cores, cores_of_each
-from raddle.plan import Plan, RunStats
 
-__all__ = ["LOCAL", "Engine", "EngineName", "Shard", "Simulate", "chosen", "parse_shard"]
+__all__ = ["LOCAL", "Engine", "EngineName", "Shard", "chosen", "parse_shard"]
+
+if TYPE_CHECKING:
+    from raddle.services.engines.work import Simulate
 
 T = TypeVar("T")
-Simulate = Callable[[Plan, int, Path, int, core.runs.Progress], RunStats]
-"""Simulates a run of a plan into a folder, as `raddle.core.runs.run`."""
 
 
 class EngineName(StrEnum):
@@ -56,8 +54,8 @@ class Engine:
     """The part of the runs that this process does; all that are free if None."""
     scheduler: str | None = None
     """Address of a Dask scheduler; a cluster of processes on this machine if None."""
-    simulate: Simulate = core.runs.run
-    """What simulates a run."""
+    simulate: "Simulate | None" = None
+    """What simulates a run; `raddle.core.runs.run` if None."""
     threads: int | None = None
     """Threads of each run, which change its time and no byte; as `threads_of_run` says if None."""
 

@@ -11,11 +11,13 @@ from raddle.errors import RaddleError, ResultsError, RunCancelled, RunFailed
 from raddle.plan import Plan, PlannedRun, RunStats
 from raddle.results.owners import Owner
 from raddle.results.parts import finished_run, publish, working_folder
-from raddle.services.engines.choice import Simulate
 from raddle.services.runner import Job, Look
 from raddle.text import span_us
 
-__all__ = ["Ended", "RunState", "claimed_run", "failure_of", "job_of", "longest_first"]
+__all__ = ["Ended", "RunState", "Simulate", "claimed_run", "failure_of", "job_of", "longest_first"]
+
+Simulate = Callable[[Plan, int, Path, int, "core.runs.Progress"], RunStats]
+"""Simulates a run of a plan into a folder, as `raddle.core.runs.run`."""
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ def claimed_run(
     progress: core.runs.Progress,
     *,
     force: bool = False,
-    simulate: Simulate = core.runs.run,
+    simulate: Simulate | None = None,
 ) -> RunStats | None:
     """Claim a run and simulate it, unless it is done meanwhile; None if it is another's.
 
@@ -91,7 +93,7 @@ def claimed_run(
                 if other is not None and other != owner.process:
                     left = working_folder(state.out, run.name, other.token)
                     shutil.rmtree(left, ignore_errors=True)
-            state.stats = _simulate(state, owner, threads, progress, simulate)
+            state.stats = _simulate(state, owner, threads, progress, simulate or core.runs.run)
         done = True
     except Exception:
         if owner.lost(key):

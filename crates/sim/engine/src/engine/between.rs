@@ -75,7 +75,7 @@ impl<'a> Run<'a> {
         self.hear(processes, news);
         self.watch(processes, news);
         self.scratch = scratch;
-        self.look_out(processes);
+        self.look_out(processes, false);
     }
 
     /// The run is to end; of several reasons the first in the order of the run counts.
@@ -157,8 +157,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What all ranks expect now.
-    pub(super) fn look_out(&mut self, processes: Processes<'_, 'a>) {
+    /// What all ranks expect now; where asked for, also whether someone wants the run to stop, which may take its time to say.
+    pub(super) fn look_out(&mut self, processes: Processes<'_, 'a>, ask: bool) {
         if self.fault.is_some() {
             return;
         }
@@ -172,8 +172,8 @@ impl<'a> Run<'a> {
         let own = Outlook {
             next: self.due.iter().copied().min().unwrap_or(Time::NEVER),
             finished,
-            cancelled: self.progress.is_cancelled(),
-            failed: self.recorder.failed(),
+            cancelled: ask && self.progress.is_cancelled(),
+            failed: ask && self.recorder.failed(),
         };
         match self.exchange.outlook(own) {
             Ok(all) => self.outlook = all,

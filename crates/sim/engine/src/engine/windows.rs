@@ -422,7 +422,7 @@ impl<'a> Run<'a> {
     /// Tells how far the run is; false: someone wants it to stop here.
     fn goes_on(&mut self, processes: Processes<'_, 'a>, now: Time) -> bool {
         self.tell_progress(processes, now);
-        self.look_out(processes);
+        self.look_out(processes, true);
         self.summary.cancelled = self.outlook.cancelled;
         self.fault.is_none() && !self.outlook.cancelled && !self.outlook.failed
     }
