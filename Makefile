@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 EXPERIMENT ?= experiments/congestion/large.toml
 OUT ?= demo
 
-.PHONY: help setup program build demo test test-scale check check-bare fmt generate bench bench-mpi accept docs fuzz audit clean
+.PHONY: help setup program build demo test test-scale check check-bare fmt generate bench bench-mpi accept docs fuzz races audit clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -85,6 +85,12 @@ fuzz: ## Fuzz every parser for MINUTES=1 each (needs cargo-fuzz and a nightly to
 	@for target in $$(cargo +nightly fuzz list); do
 	    cargo +nightly fuzz run "$$target" -- -max_total_time=$$((60 * $${MINUTES:-1}))
 	done
+
+races: ## Look for data races between the threads of a run (needs a nightly toolchain with rust-src)
+	@export RUSTFLAGS="-Zsanitizer=thread" CARGO_TARGET_DIR=target/races
+	export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+	cargo +nightly test -Zbuild-std --target "$$(rustc -vV | sed -n 's/^host: //p')" --release --locked \
+	    -p raddle-engine --test corrected partitions
 
 audit: ## Check licences and sources of all crates (needs cargo-deny)
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is not installed: cargo install cargo-deny" >&2; exit 1; }
