@@ -6,7 +6,7 @@ use raddle_text::at_most;
 use raddle_trace::{Action, Collective, CollectiveKind, Trace};
 use raddle_units::{Bytes, NodeId};
 use raddle_workload::{Destination, GroupId, OffloadId, ReductionId};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 /// Who carries out a collective.
@@ -23,7 +23,7 @@ pub enum Carrier {
 }
 
 /// Who carries out which collectives; all others are messages between ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Collectives {
     /// MPI_Allreduce.
     pub allreduce: Carrier,
@@ -34,7 +34,6 @@ pub struct Collectives {
     /// MPI_Reduce: `host` or `offload`.
     pub reduce: Carrier,
     /// Operands of more bytes stay with the hosts. A tree of a multicast group combines 63 packets at most.
-    #[schemars(transform = at_most("1TiB"))]
     pub largest: Bytes,
 }
 
@@ -91,14 +90,42 @@ impl Collectives {
     }
 }
 
-/// `collectives` in a file: the name of a carrier for all that it can do, or a table.
-#[derive(Deserialize)]
+/// `collectives` in a file.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "it stands for its schema")]
+enum Written {
+    /// All that this carrier can do.
+    All(Carrier),
+    /// Each by itself.
+    Each(Each),
+}
+
+impl JsonSchema for Collectives {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Collectives".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Written::json_schema(generator)
+    }
+}
+
+/// Who carries out which collectives.
+#[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "CollectivesTable")]
 struct Each {
+    /// MPI_Allreduce.
     allreduce: Carrier,
+    /// MPI_Barrier.
     barrier: Carrier,
+    /// MPI_Bcast: `host` or `multicast`.
     bcast: Carrier,
+    /// MPI_Reduce: `host` or `offload`.
     reduce: Carrier,
+    /// Operands of more bytes stay with the hosts. A tree of a multicast group combines 63 packets at most.
+    #[schemars(transform = at_most("1TiB"))]
     largest: Bytes,
 }
 
