@@ -384,7 +384,7 @@ impl Placed {
         &self,
         experiment: &Experiment,
         setup: Option<&SetupTable>,
-        fabric: &Arc<Fabric>,
+        (fabric, plane): (&Arc<Fabric>, Option<&Arc<Fabric>>),
         root: &Node,
     ) -> Result<SetupJobs, ExperimentError> {
         let jobs = experiment.job.iter().zip(&self.jobs);
@@ -403,7 +403,8 @@ impl Placed {
                 }
             })
             .collect();
-        let network = network::Network::new(experiment, &jobs, fabric).map_err(|problem| {
+        let network = network::Network::new(experiment, &jobs, fabric, plane);
+        let network = network.map_err(|problem| {
             let problem = Problem::refused(&problem);
             ExperimentError::at(root.locate(&["multicast"]), problem)
         })?;

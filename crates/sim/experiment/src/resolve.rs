@@ -316,7 +316,9 @@ impl Resolver<'_> {
         (self.watch)("building the map", 0);
         let mut fabric = build_fabric(&experiment.fabric, self.root, self.files)?;
         let mut usual_mtu = Bytes(1000);
+        let mut plane = None;
         if let Some(rails) = &experiment.rails {
+            plane = Some(Arc::new(fabric.clone()));
             fabric = multi_plane(&fabric, &rails.rates).map_err(|error| self.of_rails(&error))?;
             usual_mtu = rails::usual_mtu();
         }
@@ -375,7 +377,7 @@ impl Resolver<'_> {
         };
         if !experiment.job.is_empty() {
             (self.watch)("reading programs", hosts);
-            let costs = self.jobs(&experiment, &network, &mut schemes)?;
+            let costs = self.jobs(&experiment, &network, plane.as_ref(), &mut schemes)?;
             (base.nic_gap, base.nic_in_order) = (costs.nic_gap, costs.nic_in_order);
         }
         let shares = experiment.job.len() > 1 || experiment.traffic.is_some();
@@ -673,6 +675,7 @@ impl Resolver<'_> {
         &self,
         experiment: &Experiment,
         network: &Network,
+        plane: Option<&Arc<Fabric>>,
         schemes: &mut [SchemeRun],
     ) -> Result<ReplayCosts, ExperimentError> {
         let placed = Placed::new(experiment, &network.fabric, self.root, self.files)?;
@@ -687,8 +690,8 @@ impl Resolver<'_> {
             let jobs = match same {
                 Some((_, jobs)) => Arc::clone(jobs),
                 None => {
-                    let fabric = &network.fabric;
-                    Arc::new(placed.with_setup(experiment, setup, fabric, self.root)?)
+                    let fabrics = (&network.fabric, plane);
+                    Arc::new(placed.with_setup(experiment, setup, fabrics, self.root)?)
                 }
             };
             known.push((setup, Arc::clone(&jobs)));

@@ -9,7 +9,7 @@ use raddle_engine::{Multicast, Offload, OffloadGroup};
 use raddle_fabric::Fabric;
 use raddle_multicast::{Group, Mgid};
 use raddle_replay::{Carrier, Granted, Grants, Job};
-use raddle_units::{NodeId, Span};
+use raddle_units::{NodeId, PortId, Span};
 use raddle_workload::{GroupId, MulticastEngineName, OffloadId};
 
 use crate::{fields::Experiment, multicast};
@@ -27,7 +27,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Communicators are served job by job, in their order, until there is no room.
+    /// Communicators are served job by job, in their order, until there is no room. Where hosts have several rails, groups are in
+    /// the first `plane` of the fabric.
     ///
     /// # Errors
     /// Groups that the engine has no trees for.
@@ -35,6 +36,7 @@ impl Network {
         experiment: &Experiment,
         jobs: &[Job],
         fabric: &Arc<Fabric>,
+        plane: Option<&Arc<Fabric>>,
     ) -> Result<Self, String> {
         let table = experiment.multicast.clone().unwrap_or_default();
         let switches = experiment.offload.clone().unwrap_or_default();
@@ -66,14 +68,14 @@ impl Network {
                 ..usual
             })
         });
+        let engine = table.engine.unwrap_or(MulticastEngineName::Mr4lms);
+        let mut multicast = trees(&groups, engine, table.colours, plane.unwrap_or(fabric))?;
+        if let (Some(plane), Some(multicast)) = (plane, &mut multicast) {
+            into_first_plane(multicast, plane, fabric)?;
+        }
         Ok(Self {
             grants,
-            multicast: trees(
-                &groups,
-                table.engine.unwrap_or(MulticastEngineName::Mr4lms),
-                table.colours,
-                fabric,
-            )?,
+            multicast: multicast.map(Arc::new),
             offload,
         })
     }
@@ -84,7 +86,7 @@ fn trees(
     engine: MulticastEngineName,
     colours: Option<u32>,
     fabric: &Arc<Fabric>,
-) -> Result<Option<Arc<Multicast>>, String> {
+) -> Result<Option<Multicast>, String> {
     if groups.is_empty() {
         return Ok(None);
     }
@@ -94,7 +96,40 @@ fn trees(
         .collect();
     let colours = colours.unwrap_or(groups.len() as u32);
     let made = multicast::route(engine, colours, false, fabric, &groups);
-    Ok(Some(Arc::new(made.map_err(|error| error.to_string())?)))
+    made.map(Some).map_err(|error| error.to_string())
+}
+
+/// Groups that were routed on a plane alone, as ports of all planes are numbered. Entries name nodes and their own ports, which
+/// are the same.
+fn into_first_plane(
+    multicast: &mut Multicast,
+    plane: &Fabric,
+    fabric: &Fabric,
+) -> Result<(), String> {
+    let same = |port: PortId| {
+        let end = plane.port(port);
+        let first = fabric.first_port(end.node).0;
+        let there = PortId(first + u32::from(end.number) - 1);
+        let found = fabric.port(there);
+        let leads = fabric.peer_node(there) == plane.peer_node(port);
+        (found.node == end.node && leads).then_some(there)
+    };
+    let refused = || {
+        "groups of hosts with several rails need a fabric whose hosts are numbered before its switches".to_owned()
+    };
+    for node in (0..plane.node_count() as u32).map(NodeId) {
+        let first = plane.first_port(node).0;
+        let ports = (first..).map(PortId).take(plane.ports_of(node).len());
+        for port in ports {
+            same(port).ok_or_else(refused)?;
+        }
+    }
+    for tree in multicast.combining.iter_mut().flatten() {
+        for port in tree.up.values_mut() {
+            *port = same(*port).ok_or_else(refused)?;
+        }
+    }
+    Ok(())
 }
 
 /// Reductions, as far as each switch has room for them.
