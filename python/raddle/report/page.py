@@ -158,7 +158,7 @@ def _jobs(schemes: Json) -> dict[str, Any] | None:
     first = next(iter(schemes))
     rows = []
     for job in names:
-        cells = []
+        cells: list[dict[str, Any] | None] = []
         for scheme, row in schemes.items():
             own = row.get("jobs", {}).get(job)
             if own is None or own["time_us"] is None:
@@ -195,7 +195,7 @@ def _facts(results: Results, manifest: Json, seeds: Sequence[int]) -> list[str]:
     if traffic.get("flows"):
         facts.append(f"{many(traffic['flows'], 'flow')}, {size(traffic.get('bytes') or 0)}")
     if results.jobs is not None:
-        jobs = dict.fromkeys(results.jobs["job"].to_pylist())
+        jobs = list(dict.fromkeys(str(name) for name in results.jobs["job"].to_pylist()))
         facts.append(f"{many(len(jobs), 'job')}: {join_words(jobs)}")
     facts.append(join_words(label_of(s) for s in results.schemes))
     facts.append(f"seed {seeds[0]}" if len(seeds) == 1 else many(len(seeds), "seed"))

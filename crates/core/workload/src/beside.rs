@@ -287,7 +287,9 @@ mod tests {
     }
 
     fn list(messages: &[(u64, u32, u8)], classes: &[&str]) -> FlowList {
-        let messages = messages.iter().map(|&(at, src, class)| message(at, src, class));
+        let messages = messages
+            .iter()
+            .map(|&(at, src, class)| message(at, src, class));
         let classes = classes.iter().map(|&class| class.to_owned()).collect();
         FlowList::new(messages.collect(), classes)
     }

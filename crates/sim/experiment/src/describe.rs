@@ -15,8 +15,8 @@ use raddle_fabric::{
 use raddle_text::MOST_DATA;
 use raddle_units::{Bytes, NodeId, Time, UnitError};
 use raddle_workload::{
-    FlowFormat, FlowList, LoadBase, Message, ReadOptions, TrafficError, TrafficSource, Workload, describe,
-    read_flows, write_csv, write_parquet,
+    FlowFormat, FlowList, LoadBase, Message, ReadOptions, TrafficError, TrafficSource, Workload,
+    describe, read_flows, write_csv, write_parquet,
 };
 use serde_json::{Value as Json, json};
 

@@ -3,14 +3,14 @@
 mod network;
 mod places;
 mod programs;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use raddle_engine::{Multicast, Offload};
 use raddle_fabric::Fabric;
-use raddle_replay::{
-    Collectives, Job, JobSet, Noise, ReplayCosts,
-};
+use raddle_replay::{Collectives, Job, JobSet, Noise, ReplayCosts};
 use raddle_schedule::Settings;
 use raddle_text::{
     Files, InputError as ExperimentError, Node, Problem, at_most, between, clip, one_line,
@@ -245,7 +245,9 @@ fn refused(
 pub(super) fn check(experiment: &Experiment, root: &Node) -> Result<(), ExperimentError> {
     let Experiment { job, setup, .. } = experiment;
     let names = job.iter().map(|job| ("job", &job.name));
-    let names = names.zip(0..).chain(setup.iter().map(|it| ("setup", &it.name)).zip(0..));
+    let names = names
+        .zip(0..)
+        .chain(setup.iter().map(|it| ("setup", &it.name)).zip(0..));
     let mut seen = BTreeSet::new();
     for ((table, name), index) in names {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -324,7 +326,8 @@ pub(super) fn check_without(
                 return Err(error.with_hint(suggest(name, &known)));
             }
             if classes.contains(name) && !can_leave_out {
-                let message = format!("messages of `{name}` wait for each other: none can be left out");
+                let message =
+                    format!("messages of `{name}` wait for each other: none can be left out");
                 return Err(refused(root, place, "without", &message));
             }
         }

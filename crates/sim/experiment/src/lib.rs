@@ -64,8 +64,9 @@ pub use fields::{
     SimulationTable, Variance, experiment_schema,
 };
 pub use jobs::{
-    ApplicationTable, CollectiveTable, Generator, HostsTable, JobTable, MulticastTable, OffloadTable,
-    PlacementSource, ProgramSource, Rule, Scheduling, SetupJobs, SetupTable, SizesName,
+    ApplicationTable, CollectiveTable, Generator, HostsTable, JobTable, MulticastTable,
+    OffloadTable, PlacementSource, ProgramSource, Rule, Scheduling, SetupJobs, SetupTable,
+    SizesName,
 };
 pub use raddle_disk::DiskFiles;
 pub use raddle_text::{Files, InputError as ExperimentError, MemoryFiles, Place, Problem};

@@ -112,7 +112,10 @@ impl Resolved {
         let share = budget / self.schemes.len().max(1) as u32;
         let (mut slower, mut measured) = (Vec::new(), BTreeSet::new());
         for (run, counts) in self.runs.iter().zip(&self.counts) {
-            if run.variant != Variant::Loaded || processor_time() - start > budget || !measured.insert(run.scheme) {
+            if run.variant != Variant::Loaded
+                || processor_time() - start > budget
+                || !measured.insert(run.scheme)
+            {
                 continue;
             }
             let progress = Progress::default();

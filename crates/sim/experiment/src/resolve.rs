@@ -3,11 +3,11 @@
 use std::{path::Path, sync::Arc};
 
 use raddle_fabric::{Fabric, write_toml};
+use raddle_replay::ReplayCosts;
 use raddle_text::MOST_DATA;
 use raddle_transport::cc::{EffectiveParameter, SchemeParameters, SchemeSettings};
 use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, Time};
-use raddle_replay::ReplayCosts;
 use raddle_workload::{
     Beside, FlowList, Message, TrafficError, TrafficSource, TrafficSpec, Without, Workload,
     has_isolated_twin,
@@ -399,9 +399,8 @@ impl Resolver<'_> {
         let (mut runs, mut counts) = (Vec::new(), Vec::new());
         for (index, scheme) in schemes.iter().enumerate() {
             for &seed in &seeds {
-                let takes_part = |job: &usize| {
-                    alone && !scheme.without.contains(&experiment.job[*job].name)
-                };
+                let takes_part =
+                    |job: &usize| alone && !scheme.without.contains(&experiment.job[*job].name);
                 let jobs = (0..experiment.job.len()).filter(takes_part);
                 let twin = isolated.is_some().then_some(Variant::Isolated);
                 let variants = [Variant::Loaded].into_iter().chain(twin);
@@ -869,7 +868,10 @@ impl Resolver<'_> {
             stamp = self.stamp_jobs(experiment, stamp)?;
         }
         let mut traffic = experiment.traffic.clone();
-        let files = traffic.as_ref().map(TrafficSource::files).unwrap_or_default();
+        let files = traffic
+            .as_ref()
+            .map(TrafficSource::files)
+            .unwrap_or_default();
         let named: Vec<String> = files.into_iter().map(str::to_owned).chain(marks).collect();
         if let Some(TrafficSource::File(source)) = &mut traffic {
             source.format = Some(source.format());
@@ -902,7 +904,11 @@ impl Resolver<'_> {
             }
         }
         let tables = (jobs, hosts, &experiment.offload, &experiment.multicast);
-        let mut stamp = stamp.with(serde_json::to_string(&tables).unwrap_or_default().as_bytes());
+        let mut stamp = stamp.with(
+            serde_json::to_string(&tables)
+                .unwrap_or_default()
+                .as_bytes(),
+        );
         for file in named {
             let bytes = self.files.read(&file, MOST_DATA).map_err(|reason| {
                 let problem = Problem::Unreadable { file, reason };

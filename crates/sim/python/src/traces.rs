@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use raddle_experiment::{DiskFiles, FabricInput, load_fabric};
 use raddle_replay::{
-    Carried, Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled, Session, expand,
-    trace_summary,
+    Carried, Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled, Session,
+    expand, trace_summary,
 };
 use raddle_schedule::{Join, Settings, UnknownVariant};
 use raddle_tables::trace::{TraceFileError, assemble_folder, read_file, write_file};

@@ -8,8 +8,8 @@ use raddle_trace::Trace;
 use raddle_units::{NodeId, Span, Time};
 
 use super::{
-    Carried, CollectiveCounts, Collectives, Granted, JobRun, Machine, Noise, Plan, Prepared, Program, ReplayCosts,
-    ReplayError, ReplaySettings, Wish, wishes,
+    Carried, CollectiveCounts, Collectives, Granted, JobRun, Machine, Noise, Plan, Prepared,
+    Program, ReplayCosts, ReplayError, ReplaySettings, Wish, wishes,
 };
 
 /// A program that shares a fabric with others.

@@ -482,7 +482,10 @@ impl Workload for MessageGraph {
             }
         }
         let lent = self.parts.iter_mut();
-        Some(lent.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect())
+        Some(
+            lent.map(|part| Box::new(part) as Box<dyn Workload + '_>)
+                .collect(),
+        )
     }
     fn expected_messages(&self) -> Option<u64> {
         self.first().expected_messages()

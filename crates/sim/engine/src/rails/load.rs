@@ -23,7 +23,9 @@ fn message(start: Time, (src, dst): Way, size: Bytes, stream: u32, tag: u64) -> 
 /// Lends out the parts of a workload that consists of them.
 fn lend<W: Workload>(parts: &mut [W]) -> Vec<Box<dyn Workload + '_>> {
     let parts = parts.iter_mut();
-    parts.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect()
+    parts
+        .map(|part| Box::new(part) as Box<dyn Workload + '_>)
+        .collect()
 }
 
 /// Processes that send without end, each a stream of its own with `window` messages under way. A process takes `choose` of its

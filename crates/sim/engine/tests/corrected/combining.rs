@@ -111,7 +111,11 @@ impl Workload for Reductions {
         let made = (0..parts).map(|part| Self::new(of_part(part), self.rounds));
         self.parts = made.collect();
         let parts = self.parts.iter_mut();
-        Some(parts.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect())
+        Some(
+            parts
+                .map(|part| Box::new(part) as Box<dyn Workload + '_>)
+                .collect(),
+        )
     }
     fn finished(&self) -> bool {
         let parts = self.parts.iter().map(|part| part.had.len());

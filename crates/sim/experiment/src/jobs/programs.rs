@@ -135,7 +135,10 @@ pub(super) fn load(
         }
         ProgramSource::Generated(generator) => {
             let Some(ranks) = job.ranks else {
-                return Err(wrong("program", "a generator needs `ranks` beside `program`"));
+                return Err(wrong(
+                    "program",
+                    "a generator needs `ranks` beside `program`",
+                ));
             };
             match generator {
                 Generator::Application(table) => {

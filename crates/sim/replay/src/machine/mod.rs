@@ -417,7 +417,10 @@ impl Workload for Machine<'_> {
         let part = |ranks| Part::new(Arc::clone(&self.stage), Arc::clone(&places), true, ranks);
         self.parts = ranks.into_iter().map(part).collect();
         let lent = self.parts.iter_mut();
-        Some(lent.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect())
+        Some(
+            lent.map(|part| Box::new(part) as Box<dyn Workload + '_>)
+                .collect(),
+        )
     }
 
     fn finished(&self) -> bool {

@@ -355,7 +355,10 @@ impl Workload for Run {
         let part = |own| Part::new(Arc::clone(&self.stage), Arc::clone(&places), true, own);
         self.parts = own.into_iter().map(part).collect();
         let lent = self.parts.iter_mut();
-        Some(lent.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect())
+        Some(
+            lent.map(|part| Box::new(part) as Box<dyn Workload + '_>)
+                .collect(),
+        )
     }
     fn expected_messages(&self) -> Option<u64> {
         (!self.stage.open_ended).then_some(self.stage.measured)

@@ -330,7 +330,10 @@ impl Workload for Rounds {
             |own: &Vec<u32>| Part::new(Arc::clone(&self.stage), Arc::clone(&places), true, own);
         self.parts = own.iter().map(part).collect();
         let lent = self.parts.iter_mut();
-        Some(lent.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect())
+        Some(
+            lent.map(|part| Box::new(part) as Box<dyn Workload + '_>)
+                .collect(),
+        )
     }
     fn expected_messages(&self) -> Option<u64> {
         Some(self.stage.messages)
