@@ -44,6 +44,9 @@ SMALL = {
         "fabric.cns=1", "fabric.q=4", "fabric.k=1", "traffic.dims=[6, 60]", "traffic.rounds=1",
     ),
     "experiments/multicast/latency.toml": ("traffic.rounds=2",),
+    "experiments/together/together.toml": (
+        "simulation.alone=false", 'setup=[{name="all",collectives="offload",scheduling="both"}]',
+    ),
 }  # fmt: skip
 """What makes an experiment small, beside one seed and `END`."""
 END = "60us"
