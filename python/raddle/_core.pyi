@@ -274,8 +274,12 @@ class Replay:
         gap_share: float,
         start_skew: str,
         processors: int | None,
+        algorithms: list[str],
     ) -> Replay:
-        """`fabric` is the path of a map, None the trace's own; `costs` as `replay_costs()`."""
+        """`fabric` is the path of a map, None the trace's own; `costs` as `replay_costs()`.
+
+        `algorithms` has choices such as "allreduce=ring".
+        """
     def under(self, scheme: str) -> Replay:
         """The same under another scheme; plans and schedules of one are good for the other."""
     def plan(self, name: str, scope: str, leaders: int) -> ReplayPlan:
@@ -302,6 +306,8 @@ class Replay:
         """Replay with the noise of `seed`, write the trace `out`: the same calls, these times."""
     def one_thread(self) -> str | None:
         """Why its runs keep to one thread however many they may use, if they do."""
+    def algorithms(self) -> str:
+        """The algorithm of each kind of collective that has several, as JSON."""
     def occupied(self) -> tuple[int, int, int]:
         """Hosts that have a rank, hosts of the map, and the most ranks of a host."""
     def recorded(self) -> tuple[float, float]:

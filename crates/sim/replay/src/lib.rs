@@ -15,6 +15,7 @@
 //! A rank takes messages in only while it waits in MPI: it is one server, first come, first served. A joined message is taken
 //! apart by its receiver, which hands parts for other ranks of its host on through shared memory.
 
+mod algorithms;
 mod describe;
 mod expand;
 mod generate;
@@ -25,6 +26,10 @@ mod plan;
 mod program;
 mod session;
 
+pub use algorithms::{
+    Algorithms, AllgatherAlgorithm, AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm,
+    BcastAlgorithm, UnknownAlgorithm,
+};
 pub use describe::trace_summary;
 pub use expand::{Expanded, expand};
 pub use generate::{Application, Generate, Sizes, UnknownName};
@@ -159,6 +164,8 @@ pub struct ReplaySettings {
     /// it takes something in, a rank has its processor for itself. `None`: each rank has its own.
     #[schemars(range(min = 1))]
     pub processors: Option<u32>,
+    /// Which messages collectives are.
+    pub algorithms: Algorithms,
     /// What the seed varies.
     pub noise: Noise,
     /// Seed of the noise.
@@ -271,15 +278,15 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Checks and prepares a trace.
+    /// Checks and prepares a trace, whose collectives run by `algorithms`.
     ///
     /// # Errors
     /// A trace that does not go together, is longer than [`LONGEST_NS`], or has messages of more than
     /// [`raddle_workload::MAX_SIZE_BYTES`].
-    pub fn new(trace: &Trace) -> Result<Self, ReplayError> {
+    pub fn new(trace: &Trace, algorithms: &Algorithms) -> Result<Self, ReplayError> {
         trace.check()?;
         check_range(trace)?;
-        let Expanded { trace, calls } = expand(trace)?;
+        let Expanded { trace, calls } = expand(trace, algorithms)?;
         let pairing = Pairing::new(&trace)?;
         let supersteps = Supersteps::new(&trace, &pairing);
         Ok(Self {
