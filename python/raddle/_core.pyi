@@ -45,6 +45,7 @@ __all__ = [
     "trace_export",
     "trace_generate",
     "trace_import",
+    "trace_training",
     "traffic_describe",
     "traffic_write",
     "validate",
@@ -231,6 +232,9 @@ def trace_generate(
     out: str | PathLike[str],
 ) -> str:
     """Make a trace of a known kind of program and write it to `out`; JSON description."""
+
+def trace_training(text: str, name: str, fabric: str, out: str | PathLike[str]) -> str:
+    """Make a trace of steps of training as the TOML of the file `name` says; JSON description."""
 
 def schemes() -> list[tuple[str, str]]:
     """Schemes of congestion control: name and one line about each, as reports order them."""

@@ -57,7 +57,9 @@ def test_a_slip_is_told_with_what_was_meant(trace: Path) -> None:
 def test_the_command_says_what_it_uses(trace: Path) -> None:
     """A dry run names the choices."""
     made = CliRunner().invoke(
-        app, ["replay", str(trace), "--dry-run", "--algorithm", "bcast=ring"], env={"COLUMNS": "120"}
+        app,
+        ["replay", str(trace), "--dry-run", "--algorithm", "bcast=ring"],
+        env={"COLUMNS": "120"},
     )
     assert made.exit_code == 0, made.output
     assert "bcast=ring" in made.output

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use raddle_experiment::{DiskFiles, FabricInput, load_fabric};
 use raddle_replay::{
     Algorithms, Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled,
-    Session, expand, trace_summary,
+    Session, Training, expand, trace_summary,
 };
 use raddle_schedule::{Join, Settings, UnknownVariant};
 use raddle_tables::trace::{TraceFileError, assemble_folder, read_file, write_file};
@@ -124,6 +124,25 @@ pub(crate) fn trace_generate(
             seed,
         };
         let mut trace = generate.trace().map_err(wrong)?;
+        trace.fabric = checked_fabric(fabric)?;
+        keep(&trace, &out)
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// Make a trace of steps of training, as the TOML `text` of the file `name` says, and write it to `out`; JSON description.
+#[pyfunction]
+pub(crate) fn trace_training(
+    py: Python<'_>,
+    text: &str,
+    name: &str,
+    fabric: &str,
+    out: PathBuf,
+) -> PyResult<String> {
+    py.detach(|| {
+        let training = Training::read(text, name).map_err(wrong)?;
+        let trace = training.trace();
+        let mut trace = trace.map_err(|error| wrong(format!("{name}: {error}")))?;
         trace.fabric = checked_fabric(fabric)?;
         keep(&trace, &out)
     })

@@ -25,6 +25,7 @@ mod place;
 mod plan;
 mod program;
 mod session;
+mod training;
 
 pub use algorithms::{
     Algorithms, AllgatherAlgorithm, AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm,
@@ -39,6 +40,7 @@ pub use place::{PlaceError, RankPlacement};
 pub use plan::Plan;
 pub use program::Program;
 pub use session::{Occupied, Scheduled, Session, scope};
+pub use training::{PipelineSchedule, Straggler, Training, TrainingError};
 
 use raddle_text::{
     Finding, InputError, Node, Problem, at_most, between, clip, read,

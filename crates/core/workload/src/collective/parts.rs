@@ -8,8 +8,12 @@ use super::{Action, Script};
 /// An operand is cut for a pipeline into chunks of at least so many bytes (up to [`MOST_CHUNKS`] of them).
 const CHUNK_BYTES: u64 = 128 << 10;
 
-/// Chunks of a pipeline at most: from 8 MiB on chunks grow instead.
-const MOST_CHUNKS: u64 = 64;
+/// Chunks of a pipeline at most: from 32 MiB on chunks grow instead.
+const MOST_CHUNKS: u64 = 256;
+
+/// After how many chunks a rank of two trees counts on what a neighbour does with the first. Messages that leave a network
+/// card at once share it, so that with 1 ranks wait for each other; more fill the pipeline later.
+const HOP_SLOTS: u32 = 2;
 
 /// What a rank does with a part of the operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,13 +106,13 @@ fn double_tree(ranks: u32, bytes: u64) -> Recipe {
     let root_slot = slots.max().unwrap_or(0);
     for rank in 0..ranks {
         // A rank takes part in many chunks at once. It does first what can be done first: chunk s goes up from height h in
-        // slot s + h, and down from depth d in slot s + d after the root's.
+        // slot s + 2 h, and down from depth d in slot s + 2 d after the root's.
         let mut todo = Vec::new();
         for chunk in 0..chunks as u32 {
             for (tree, own) in (0..).zip(&trees) {
                 let (height, depth) = (own.height[rank as usize], own.depth(rank));
-                todo.push((chunk + height, false, tree, chunk));
-                todo.push((chunk + root_slot + depth, true, tree, chunk));
+                todo.push((chunk + HOP_SLOTS * height, false, tree, chunk));
+                todo.push((chunk + HOP_SLOTS * (root_slot + depth), true, tree, chunk));
             }
         }
         todo.sort_unstable();
