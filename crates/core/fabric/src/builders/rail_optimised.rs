@@ -45,7 +45,8 @@ pub struct RailOptimised {
     #[serde(default = "default_delay")]
     #[schemars(transform = limits::delay())]
     pub delay: Span,
-    /// Each server has a switch of its own, which joins its GPUs (such as NVLink's).
+    /// Each server has a switch of its own, which joins its GPUs (such as NVLink's). Messages between them take it, since it
+    /// is the shortest way.
     #[serde(default)]
     pub server_links: bool,
     /// Rate of the links between a GPU and its server's switch.
