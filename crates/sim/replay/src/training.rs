@@ -314,7 +314,12 @@ impl Training {
         let layers = u128::from(self.layers / self.pipeline_parallel);
         let passes = u128::from(self.micro_batches) * (4 + 8 * layers);
         let most = self.shared_bytes(false) + self.expert_bytes();
-        let buckets = 2 * layers + layers * u128::from(most.div_ceil(self.bucket.0));
+        let buckets = if self.data_parallel > 1 {
+            let embedding = self.embedding_bytes() / self.bucket.0;
+            2 + u128::from(embedding) + layers * u128::from(most.div_ceil(self.bucket.0))
+        } else {
+            0
+        };
         let calls = u128::from(workers) * u128::from(self.steps) * (passes + 4 * buckets);
         if calls > MOST_CALLS {
             return Err(TrainingError::TooLong { calls });
@@ -621,8 +626,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Reduces what fills buckets; gives what is left.
+    /// Reduces what fills buckets; gives what is left. Nobody has to be asked about gradients that one worker has alone.
     fn full_buckets(&mut self, comm: Option<u32>, mut bytes: u64) -> u64 {
+        if comm.is_none() {
+            return 0;
+        }
         while bytes >= self.training.bucket.0 {
             self.bucket(comm, self.training.bucket.0);
             bytes -= self.training.bucket.0;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use raddle_engine::{Network, Progress, Semantics};
-use raddle_fabric::LeafSpine;
+use raddle_fabric::{Fabric, LeafSpine, RailOptimised};
 use raddle_replay::{
     Algorithms, Machine, Noise, Prepared, Program, ReplayCosts, ReplaySettings, replay,
 };
@@ -184,8 +184,7 @@ fn an_alltoall_at_once_pays_for_all_sends_and_receives() {
     assert!((expected..=expected + (ranks - 2) * receive).contains(&found));
 }
 
-fn simulated_s(trace: &Trace, algorithm: &str) -> f64 {
-    let ranks = trace.ranks.len() as u32;
+fn on_a_switch(ranks: u32) -> Fabric {
     let fabric = LeafSpine {
         leaves: 1,
         spines: 1,
@@ -196,14 +195,28 @@ fn simulated_s(trace: &Trace, algorithm: &str) -> f64 {
         delay: Span::from_ns(500),
         radix: None,
     };
-    let fabric = Arc::new(fabric.build().unwrap());
-    let network = Network::new(fabric, Semantics::CORRECTED, settings().costs.mtu).unwrap();
+    fabric.build().unwrap()
+}
+
+fn simulated_s(trace: &Trace, algorithm: &str) -> f64 {
+    time_s(
+        trace,
+        algorithm,
+        on_a_switch(trace.ranks.len() as u32),
+        &settings(),
+    )
+}
+
+fn time_s(trace: &Trace, algorithm: &str, fabric: Fabric, settings: &ReplaySettings) -> f64 {
+    let ranks = trace.ranks.len() as u32;
+    let fabric = Arc::new(fabric);
+    let network = Network::new(fabric, Semantics::CORRECTED, settings.costs.mtu).unwrap();
     let program = program(trace, algorithm);
     let done = replay(
         &network,
         &program,
         &hosts(ranks),
-        &settings(),
+        settings,
         1,
         &Progress::default(),
     );
@@ -258,6 +271,61 @@ fn two_trees_use_the_links_whatever_the_number_of_ranks() {
         assert!(
             (2.0..2.7).contains(&found),
             "{ranks} ranks: {found} operands"
+        );
+    }
+}
+
+/// Two GPUs of a server hand a message on at the rate of the server's links, not of their cards; two of different servers at
+/// that of the cards.
+#[test]
+fn a_message_inside_a_server_has_the_rate_of_its_links() {
+    let mut settings = settings();
+    settings.costs.nic_gap = Span::ZERO;
+    let bytes: u64 = 32 << 20;
+    let message = |peer| Message {
+        peer,
+        tag: 0,
+        comm: 0,
+        bytes: Bytes(bytes),
+    };
+    let (request, any) = (None, Wildcards::default());
+    for (target, gbps) in [(1, 800.0), (2, 100.0)] {
+        let mut ranks = vec![Vec::new(); 4];
+        ranks[0].push(event(Action::Send {
+            message: message(target),
+            request,
+        }));
+        ranks[target as usize].push(event(Action::Receive {
+            message: message(0),
+            request,
+            any,
+        }));
+        let fabric = RailOptimised {
+            servers: 2,
+            gpus_per_server: 2,
+            servers_per_group: 2,
+            spines: 1,
+            links_per_spine: 1,
+            host_rate: BitRate::from_gbps(100),
+            fabric_rate: BitRate::from_gbps(100),
+            delay: Span::from_ns(500),
+            server_links: true,
+            server_rate: BitRate::from_gbps(800),
+            server_delay: Span::from_ns(100),
+            radix: None,
+        };
+        let found = time_s(
+            &trace(ranks),
+            "allreduce=ring",
+            fabric.build().unwrap(),
+            &settings,
+        );
+        let expected = bytes as f64 * 8.0 / gbps / 1e9;
+        // Heads of packets take 1 to 2 %.
+        let share = found / expected;
+        assert!(
+            (1.0..1.03).contains(&share),
+            "{found} s, expected {expected} s"
         );
     }
 }
