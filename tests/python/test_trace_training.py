@@ -66,3 +66,11 @@ def test_a_slip_in_the_settings_is_told_with_its_place(settings: Path) -> None:
     settings.write_text(SETTINGS.replace("layers", "layer"))
     with pytest.raises(TraceError, match=r"(?s)small\.toml:1.*did you mean `layers`"):
         generate_training(settings, settings.with_suffix(".trace.parquet"))
+
+
+def test_a_kind_that_nobody_knows_is_told_with_what_was_meant(tmp_path: Path) -> None:
+    """Training is one of the kinds."""
+    out = tmp_path / "a.trace.parquet"
+    made = CliRunner().invoke(app, ["trace", "generate", "trainin", "--out", str(out)])
+    assert made.exit_code == 2
+    assert "did you mean `training`?" in made.output

@@ -4,8 +4,10 @@ from pathlib import Path
 
 from raddle import core
 from raddle.core.trace import Trace, describe, export_goal
+from raddle.errors import TraceError
 from raddle.files import read_text, source_name
 from raddle.results.trace import check_name
+from raddle.text import suggest
 
 __all__ = [
     "APPLICATIONS",
@@ -76,6 +78,9 @@ def generate(
         An argument is out of range, or `out` is no name of a trace.
     """
     check_name(out)
+    if application not in APPLICATIONS:
+        msg = f"`{application}` is unknown: {suggest(application, (*APPLICATIONS, TRAINING))}"
+        raise TraceError(msg)
     return core.trace.generate(
         application,
         out,
