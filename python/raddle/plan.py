@@ -15,9 +15,10 @@ The plan (``schema`` 1)::
                               "warning": null}]},
      "settings": [{"key": "buffer", "value": "32 MiB", "source": "the experiment"}],
      "score": {"reading": "per-flow", "variance": "pvar"}, "warnings": [],
-     "one_thread": null}
+     "jobs": [], "setups": [], "one_thread": null}
 
-``variant`` is ``loaded`` or ``isolated`` (the twin with the tested flows only). An estimate that
+``variant`` is ``loaded``, ``isolated`` (the twin with the tested flows only) or ``alone-JOB`` (a
+job without all others). An estimate that
 cannot be made is null; its seconds are those of the machine in docs/results/performance.md, and
 `_core.measure` gives this one's. The network's memory is shared by the runs and not in theirs.
 """
@@ -25,7 +26,7 @@ cannot be made is null; its seconds are those of the machine in docs/results/per
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from raddle.errors import RaddleError
 
@@ -78,13 +79,14 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """One simulation: a scheme, a seed, and the whole traffic or the tested flows alone."""
+    """One simulation: a scheme, a seed, and everything, the tested flows alone or a job alone."""
 
     index: int
     name: str
     scheme: str
     seed: int
-    variant: Literal["loaded", "isolated"]
+    variant: str
+    """`loaded`, `isolated`, or `alone-JOB`."""
     stamp: str
     estimate: Estimate
     flows: int | None = None
@@ -127,6 +129,8 @@ class Plan:
     settings: tuple[Parameter, ...]
     score: Mapping[str, Any]
     warnings: tuple[str, ...]
+    jobs: tuple[str, ...] = ()
+    """Programs that share the fabric, in the order of the experiment."""
     one_thread: str | None = None
     """Why its runs keep to one thread, if they do."""
     set_up_s: float = 0.0
@@ -157,6 +161,7 @@ class Plan:
             settings=tuple(_parameter(p) for p in raw.get("settings", [])),
             score=raw.get("score") or {},
             warnings=tuple(raw.get("warnings", [])),
+            jobs=tuple(raw.get("jobs", [])),
             one_thread=raw.get("one_thread"),
         )
 

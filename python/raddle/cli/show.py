@@ -12,6 +12,7 @@ from raddle.text import (
     duration_s,
     first_few,
     fixed,
+    join_words,
     many,
     map_words,
     memory,
@@ -38,6 +39,8 @@ def show_plan(plan: Plan, jobs: int | None) -> None:
     """What would run and what it would cost."""
     fabric, traffic = plan.fabric, plan.traffic
     print(f"{plan.name}: {many(len(plan.runs), 'run')}")
+    if plan.jobs:
+        print(f"jobs      {join_words(plan.jobs)}")
     print(f"fabric    {map_words(fabric.hosts, fabric.switches, fabric.links)}")
     if traffic.flows is not None:
         print(f"traffic   {many(traffic.flows, 'flow')}, {size(traffic.bytes or 0)}")
@@ -66,9 +69,38 @@ def show_plan(plan: Plan, jobs: int | None) -> None:
         print_table(("scheme", "parameter", "value", "source"), parameters, left=4)
 
 
+def _show_jobs(schemes: Mapping[str, Any]) -> None:
+    """A row per job and setup."""
+    names = dict.fromkeys(job for row in schemes.values() for job in row.get("jobs", {}))
+    rows = []
+    for job in names:
+        for scheme, row in schemes.items():
+            own = row.get("jobs", {}).get(job)
+            if own is None:
+                continue
+            saved = own.get("saved_frac")
+            rows.append(
+                (
+                    job,
+                    scheme,
+                    _or_dash(own["time_us"], span_us),
+                    fixed(own.get("slowdown")),
+                    "-" if saved is None else f"{100 * saved:+.1f} %",
+                    *(str(own["calls"][carrier]) for carrier in ("host", "multicast", "offload")),
+                )
+            )
+    if rows:
+        heads = ("job", "setup", "time", "slowdown", "saved")
+        print_table((*heads, "by hosts", "multicast", "offload"), rows, left=2)
+        first = next(iter(schemes))
+        print(f"\nslowdown  a job's time over that alone; saved: of its time under {first}")
+        print("by hosts, multicast, offload: collectives that each carried\n")
+
+
 def show_summary(summary: Mapping[str, Any]) -> None:
-    """A row per scheme, then the verdict."""
+    """Jobs, where there are any; a row per scheme; then the verdict."""
     verdict = statistics.verdict.verdict_of(summary)
+    _show_jobs(summary.get("schemes", {}))
     rows = []
     for name, row in summary.get("schemes", {}).items():
         cells = [name, f"{row['finished']:,}/{row['flows']:,}"]
@@ -94,6 +126,9 @@ def show_summary(summary: Mapping[str, Any]) -> None:
     print(f"\n{verdict.headline}")
     if verdict.compared:
         print(verdict.compared)
+    if any("jobs" in row for row in summary.get("schemes", {}).values()):
+        for line in verdict.details:
+            print(f"  {line}")
 
 
 def _show_words(summary: Mapping[str, Any], *, scored: bool) -> None:

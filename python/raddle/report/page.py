@@ -130,6 +130,7 @@ def _content(results: Results) -> dict[str, Any]:
         "sampled": _sampled(results),
         "unfinished": any(row["finished"] < row["flows"] for row in schemes.values()),
         "group_rows": _group_rows(schemes),
+        "jobs": _jobs(schemes),
         "fct_tables": _fct_tables(schemes),
         "schemes": {
             name: {"label": label_of(name), "colour": colour_of(name, i)}
@@ -149,6 +150,42 @@ def _content(results: Results) -> dict[str, Any]:
     }
 
 
+def _jobs(schemes: Json) -> dict[str, Any] | None:
+    """Times of jobs under each setup: a row per job, a cell per setup."""
+    if not any(row.get("jobs") for row in schemes.values()):
+        return None
+    names = dict.fromkeys(job for row in schemes.values() for job in row.get("jobs", {}))
+    first = next(iter(schemes))
+    rows = []
+    for job in names:
+        cells = []
+        for scheme, row in schemes.items():
+            own = row.get("jobs", {}).get(job)
+            if own is None or own["time_us"] is None:
+                cells.append(None)
+                continue
+            saved = own.get("saved_frac") or 0.0
+            slowdown = own.get("slowdown")
+            cells.append(
+                {
+                    "time": span_us(own["time_us"]),
+                    "share": max(0.0, 1 - saved),
+                    "saved": "" if scheme == first else f"{-100 * saved:+.0f} %",
+                    "alone": "" if slowdown is None else f"{slowdown:.2f} × alone",
+                }
+            )
+        widest = max((cell["share"] for cell in cells if cell), default=1.0)
+        for cell in cells:
+            if cell:
+                cell["share"] /= widest
+        found = next(row["jobs"][job] for row in schemes.values() if job in row.get("jobs", {}))
+        rows.append({"name": job, "ranks": many(found["ranks"], "rank"), "cells": cells})
+    heads = [
+        {"label": label_of(name), "colour": colour_of(name, i)} for i, name in enumerate(schemes)
+    ]
+    return {"heads": heads, "rows": rows, "first": label_of(first)}
+
+
 def _facts(results: Results, manifest: Json, seeds: Sequence[int]) -> list[str]:
     facts = []
     fabric = manifest.get("fabric") or {}
@@ -157,6 +194,9 @@ def _facts(results: Results, manifest: Json, seeds: Sequence[int]) -> list[str]:
     traffic = manifest.get("traffic") or {}
     if traffic.get("flows"):
         facts.append(f"{many(traffic['flows'], 'flow')}, {size(traffic.get('bytes') or 0)}")
+    if results.jobs is not None:
+        jobs = dict.fromkeys(results.jobs["job"].to_pylist())
+        facts.append(f"{many(len(jobs), 'job')}: {join_words(jobs)}")
     facts.append(join_words(label_of(s) for s in results.schemes))
     facts.append(f"seed {seeds[0]}" if len(seeds) == 1 else many(len(seeds), "seed"))
     if manifest.get("compat"):

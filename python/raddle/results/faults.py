@@ -22,6 +22,7 @@ USES: Mapping[str, str] = {
     "nodes.parquet": "the map and names of nodes are left out",
     "links.parquet": "the map and who silenced whom are left out",
     "members.parquet": "members of groups are left out",
+    "jobs.parquet": "times of jobs are left out",
     "acks.parquet": "acknowledgements are left out",
     "isolated/": "the tested flows alone are left out",
     "isolated/flows.parquet": "the tested flows alone are left out",

@@ -237,6 +237,16 @@ class Results:
         return read(file) if file.is_file() else None
 
     @cached_property
+    def jobs(self) -> pa.Table | None:
+        """One row per job and run: how long it took, and alone. None if the experiment has none.
+
+        `time_ps` is null where the run ended before the job, `alone_ps` and `slowdown` where it did
+        not run alone. `host_calls`, `multicast_calls` and `offload_calls` say who carried how many
+        of its collectives.
+        """
+        return self._asked_for("jobs")
+
+    @cached_property
     def paths(self) -> pa.Table | None:
         """The way of every flow, hop by hop, if it was recorded (`[record] paths = true`).
 

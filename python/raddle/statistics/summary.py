@@ -19,6 +19,7 @@ from raddle.results.flows import Run
 from raddle.results.folder import Results
 from raddle.statistics import score as scoring
 from raddle.statistics.flows import FlowFigures, fct_us, size_bins
+from raddle.statistics.jobs import job_rows, judge_jobs
 from raddle.statistics.pauses import pause_time_by_port_us
 from raddle.statistics.samples import mean_interval, spread
 from raddle.statistics.verdict import judge
@@ -75,8 +76,14 @@ def summarise(
                 for row in parameters.get(scheme, [])
             },
         }
+    jobs = job_rows(results)
+    for scheme, rows in jobs.items():
+        schemes[scheme]["jobs"] = rows
     impacts = {scheme: row["impact"] for scheme, row in schemes.items()}
-    verdict = judge(results, scores, rules, complete=complete, impacts=impacts)
+    if jobs:
+        verdict = judge_jobs(jobs)
+    else:
+        verdict = judge(results, scores, rules, complete=complete, impacts=impacts)
     return {
         "schema": SUMMARY_SCHEMA,
         "name": name,

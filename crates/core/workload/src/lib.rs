@@ -24,6 +24,7 @@
 //! assert_eq!(stats.flows, 19_181);
 //! ```
 
+mod beside;
 mod cdf;
 pub mod collective;
 mod error;
@@ -39,6 +40,7 @@ mod spec;
 mod stats;
 mod windows;
 
+pub use beside::{Beside, Without};
 pub use cdf::SizeCdf;
 pub use error::{MAX_SIZE_BYTES, MAX_START_PS, Place, PlaceUnit, Problem, TrafficError};
 pub use format::{

@@ -195,7 +195,7 @@ pub trait Workload: Send {
         &mut self,
         parts: usize,
         part_of: &dyn Fn(NodeId) -> usize,
-    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+    ) -> Option<Vec<Box<dyn Workload + '_>>> {
         let _ = (parts, part_of);
         None
     }
@@ -288,7 +288,7 @@ macro_rules! forwarded {
                 &mut self,
                 parts: usize,
                 part_of: &dyn Fn(NodeId) -> usize,
-            ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+            ) -> Option<Vec<Box<dyn Workload + '_>>> {
                 (**self).split(parts, part_of)
             }
             fn is_divisible(&self) -> bool {

@@ -10,7 +10,7 @@ use raddle_workload::GroupId;
 /// A group as its members see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MulticastGroup {
-    /// Its hosts, ascending and distinct, at least two.
+    /// Its hosts, ascending and distinct, at least two. One with several ports sends by its first.
     pub members: Vec<NodeId>,
     /// The colour that its packets carry.
     pub colour: Colour,

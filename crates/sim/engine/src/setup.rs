@@ -236,6 +236,8 @@ pub struct RunConfig {
     pub data_classes: u8,
     /// How flows choose among equal-cost paths.
     pub path_choice: PathChoice,
+    /// Flows leave a host that has several links by its first one, and their acknowledgements come back by it.
+    pub one_link: bool,
     /// Least time between the starts of two data packets of a network card (LogGP's gap g), plus
     /// `nic_gap_per_byte` for every byte of the first; zero: the link alone limits them.
     pub nic_gap: Span,
@@ -290,6 +292,7 @@ impl RunConfig {
             lossless: true,
             data_classes: 1,
             path_choice: PathChoice::EcmpMurmur3,
+            one_link: false,
             nic_gap: Span::ZERO,
             nic_gap_per_byte: Span::ZERO,
             nic_in_order: false,

@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use raddle_wire::rails::DATA_OVERHEAD;
 use raddle_workload::{TrafficSource, TrafficSpec};
 
-use super::fields::{Compat, Experiment, ScoreWeights};
+use super::{
+    fields::{Compat, Experiment, ScoreWeights},
+    jobs,
+};
 use raddle_text::{
     InputError as ExperimentError, Location, Node, Problem, schema::check_version, tree::Value,
 };
@@ -25,7 +28,8 @@ pub(crate) fn check(experiment: &Experiment, root: &Node) -> Result<(), Experime
     check.faults(experiment)?;
     check.rails(experiment)?;
     check.record(experiment)?;
-    check.score(experiment)
+    check.score(experiment)?;
+    jobs::check(experiment, root)
 }
 
 struct Check<'a> {
@@ -169,7 +173,7 @@ impl Check<'_> {
                 "acknowledgements of rails are not recorded",
             ));
         }
-        if let TrafficSource::Spec(TrafficSpec::Multicast(_)) = experiment.traffic {
+        if let Some(TrafficSource::Spec(TrafficSpec::Multicast(_))) = experiment.traffic {
             return Err(self
                 .error(&["traffic"], "messages to groups do not travel over rails")
                 .with_hint("remove [rails], or take another generator"));

@@ -15,7 +15,7 @@ use raddle_fabric::{
 use raddle_text::MOST_DATA;
 use raddle_units::{Bytes, NodeId, Time, UnitError};
 use raddle_workload::{
-    FlowFormat, FlowList, LoadBase, Message, ReadOptions, TrafficError, Workload, describe,
+    FlowFormat, FlowList, LoadBase, Message, ReadOptions, TrafficError, TrafficSource, Workload, describe,
     read_flows, write_csv, write_parquet,
 };
 use serde_json::{Value as Json, json};
@@ -343,7 +343,7 @@ fn load_flows(
         let base = LoadBase {
             hosts: resolved.network.fabric.hosts().len() as u64,
             host_rate: resolved.network.environment.line_rate,
-            window: resolved.experiment.traffic.window(),
+            window: (resolved.experiment.traffic.as_ref()).and_then(TrafficSource::window),
             limit: DESCRIBED_MESSAGES,
         };
         return Ok(Flows {

@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    jobs::{HostsTable, JobTable, MulticastTable, OffloadTable, SetupTable},
     limits::{DAY, MAX_SERIES},
     rails::RailsTable,
     switch::SwitchTable,
@@ -35,8 +36,25 @@ pub struct Experiment {
     pub include: Vec<String>,
     /// The network: `kind = "..."` with its parameters, or `file` and `format`.
     pub fabric: FabricSource,
-    /// The traffic: `generator = "..."` with its parameters, or `file` and `format`.
-    pub traffic: TrafficSource,
+    /// The traffic: `generator = "..."` with its parameters, or `file` and `format`. Beside jobs it is the background, and may
+    /// be left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<TrafficSource>,
+    /// Programs that share the fabric, each on hosts of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub job: Vec<JobTable>,
+    /// What is switched on in which runs. Default: each scheme, with jobs as their tables have them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<SetupTable>,
+    /// What hosts cost that run jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<HostsTable>,
+    /// Switches that compute for jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offload: Option<OffloadTable>,
+    /// Multicast groups of jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multicast: Option<MulticastTable>,
     /// Hosts with several rails, over which all messages travel. Default: hosts as the fabric has them, and flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rails: Option<RailsTable>,
@@ -110,6 +128,9 @@ pub struct SimulationTable {
     /// has tested classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolated: Option<bool>,
+    /// Also run each job alone, which its slowdown compares with. Default: true where a job shares the fabric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone: Option<bool>,
     /// A per-ACK trace in the reference simulator's format whose ECN marks are replayed instead of drawn; needs a
     /// single scheme and seed.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -34,6 +34,7 @@ mod estimate;
 #[cfg(test)]
 mod estimate_tests;
 mod fields;
+mod jobs;
 mod limits;
 mod measure;
 mod multicast;
@@ -62,9 +63,13 @@ pub use fields::{
     Compat, Experiment, Fault, NodeName, Reading, RecordTable, ScoreTable, ScoreWeights,
     SimulationTable, Variance, experiment_schema,
 };
+pub use jobs::{
+    ApplicationTable, CollectiveTable, Generator, HostsTable, JobTable, MulticastTable, OffloadTable,
+    PlacementSource, ProgramSource, Rule, Scheduling, SetupJobs, SetupTable, SizesName,
+};
 pub use raddle_disk::DiskFiles;
 pub use raddle_text::{Files, InputError as ExperimentError, MemoryFiles, Place, Problem};
 pub use rails::RailsTable;
-pub use resolve::{PlannedRun, Resolved, SchemeRun};
+pub use resolve::{PlannedRun, Resolved, SchemeRun, Variant};
 pub use settings::Setting;
 pub use switch::{EgressTable, IngressTable, PortsTable, SharingName, SwitchTable};

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     estimate::{Counts, Estimate, Part},
-    resolve::Resolved,
+    resolve::{Resolved, Variant},
 };
 
 /// What is measured where the beginning of a run says little of its rest: 8,192 hosts, 6.4 million packet-hops, 0.2 GB of
@@ -112,7 +112,7 @@ impl Resolved {
         let share = budget / self.schemes.len().max(1) as u32;
         let (mut slower, mut measured) = (Vec::new(), BTreeSet::new());
         for (run, counts) in self.runs.iter().zip(&self.counts) {
-            if run.isolated || processor_time() - start > budget || !measured.insert(run.scheme) {
+            if run.variant != Variant::Loaded || processor_time() - start > budget || !measured.insert(run.scheme) {
                 continue;
             }
             let progress = Progress::default();
@@ -123,13 +123,13 @@ impl Resolved {
                 samples: 0,
                 looks: RefCell::default(),
             };
-            let mut workload = self.workload(run, files)?;
             let config = self.run_config(run);
             let network = &self.network;
+            let (summary, _) = self.drive(run, files, |workload| {
+                simulate(network, &config, workload, &mut watch, &progress)
+            })?;
             // What does not fit the groups is said when the run is asked for.
-            if let Ok(summary) =
-                simulate(network, &config, workload.as_mut(), &mut watch, &progress)
-            {
+            if let Ok(summary) = summary {
                 let parts = watch.parts(&summary, counts.ports, share == Duration::MAX);
                 slower.extend(counts.slowness(&parts, summary.most_packets));
             }

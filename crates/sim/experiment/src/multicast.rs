@@ -27,7 +27,14 @@ pub(super) fn plan(spec: &Traffic, fabric: &Arc<Fabric>) -> Result<Multicast, St
             Group::new(known.unwrap_or(Mgid(place)), members)
         })
         .collect();
-    let mut made = route(spec, fabric, &groups).map_err(|error| error.to_string())?;
+    let made = route(
+        spec.engine,
+        spec.colours,
+        spec.fault_tolerant,
+        fabric,
+        &groups,
+    );
+    let mut made = made.map_err(|error| error.to_string())?;
     made.foreign = ForeignTime {
         packet: spec.foreign_packet_time,
         byte: spec.foreign_packet_time_per_byte,
@@ -67,21 +74,27 @@ fn mgids(spec: &Traffic, fabric: &Fabric) -> Option<Vec<Mgid>> {
     (mgids.len() == lines.len()).then_some(mgids)
 }
 
-fn route(
-    spec: &Traffic,
+/// Trees and tables of an engine for these groups.
+///
+/// # Errors
+/// Groups that it finds no trees or colours for.
+pub(super) fn route(
+    engine: MulticastEngineName,
+    colours: u32,
+    fault_tolerant: bool,
     fabric: &Arc<Fabric>,
     groups: &[Group],
 ) -> Result<Multicast, MulticastError> {
-    let (colours, mode) = (spec.colours, TableMode::PerPort);
+    let mode = TableMode::PerPort;
     let c_mr4lms = |roots| {
         let settings = CMr4lmsSettings {
             colours,
             roots,
-            fault_tolerant: spec.fault_tolerant,
+            fault_tolerant,
         };
         CMr4lms::new(fabric.clone(), settings)
     };
-    let mut engine: Box<dyn MulticastEngine + '_> = match spec.engine {
+    let mut engine: Box<dyn MulticastEngine + '_> = match engine {
         MulticastEngineName::CMr4lmsFixed => Box::new(c_mr4lms(RootChoice::Fixed)?),
         MulticastEngineName::CMr4lmsDynamic => Box::new(c_mr4lms(RootChoice::Dynamic)?),
         MulticastEngineName::Mr4lms => Box::new(Mr4lms::new(

@@ -9,6 +9,9 @@ use serde_json::json;
 use super::{
     estimate::network_bytes,
     fields::{RecordTable, ScoreTable, SimulationTable},
+    jobs::{
+        HostsTable, JobTable, MulticastTable, OffloadTable, ProgramSource, SetupTable,
+    },
     rails::RailsTable,
     resolve::{Resolved, SchemeRun},
     switch::SwitchTable,
@@ -24,7 +27,18 @@ struct ResolvedFile<'a> {
     schema: u32,
     name: &'a str,
     fabric: raddle_fabric::FabricSource,
-    traffic: TrafficSource,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traffic: Option<TrafficSource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<HostsTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offload: Option<&'a OffloadTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multicast: Option<&'a MulticastTable>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    job: Vec<JobTable>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    setup: &'a [SetupTable],
     simulation: SimulationTable,
     record: &'a RecordTable,
     score: &'a ScoreTable,
@@ -54,20 +68,34 @@ impl Resolved {
         }
         let mut traffic = self.experiment.traffic.clone();
         match &mut traffic {
-            TrafficSource::File(source) => {
+            None => {}
+            Some(TrafficSource::File(source)) => {
                 source.file = files.absolute(&source.file);
                 source.classes = source.classes.take().map(|file| files.absolute(&file));
             }
-            TrafficSource::Spec(spec) => {
+            Some(TrafficSource::Spec(spec)) => {
                 // Generators take the contents of their files in; what cannot be read was refused before.
                 let _ = spec.resolve(&mut |name: &str| files.read(name, MOST_TEXT));
             }
         }
+        let mut job = self.experiment.job.clone();
+        for job in &mut job {
+            if let ProgramSource::File(file) = &mut job.program {
+                *file = files.absolute(file);
+            }
+        }
+        let mut hosts = self.experiment.hosts.clone();
+        if let Some(costs) = hosts.as_mut().and_then(|hosts| hosts.costs.as_mut()) {
+            *costs = files.absolute(costs);
+        }
         let mut simulation = self.experiment.simulation.clone();
+        if !self.experiment.setup.is_empty() {
+            simulation.schemes = None;
+        }
         simulation.ecn_marks = simulation.ecn_marks.map(|file| files.absolute(&file));
         let given = toml::Value::try_from(&self.experiment.schemes).ok();
         let parameters = |run: &SchemeRun| {
-            let given = given.as_ref().and_then(|given| given.get(&run.name));
+            let given = given.as_ref().and_then(|given| given.get(&run.scheme));
             if let (Some(_), Some(given)) = (&self.experiment.rails, given) {
                 return Parameters::Given(given.clone());
             }
@@ -82,6 +110,11 @@ impl Resolved {
             name: &self.name,
             fabric,
             traffic,
+            hosts,
+            offload: self.experiment.offload.as_ref(),
+            multicast: self.experiment.multicast.as_ref(),
+            job,
+            setup: &self.experiment.setup,
             simulation,
             switch: &self.experiment.switch,
             record: &self.experiment.record,
@@ -90,7 +123,7 @@ impl Resolved {
             schemes: self
                 .schemes
                 .iter()
-                .map(|run| (run.name.as_str(), parameters(run)))
+                .map(|run| (run.scheme.as_str(), parameters(run)))
                 .collect(),
         };
         toml::to_string(&file).unwrap_or_default()
@@ -107,7 +140,7 @@ impl Resolved {
                     "name": run.name,
                     "scheme": self.schemes[run.scheme].name,
                     "seed": run.seed,
-                    "variant": if run.isolated { "isolated" } else { "loaded" },
+                    "variant": self.variant_name(&run.variant),
                     "stamp": run.stamp,
                     "flows": run.flows,
                     "estimate": run.estimate,
@@ -133,6 +166,8 @@ impl Resolved {
                 "memory_bytes": network_bytes(&self.network),
             },
             "traffic": { "flows": flows, "bytes": bytes, "classes": self.classes },
+            "jobs": self.experiment.job.iter().map(|job| &job.name).collect::<Vec<_>>(),
+            "setups": self.experiment.setup,
             "runs": runs,
             "parameters": parameters,
             "settings": self.settings,

@@ -7,14 +7,17 @@ use raddle_text::MOST_DATA;
 use raddle_transport::cc::{EffectiveParameter, SchemeParameters, SchemeSettings};
 use raddle_unicast::PathChoice;
 use raddle_units::{BitRate, Bytes, Time};
+use raddle_replay::ReplayCosts;
 use raddle_workload::{
-    FlowList, TrafficError, TrafficSource, TrafficSpec, Workload, has_isolated_twin,
+    Beside, FlowList, Message, TrafficError, TrafficSource, TrafficSpec, Without, Workload,
+    has_isolated_twin,
 };
 
 use super::{
     check::{check, normalised},
     estimate::{Counts, Estimate, average_hops},
     fields::{Compat, Experiment, Reading, RecordTable, Variance},
+    jobs::{self, Placed, ProgramSource, SetupJobs, SetupTable},
     limits::MAX_SERIES,
     multicast,
     ports::find_ports,
@@ -38,15 +41,34 @@ const DEFAULT_SCHEMES: [&str; 6] = ["none", "dctcp", "dcqcn", "timely", "hpcc", 
 /// The same for rails: the real driver's.
 const DEFAULT_ON_RAILS: [&str; 1] = ["swift"];
 
-/// A scheme with its resolved parameters.
+/// A scheme with its resolved parameters, and what a setup switches on.
 #[derive(Clone, Debug)]
 pub struct SchemeRun {
-    /// Its name.
+    /// Its name in results: the setup's, or the scheme's.
     pub name: String,
+    /// The scheme.
+    pub scheme: String,
+    /// Whether messages travel over all rails, where hosts have several.
+    pub rails: bool,
+    /// Jobs and classes that are left out.
+    pub without: Vec<String>,
+    /// The jobs as it has them.
+    pub jobs: Option<Arc<SetupJobs>>,
     /// What it runs with.
     pub parameters: SchemeParameters,
     /// The same for reading, with sources and warnings.
     pub effective: Vec<EffectiveParameter>,
+}
+
+/// What takes part in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Everything.
+    Loaded,
+    /// The tested flows alone.
+    Isolated,
+    /// This job alone, by its place in the experiment.
+    Alone(usize),
 }
 
 /// One run of an experiment.
@@ -58,8 +80,8 @@ pub struct PlannedRun {
     pub scheme: usize,
     /// Its seed.
     pub seed: u64,
-    /// Whether it is the twin with the tested flows alone.
-    pub isolated: bool,
+    /// What takes part.
+    pub variant: Variant,
     /// Messages that are expected, where that is known.
     pub flows: Option<u64>,
     /// Hash of everything that decides its outcome.
@@ -81,7 +103,7 @@ pub struct Resolved {
     pub schemes: Vec<SchemeRun>,
     /// All settings.
     pub settings: Vec<Setting>,
-    /// All runs: schemes as in the experiment, then seeds, loaded before isolated.
+    /// All runs: schemes as in the experiment, then seeds, loaded before isolated, those before jobs alone.
     pub runs: Vec<PlannedRun>,
     /// What a user should know before the run.
     pub warnings: Vec<String>,
@@ -94,7 +116,25 @@ pub struct Resolved {
     /// What the runs' estimates start from.
     pub(super) counts: Vec<Counts>,
     twin: Option<TrafficSource>,
+    /// Those of the traffic, without jobs.
+    traffic_classes: Vec<String>,
     base: RunConfig,
+}
+
+/// Ranks that have ended, through all jobs, and when.
+pub(crate) type Ended = Vec<(u32, Time)>;
+
+/// No messages of these classes.
+fn nothing(classes: &[String]) -> FlowList {
+    FlowList::new(Vec::new(), classes.to_vec())
+}
+
+fn variant_name(variant: &Variant, experiment: &Experiment) -> String {
+    match variant {
+        Variant::Loaded => "loaded".to_owned(),
+        Variant::Isolated => "isolated".to_owned(),
+        Variant::Alone(job) => format!("alone-{}", experiment.job[*job].name),
+    }
 }
 
 impl Resolved {
@@ -139,7 +179,7 @@ impl Resolved {
         }
     }
 
-    /// The messages of a run, from their beginning.
+    /// The messages of a run apart from those of its jobs, from their beginning.
     ///
     /// # Errors
     /// A flow file that changed or vanished since the experiment was checked.
@@ -148,9 +188,66 @@ impl Resolved {
         run: &PlannedRun,
         files: &dyn Files,
     ) -> Result<Box<dyn Workload>, ExperimentError> {
+        let isolated = match run.variant {
+            Variant::Alone(_) => return Ok(Box::new(nothing(&self.traffic_classes))),
+            Variant::Isolated => true,
+            Variant::Loaded => false,
+        };
         let missing = || Problem::Refused("the experiment has no isolated twin".to_owned());
-        self.traffic(run.seed, run.isolated, files)?
-            .ok_or_else(|| ExperimentError::of_file(&self.name, missing()))
+        let all = self
+            .traffic(run.seed, isolated, files)?
+            .ok_or_else(|| ExperimentError::of_file(&self.name, missing()))?;
+        let without = &self.schemes[run.scheme].without;
+        let is_left_out = |class: &str| without.iter().any(|name| name == class);
+        if all.classes().iter().any(|class| is_left_out(class)) {
+            return Ok(Box::new(Without::new(all, is_left_out)));
+        }
+        Ok(all)
+    }
+
+    /// The jobs of a run's setup, if there are any.
+    #[must_use]
+    pub fn jobs(&self, run: &PlannedRun) -> Option<&SetupJobs> {
+        self.schemes[run.scheme].jobs.as_deref()
+    }
+
+    /// Whether a job takes part in a run.
+    #[must_use]
+    pub fn takes_part(&self, run: &PlannedRun, job: usize) -> bool {
+        let name = &self.experiment.job[job].name;
+        match run.variant {
+            Variant::Loaded => !self.schemes[run.scheme].without.contains(name),
+            Variant::Isolated => false,
+            Variant::Alone(alone) => alone == job,
+        }
+    }
+
+    /// Gives all messages of a run to `drive`: those of its jobs before the others.
+    ///
+    /// # Errors
+    /// As [`Self::workload`]. How long jobs took is there if `drive` ran them to their end.
+    pub(crate) fn drive<R>(
+        &self,
+        run: &PlannedRun,
+        files: &dyn Files,
+        drive: impl FnOnce(&mut dyn Workload) -> R,
+    ) -> Result<(R, Ended), ExperimentError> {
+        let mut background = self.workload(run, files)?;
+        let Some(jobs) = self.jobs(run) else {
+            return Ok((drive(background.as_mut()), Vec::new()));
+        };
+        let machine = jobs.set.machine(run.seed, |job| self.takes_part(run, job));
+        let mut machine = machine
+            .map_err(|error| ExperimentError::of_file(&self.name, Problem::refused(&error)))?;
+        let mut both = Beside::new(&mut machine, background);
+        let answer = drive(&mut both);
+        Ok((answer, machine.ended().collect()))
+    }
+
+    /// A variant by its name in plans and folders.
+    #[must_use]
+    pub fn variant_name(&self, variant: &Variant) -> String {
+        variant_name(variant, &self.experiment)
     }
 
     /// The messages for a seed, whole or the tested ones alone; `None` where there is no twin.
@@ -166,10 +263,11 @@ impl Resolved {
         let source = if isolated {
             self.twin.as_ref()
         } else {
-            Some(&self.experiment.traffic)
+            self.experiment.traffic.as_ref()
         };
         let Some(source) = source else {
-            return Ok(None);
+            let empty: Box<dyn Workload> = Box::new(nothing(&[]));
+            return Ok((!isolated).then_some(empty));
         };
         build_traffic(source, &self.network, seed, files)
             .map(Some)
@@ -218,7 +316,9 @@ impl Resolver<'_> {
         (self.watch)("building the map", 0);
         let mut fabric = build_fabric(&experiment.fabric, self.root, self.files)?;
         let mut usual_mtu = Bytes(1000);
+        let mut plane = None;
         if let Some(rails) = &experiment.rails {
+            plane = Some(Arc::new(fabric.clone()));
             fabric = multi_plane(&fabric, &rails.rates).map_err(|error| self.of_rails(&error))?;
             usual_mtu = rails::usual_mtu();
         }
@@ -232,7 +332,7 @@ impl Resolver<'_> {
         (self.watch)("checking schemes", hosts);
         let mut warnings = Vec::new();
         let mut base = self.defaults(&mut experiment, &network, mtu)?;
-        let schemes = self.schemes(&mut experiment, &network, &mut warnings);
+        let mut schemes = self.schemes(&mut experiment, &network, &mut warnings);
         for scheme in &schemes {
             self.relations(scheme, &network, base.buffer, &mut warnings)?;
         }
@@ -240,7 +340,14 @@ impl Resolver<'_> {
         if let Some(rails) = &mut experiment.rails {
             base.rails = Some(Arc::new(rails.fill(mtu)));
         }
-        if let TrafficSource::Spec(TrafficSpec::Multicast(spec)) = &experiment.traffic {
+        if let Some(TrafficSource::Spec(TrafficSpec::Multicast(spec))) = &experiment.traffic {
+            if !experiment.job.is_empty() {
+                let problem = Problem::Refused(
+                    "groups of the generator `multicast` and of jobs cannot share the switches' tables".to_owned(),
+                );
+                return Err(ExperimentError::at(self.at(&["traffic"]), problem)
+                    .with_hint("leave one of them out: a job has Bcasts of its own"));
+            }
             let plan = multicast::plan(spec, &network.fabric).map_err(|problem| {
                 ExperimentError::at(self.at(&["traffic"]), Problem::refused(&problem))
             })?;
@@ -253,12 +360,29 @@ impl Resolver<'_> {
             .get_or_insert_with(|| vec![1])
             .clone();
         let first_seed = seeds.first().copied().unwrap_or(1);
-        let traffic = self.traffic(&experiment.traffic, &network, first_seed)?;
+        let traffic = match &experiment.traffic {
+            Some(source) => self.traffic(source, &network, first_seed)?,
+            None => Box::new(nothing(&[])),
+        };
+        jobs::check_without(
+            &experiment,
+            traffic.classes(),
+            !traffic.has_dependencies(),
+            self.root,
+        )?;
         let twin = self.twin(&mut experiment, traffic.classes())?;
-        let alone = match &twin {
+        let isolated = match &twin {
             Some(twin) => Some(self.traffic(twin, &network, first_seed)?),
             None => None,
         };
+        if !experiment.job.is_empty() {
+            (self.watch)("reading programs", hosts);
+            let costs = self.jobs(&experiment, &network, plane.as_ref(), &mut schemes)?;
+            (base.nic_gap, base.nic_in_order) = (costs.nic_gap, costs.nic_in_order);
+        }
+        let shares = experiment.job.len() > 1 || experiment.traffic.is_some();
+        let simulation = &mut experiment.simulation;
+        let alone = !experiment.job.is_empty() && *simulation.alone.get_or_insert(shares);
         let configs: Vec<RunConfig> = schemes
             .iter()
             .map(|scheme| with_scheme(&base, scheme, &experiment.schemes))
@@ -271,29 +395,59 @@ impl Resolver<'_> {
 
         let common = self.stamp(&experiment, &network)?;
         let hops = average_hops(&network);
-        let window = experiment.traffic.window();
+        let window = experiment.traffic.as_ref().and_then(TrafficSource::window);
         let (mut runs, mut counts) = (Vec::new(), Vec::new());
         for (index, scheme) in schemes.iter().enumerate() {
             for &seed in &seeds {
-                for (isolated, workload) in [(false, Some(&traffic)), (true, alone.as_ref())] {
-                    let Some(workload) = workload else { continue };
-                    let variant = if isolated { "isolated" } else { "loaded" };
+                let takes_part = |job: &usize| {
+                    alone && !scheme.without.contains(&experiment.job[*job].name)
+                };
+                let jobs = (0..experiment.job.len()).filter(takes_part);
+                let twin = isolated.is_some().then_some(Variant::Isolated);
+                let variants = [Variant::Loaded].into_iter().chain(twin);
+                for variant in variants.chain(jobs.map(Variant::Alone)) {
+                    let empty: Box<dyn Workload> = Box::new(nothing(&[]));
+                    let workload = match variant {
+                        Variant::Loaded => &traffic,
+                        Variant::Isolated => isolated.as_ref().unwrap_or(&empty),
+                        Variant::Alone(_) => &empty,
+                    };
+                    let name = variant_name(&variant, &experiment);
                     let mut stamp = common
-                        .with(scheme.name.as_bytes())
+                        .with(scheme.scheme.as_bytes())
                         .with(&seed.to_le_bytes())
-                        .with(variant.as_bytes());
+                        .with(name.as_bytes());
+                    if let Some(setup) = experiment.setup.get(index) {
+                        let switches = (setup.collectives, setup.scheduling, setup.rails);
+                        let text = serde_json::to_string(&(switches, &setup.without));
+                        stamp = stamp.with(text.unwrap_or_default().as_bytes());
+                    }
                     for parameter in &scheme.effective {
                         stamp = stamp
                             .with(parameter.key.as_bytes())
                             .with(parameter.value.as_bytes());
                     }
-                    let load = Counts::of(&network, workload.as_ref(), &base, hops, window);
+                    let machine = scheme.jobs.as_ref().and_then(|jobs| {
+                        let runs = |job: usize| match variant {
+                            Variant::Loaded => !scheme.without.contains(&experiment.job[job].name),
+                            Variant::Isolated => false,
+                            Variant::Alone(alone) => alone == job,
+                        };
+                        jobs.set.machine(seed, runs).ok()
+                    });
+                    let load = match machine {
+                        None => Counts::of(&network, workload.as_ref(), &base, hops, window),
+                        Some(machine) => {
+                            let both = Beside::new(machine, Counted::of(workload.as_ref()));
+                            Counts::of(&network, &both, &base, hops, window)
+                        }
+                    };
                     counts.push(load);
                     runs.push(PlannedRun {
-                        name: format!("{}-seed{seed}-{variant}", scheme.name),
+                        name: format!("{}-seed{seed}-{name}", scheme.name),
                         scheme: index,
                         seed,
-                        isolated,
+                        variant,
                         flows: workload
                             .expected_messages()
                             .filter(|_| !workload.is_open_ended()),
@@ -305,8 +459,10 @@ impl Resolver<'_> {
         }
         let settings = settings(self.root, &experiment, &network, &configs);
         let one_thread = one_thread(&network, &base, traffic.as_ref());
+        let names = experiment.job.iter().map(|job| job.name.clone());
         Ok(Resolved {
-            classes: traffic.classes().to_vec(),
+            classes: names.chain(traffic.classes().iter().cloned()).collect(),
+            traffic_classes: traffic.classes().to_vec(),
             expected: (
                 traffic.expected_messages(),
                 traffic.expected_bytes().map(|bytes| bytes.0),
@@ -470,11 +626,20 @@ impl Resolver<'_> {
             Some(_) => &DEFAULT_ON_RAILS,
             None => &DEFAULT_SCHEMES,
         };
-        let names = experiment
-            .simulation
-            .schemes
-            .get_or_insert_with(|| usual.iter().map(|name| (*name).to_owned()).collect())
-            .clone();
+        let setups = &experiment.setup;
+        let has_rails = experiment.rails.is_some();
+        let travels = |setup: &SetupTable| setup.rails.unwrap_or(has_rails);
+        let of_setup = |setup: &SetupTable| {
+            let usual = if travels(setup) { "swift" } else { "none" };
+            setup.scheme.clone().unwrap_or_else(|| usual.to_owned())
+        };
+        let names = if setups.is_empty() {
+            let usual = || usual.iter().map(|name| (*name).to_owned()).collect();
+            let given = &mut experiment.simulation.schemes;
+            given.get_or_insert_with(usual).clone()
+        } else {
+            setups.iter().map(of_setup).collect()
+        };
         if let Some(Value::Table(tables)) = self.root.find(&["schemes"]).map(|node| &node.value) {
             for table in tables
                 .entries
@@ -487,17 +652,52 @@ impl Resolver<'_> {
                 ));
             }
         }
-        let resolve = |name: String| {
+        let resolve = |(index, scheme): (usize, String)| {
+            let setup = experiment.setup.get(index);
             // Names were checked against the registry.
             let (parameters, effective) =
-                experiment.schemes.resolve(&name, &network.environment)?;
+                experiment.schemes.resolve(&scheme, &network.environment)?;
             Some(SchemeRun {
-                name,
+                name: setup.map_or_else(|| scheme.clone(), |setup| setup.name.clone()),
+                scheme,
+                rails: setup.map_or(has_rails, travels),
+                without: setup.map(|setup| setup.without.clone()).unwrap_or_default(),
+                jobs: None,
                 parameters,
                 effective,
             })
         };
-        names.into_iter().filter_map(resolve).collect()
+        names.into_iter().enumerate().filter_map(resolve).collect()
+    }
+
+    /// Gives each scheme its jobs; those that have them alike share them. Gives what hosts cost.
+    fn jobs(
+        &self,
+        experiment: &Experiment,
+        network: &Network,
+        plane: Option<&Arc<Fabric>>,
+        schemes: &mut [SchemeRun],
+    ) -> Result<ReplayCosts, ExperimentError> {
+        let placed = Placed::new(experiment, &network.fabric, self.root, self.files)?;
+        let mut known: Vec<(Option<&SetupTable>, Arc<SetupJobs>)> = Vec::new();
+        let alike = |a: Option<&SetupTable>, b: Option<&SetupTable>| {
+            let switches = |one: Option<&SetupTable>| one.map(|it| (it.collectives, it.scheduling));
+            switches(a) == switches(b)
+        };
+        for (index, scheme) in schemes.iter_mut().enumerate() {
+            let setup = experiment.setup.get(index);
+            let same = known.iter().find(|(other, _)| alike(*other, setup));
+            let jobs = match same {
+                Some((_, jobs)) => Arc::clone(jobs),
+                None => {
+                    let fabrics = (&network.fabric, plane);
+                    Arc::new(placed.with_setup(experiment, setup, fabrics, self.root)?)
+                }
+            };
+            known.push((setup, Arc::clone(&jobs)));
+            scheme.jobs = Some(jobs);
+        }
+        Ok(*placed.costs())
     }
 
     /// Settings of a scheme that exclude each other, or that the switches' buffer makes impossible.
@@ -508,12 +708,12 @@ impl Resolver<'_> {
         buffer: Bytes,
         warnings: &mut Vec<String>,
     ) -> Result<(), ExperimentError> {
-        let table = |key: &str| format!("[schemes.{}] `{key}`", scheme.name);
+        let table = |key: &str| format!("[schemes.{}] `{key}`", scheme.scheme);
         let refused = |keys: &[&str], problem: String| {
-            let paths = keys.iter().map(|key| ["schemes", &scheme.name, *key]);
+            let paths = keys.iter().map(|key| ["schemes", &scheme.scheme, *key]);
             let mut given = paths.filter_map(|path| self.root.find(&path));
             let at = given.next().map_or(&self.root.at, |node| &node.at);
-            let message = format!("in [schemes.{}] {problem}", scheme.name);
+            let message = format!("in [schemes.{}] {problem}", scheme.scheme);
             let key = String::new();
             ExperimentError::at(at, Problem::Value { key, message })
         };
@@ -523,7 +723,7 @@ impl Resolver<'_> {
                 conflict.to_string(),
             ));
         }
-        let usual = SchemeSettings::default().resolve(&scheme.name, &network.environment);
+        let usual = SchemeSettings::default().resolve(&scheme.scheme, &network.environment);
         let usual = usual.map(|(_, effective)| effective).unwrap_or_default();
         for parameter in &scheme.effective {
             let threshold = parameter
@@ -601,8 +801,9 @@ impl Resolver<'_> {
         classes: &[String],
     ) -> Result<Option<TrafficSource>, ExperimentError> {
         let twin = match &experiment.traffic {
-            TrafficSource::File(_) if !has_isolated_twin(classes) => None,
-            source => source.isolated(),
+            None => None,
+            Some(TrafficSource::File(_)) if !has_isolated_twin(classes) => None,
+            Some(source) => source.isolated(),
         };
         let wanted = experiment.simulation.isolated;
         if wanted == Some(true) && twin.is_none() {
@@ -616,7 +817,8 @@ impl Resolver<'_> {
                     .with_hint("remove it, or use traffic with classes that begin with `tested-`"),
             );
         }
-        let default = twin.is_some() && experiment.simulation.ecn_marks.is_none();
+        let of_jobs = !experiment.job.is_empty();
+        let default = twin.is_some() && experiment.simulation.ecn_marks.is_none() && !of_jobs;
         let isolated = wanted.unwrap_or(default);
         experiment.simulation.isolated = Some(isolated);
         Ok(twin.filter(|_| isolated))
@@ -651,6 +853,7 @@ impl Resolver<'_> {
         let mut simulation = experiment.simulation.clone();
         let marks = simulation.ecn_marks.take();
         (simulation.schemes, simulation.seeds, simulation.isolated) = (None, None, None);
+        simulation.alone = None;
         let mut stamp = Stamp::new()
             .with(env!("CARGO_PKG_VERSION").as_bytes())
             .with(write_toml(&network.fabric).as_bytes())
@@ -662,19 +865,18 @@ impl Resolver<'_> {
         if !experiment.switch.is_empty() {
             stamp = stamp.with(json(serde_json::to_string(&experiment.switch)).as_bytes());
         }
+        if !experiment.job.is_empty() {
+            stamp = self.stamp_jobs(experiment, stamp)?;
+        }
         let mut traffic = experiment.traffic.clone();
-        let named: Vec<String> = traffic
-            .files()
-            .into_iter()
-            .map(str::to_owned)
-            .chain(marks)
-            .collect();
-        if let TrafficSource::File(source) = &mut traffic {
+        let files = traffic.as_ref().map(TrafficSource::files).unwrap_or_default();
+        let named: Vec<String> = files.into_iter().map(str::to_owned).chain(marks).collect();
+        if let Some(TrafficSource::File(source)) = &mut traffic {
             source.format = Some(source.format());
             source.file.clear();
             source.classes = source.classes.take().map(|_| String::new());
         }
-        let mut described = json(serde_json::to_string(&traffic));
+        let mut described = traffic.map_or_else(String::new, |it| json(serde_json::to_string(&it)));
         for file in named {
             described = described.replace(&json(serde_json::to_string(&file)), "\"\"");
             let bytes = self.files.read(&file, MOST_DATA).map_err(|reason| {
@@ -688,6 +890,70 @@ impl Resolver<'_> {
         }
         Ok(stamp.with(described.as_bytes()))
     }
+
+    /// Jobs, what hosts and switches have for them, and the contents of the files that they name.
+    fn stamp_jobs(&self, experiment: &Experiment, stamp: Stamp) -> Result<Stamp, ExperimentError> {
+        let mut jobs = experiment.job.clone();
+        let mut hosts = experiment.hosts.clone().unwrap_or_default();
+        let mut named: Vec<String> = hosts.costs.take().into_iter().collect();
+        for job in &mut jobs {
+            if let ProgramSource::File(file) = &mut job.program {
+                named.push(std::mem::take(file));
+            }
+        }
+        let tables = (jobs, hosts, &experiment.offload, &experiment.multicast);
+        let mut stamp = stamp.with(serde_json::to_string(&tables).unwrap_or_default().as_bytes());
+        for file in named {
+            let bytes = self.files.read(&file, MOST_DATA).map_err(|reason| {
+                let problem = Problem::Unreadable { file, reason };
+                ExperimentError::at(self.at(&["job"]), problem)
+            })?;
+            stamp = stamp.with(&bytes);
+        }
+        Ok(stamp)
+    }
+}
+
+/// Tells what a workload expects, and gives nothing.
+#[derive(Debug)]
+struct Counted {
+    messages: Option<u64>,
+    bytes: Option<Bytes>,
+    open_ended: bool,
+}
+
+impl Counted {
+    fn of(workload: &dyn Workload) -> Self {
+        Self {
+            messages: workload.expected_messages(),
+            bytes: workload.expected_bytes(),
+            open_ended: workload.is_open_ended(),
+        }
+    }
+}
+
+impl Workload for Counted {
+    fn classes(&self) -> &[String] {
+        &[]
+    }
+    fn next_start(&self) -> Option<Time> {
+        None
+    }
+    fn pop(&mut self) -> Option<Message> {
+        None
+    }
+    fn expected_messages(&self) -> Option<u64> {
+        self.messages
+    }
+    fn expected_bytes(&self) -> Option<Bytes> {
+        self.bytes
+    }
+    fn is_open_ended(&self) -> bool {
+        self.open_ended
+    }
+    fn finished(&self) -> bool {
+        true
+    }
 }
 
 /// What a run with a scheme is told. Rails have the scheme too, for each of them alone.
@@ -696,9 +962,16 @@ fn with_scheme(base: &RunConfig, scheme: &SchemeRun, settings: &SchemeSettings) 
         scheme: scheme.parameters.clone(),
         ..base.clone()
     };
+    if !scheme.rails && config.rails.take().is_some() {
+        config.one_link = true;
+    }
+    if let Some(jobs) = &scheme.jobs {
+        config.multicast.clone_from(&jobs.multicast);
+        config.offload.clone_from(&jobs.offload);
+    }
     if let Some(rails) = &mut config.rails {
         let protocol = &mut Arc::make_mut(rails).protocol;
-        protocol.scheme.clone_from(&scheme.name);
+        protocol.scheme.clone_from(&scheme.scheme);
         protocol.schemes = settings.clone();
     }
     config

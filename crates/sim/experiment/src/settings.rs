@@ -110,6 +110,12 @@ pub(super) fn settings(
         text(&simulation.isolated),
         "whether the traffic has tested flows among others",
     );
+    add(
+        "simulation",
+        "alone",
+        text(&simulation.alone),
+        "whether a job shares the fabric",
+    );
     add("record", "acks", text(&experiment.record.acks), usual);
     add("record", "paths", text(&experiment.record.paths), usual);
     let ports = experiment.record.ports.as_ref();

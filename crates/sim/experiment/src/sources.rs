@@ -96,7 +96,7 @@ impl fmt::Display for NodeName {
     }
 }
 
-fn find_node(fabric: &Fabric, name: &NodeName) -> Option<NodeId> {
+pub(super) fn find_node(fabric: &Fabric, name: &NodeName) -> Option<NodeId> {
     let numbered =
         |number: u32| ((number as usize) < fabric.node_count()).then_some(NodeId(number));
     match name {
@@ -118,8 +118,15 @@ pub(super) fn rebase_files(root: &mut Node, files: &dyn Files) {
     if named && let Some(node) = root.find_mut(&["traffic"]) {
         rebase(node, &["classes"], files);
     }
-    if let Some(node) = root.find_mut(&["simulation"]) {
-        rebase(node, &["ecn_marks"], files);
+    for (table, key) in [("simulation", "ecn_marks"), ("hosts", "costs")] {
+        if let Some(node) = root.find_mut(&[table]) {
+            rebase(node, &[key], files);
+        }
+    }
+    if let Some(Value::Array(jobs)) = root.find_mut(&["job"]).map(|node| &mut node.value) {
+        for job in jobs {
+            rebase(job, &["program"], files);
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use raddle_experiment::{DiskFiles, FabricInput, load_fabric};
 use raddle_replay::{
-    Algorithms, Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled,
-    Session, Training, expand, trace_summary,
+    Algorithms, Carried, Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings,
+    Scheduled, Session, Training, expand, trace_summary,
 };
 use raddle_schedule::{Join, Settings, UnknownVariant};
 use raddle_tables::trace::{TraceFileError, assemble_folder, read_file, write_file};
@@ -92,7 +92,12 @@ pub(crate) fn trace_import(
 #[pyfunction]
 pub(crate) fn trace_export(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     py.detach(|| {
-        let expanded = expand(&read_file(&path)?, &Algorithms::default()).map_err(wrong)?;
+        let expanded = expand(
+            &read_file(&path)?,
+            &Algorithms::default(),
+            &Carried::default(),
+        )
+        .map_err(wrong)?;
         goal::write(&expanded.trace).map_err(wrong)
     })
     .map_err(|error| raise(py, error))

@@ -7,8 +7,12 @@ use raddle_trace::{
     Trace, TraceError, Wildcards,
 };
 use raddle_units::Bytes;
+use serde::Serialize;
 
-use super::algorithms::{Algorithms, Recipe};
+use super::{
+    algorithms::{Algorithms, Recipe},
+    carried::{Carried, Move, Part},
+};
 
 /// A trace whose collectives are messages.
 #[derive(Debug)]
@@ -17,19 +21,51 @@ pub struct Expanded {
     pub trace: Trace,
     /// Of each rank: after each call of the program, how many events of `trace` belong to it and those before.
     pub calls: Vec<Vec<u32>>,
+    /// What ranks do with the network, by rank and event: these events wait for nothing in `trace`.
+    pub(crate) rounds: BTreeMap<(u32, u32), Round>,
+    /// Collectives of the program, and those of them that the network carries.
+    pub collectives: CollectiveCounts,
+}
+
+/// Who carries the collectives of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CollectiveCounts {
+    /// By messages between ranks.
+    pub host: u64,
+    /// By multicast groups.
+    pub multicast: u64,
+    /// By switches that compute.
+    pub offload: u64,
+}
+
+/// A rank's part in a collective that the network carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Round {
+    /// The collective, among all of the trace.
+    pub(crate) operation: u32,
+    /// What the rank does.
+    pub(crate) part: Part,
 }
 
 /// The trace with every collective as blocking sends and receives of its algorithm, followed by an empty wait that has its
 /// time. A nonblocking one runs where it is waited for; the call that starts it counts as computing. Which messages there are, `algorithms` says; where members
 /// give different numbers of bytes, all give the mean. Sends of pipelined algorithms are nonblocking, and the wait has them. Each operation has a tag of its own, below
-/// [`raddle_trace::NEIGHBOUR_TAG`].
+/// [`raddle_trace::NEIGHBOUR_TAG`]. Those that `carried` has are messages inside hosts, and one rank of each host deals with
+/// the network.
 ///
 /// # Errors
 /// Members of a communicator that call different collectives. The trace is one that [`Trace::check`] accepts.
-pub fn expand(trace: &Trace, algorithms: &Algorithms) -> Result<Expanded, TraceError> {
+pub fn expand(
+    trace: &Trace,
+    algorithms: &Algorithms,
+    carried: &Carried,
+) -> Result<Expanded, TraceError> {
     let collectives = Collectives::new(trace)?;
     let mut expander = Expander {
         trace,
+        carried,
+        rounds: BTreeMap::new(),
+        counts: CollectiveCounts::default(),
         collectives: &collectives,
         algorithms,
         recipes: BTreeMap::new(),
@@ -52,7 +88,12 @@ pub fn expand(trace: &Trace, algorithms: &Algorithms) -> Result<Expanded, TraceE
         program: trace.program.clone(),
         mpi: trace.mpi.clone(),
     };
-    Ok(Expanded { trace, calls })
+    Ok(Expanded {
+        trace,
+        calls,
+        rounds: expander.rounds,
+        collectives: expander.counts,
+    })
 }
 
 /// (rank, place in the communicator) by rank.
@@ -64,6 +105,9 @@ fn places(members: &[u32]) -> Vec<(u32, u32)> {
 
 struct Expander<'a> {
     trace: &'a Trace,
+    carried: &'a Carried,
+    rounds: BTreeMap<(u32, u32), Round>,
+    counts: CollectiveCounts,
     collectives: &'a Collectives,
     algorithms: &'a Algorithms,
     /// By kind, number of ranks and bytes.
@@ -148,13 +192,51 @@ impl Expander<'_> {
         free: &mut u32,
     ) -> Vec<u32> {
         let mut sent = Vec::new();
+        let call = self.collectives.operations()[operation as usize];
         let Collective {
             kind,
             comm,
             bytes,
             root,
-        } = self.collectives.operations()[operation as usize];
+        } = call;
         let members = &self.trace.communicators[comm as usize];
+        let counted = u64::from(members.first() == Some(&rank));
+        let tag = COLLECTIVE_TAG.wrapping_sub_unsigned(operation & (i32::MAX as u32 >> 1));
+        if let Some(moves) = self.carried.moves(rank, &call) {
+            let is_group = self.carried.is_multicast(&call);
+            self.counts.multicast += counted * u64::from(is_group);
+            self.counts.offload += counted * u64::from(!is_group);
+            for step in moves {
+                let message = |peer, bytes| Message {
+                    peer,
+                    tag,
+                    comm,
+                    bytes: Bytes(bytes),
+                };
+                let (request, any) = (None, Wildcards::default());
+                let at = Interval::instant(start_ns);
+                let action = match step {
+                    Move::Give(to, bytes) => Action::Send {
+                        message: message(to, bytes),
+                        request,
+                    },
+                    Move::Take(from, bytes) => Action::Receive {
+                        message: message(from, bytes),
+                        request,
+                        any,
+                    },
+                    Move::Network(part) => {
+                        let round = Round { operation, part };
+                        self.rounds.insert((rank, made.len() as u32), round);
+                        made.push(wait(at, Box::default()));
+                        continue;
+                    }
+                };
+                made.push(Event { at, action });
+            }
+            return sent;
+        }
+        self.counts.host += counted;
         let size = members.len() as u32;
         let places = &self.places[comm as usize];
         let place = |rank: u32| {
@@ -170,7 +252,6 @@ impl Expander<'_> {
         let shift = root.map_or(0, place);
         let own = (place(rank) + size - shift) % size;
         let rank_of = |place: u32| members[((place + shift) % size) as usize];
-        let tag = COLLECTIVE_TAG.wrapping_sub_unsigned(operation & (i32::MAX as u32 >> 1));
         for part in &recipe.ranks[own as usize] {
             let message = Message {
                 peer: rank_of(part.peer),

@@ -16,9 +16,11 @@
 //! apart by its receiver, which hands parts for other ranks of its host on through shared memory.
 
 mod algorithms;
+mod carried;
 mod describe;
 mod expand;
 mod generate;
+mod jobs;
 mod machine;
 mod noise;
 mod place;
@@ -31,16 +33,20 @@ pub use algorithms::{
     Algorithms, AllgatherAlgorithm, AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm,
     BcastAlgorithm, UnknownAlgorithm,
 };
+pub use carried::{Carried, Carrier, Collectives, Granted, Wish, wishes};
 pub use describe::trace_summary;
-pub use expand::{Expanded, expand};
+pub use expand::{CollectiveCounts, Expanded, expand};
 pub use generate::{Application, Generate, Sizes, UnknownName};
-pub use machine::Machine;
+pub use jobs::{Grants, Job, JobError, JobSet, JobTime};
+pub use machine::{JobRun, Machine};
 pub use noise::Noise;
 pub use place::{PlaceError, RankPlacement};
 pub use plan::Plan;
 pub use program::Program;
 pub use session::{Occupied, Scheduled, Session, scope};
 pub use training::{PipelineSchedule, Straggler, Training, TrainingError};
+
+use std::collections::BTreeMap;
 
 use raddle_text::{
     Finding, InputError, Node, Problem, at_most, between, clip, read,
@@ -277,6 +283,9 @@ pub struct Prepared {
     pub pairing: Pairing,
     /// Its supersteps, without the messages of collectives.
     pub supersteps: Supersteps,
+    /// Who carries its collectives.
+    pub collectives: CollectiveCounts,
+    rounds: BTreeMap<(u32, u32), expand::Round>,
 }
 
 impl Prepared {
@@ -286,9 +295,26 @@ impl Prepared {
     /// A trace that does not go together, is longer than [`LONGEST_NS`], or has messages of more than
     /// [`raddle_workload::MAX_SIZE_BYTES`].
     pub fn new(trace: &Trace, algorithms: &Algorithms) -> Result<Self, ReplayError> {
+        Self::carried(trace, algorithms, &Carried::default())
+    }
+
+    /// The same, with collectives that the network carries.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn carried(
+        trace: &Trace,
+        algorithms: &Algorithms,
+        carried: &Carried,
+    ) -> Result<Self, ReplayError> {
         trace.check()?;
         check_range(trace)?;
-        let Expanded { trace, calls } = expand(trace, algorithms)?;
+        let Expanded {
+            trace,
+            calls,
+            rounds,
+            collectives,
+        } = expand(trace, algorithms, carried)?;
         let pairing = Pairing::new(&trace)?;
         let supersteps = Supersteps::new(&trace, &pairing);
         Ok(Self {
@@ -296,7 +322,15 @@ impl Prepared {
             calls,
             pairing,
             supersteps,
+            collectives,
+            rounds,
         })
+    }
+
+    /// Times that a rank waits for something from the network.
+    fn arrivals(&self) -> u32 {
+        let waits = |round: &&expand::Round| !matches!(round.part, carried::Part::Send { .. });
+        self.rounds.values().filter(waits).count() as u32
     }
 }
 

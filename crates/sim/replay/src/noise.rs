@@ -26,7 +26,7 @@ impl Default for Noise {
     }
 }
 
-/// A rank's noise: a stream of its own, so that it does not depend on other ranks.
+/// A rank's noise: a stream of its own, so that it does not depend on other ranks or programs.
 #[derive(Debug)]
 pub(super) struct RankNoise {
     noise: Noise,
@@ -34,10 +34,11 @@ pub(super) struct RankNoise {
 }
 
 impl RankNoise {
-    pub(super) fn new(noise: Noise, seed: u64, rank: u32) -> Self {
+    pub(super) fn new(noise: Noise, seed: u64, program: usize, rank: u32) -> Self {
+        let stream = (program as u64) << 32 | u64::from(rank);
         Self {
             noise,
-            random: Random::new(seed, u64::from(rank)),
+            random: Random::new(seed, stream),
         }
     }
 

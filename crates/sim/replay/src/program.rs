@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, iter::Peekable, ops::Range};
 
 use raddle_trace::{Action, Event, Transfer};
 use raddle_units::{Bytes, Span};
+use raddle_workload::Destination;
 
-use super::{Plan, Prepared, ReplayCosts};
+use super::{Plan, Prepared, ReplayCosts, carried::Part};
 
 /// A step of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub(super) enum Step {
     Compute(Span),
     /// Issues a parcel.
     Send(u32),
+    /// Issues a round.
+    Round(u32),
     /// Waits for tickets: `begin..end` in the program's list.
     Await {
         begin: u32,
@@ -38,10 +41,28 @@ impl Parcel {
     }
 }
 
-/// A trace and a plan as what ranks do.
-///
-/// Ticket m < number of messages: message m was received; ticket number of messages + p: parcel p was delivered.
+/// Something that a rank gives to the network for several hosts.
 #[derive(Debug)]
+pub(super) struct Round {
+    pub(super) issuer: u32,
+    pub(super) to: Destination,
+    pub(super) bytes: u64,
+    /// (rank, ticket) of those who get something from it, ascending.
+    arrivals: Vec<(u32, u32)>,
+}
+
+impl Round {
+    /// Who gets something from it, with the ticket that stands for that.
+    pub(super) fn arrivals(&self) -> &[(u32, u32)] {
+        &self.arrivals
+    }
+}
+
+/// Traces and plans as what ranks do. Ranks are numbered through all traces.
+///
+/// Ticket m < number of messages: message m was received; after those: something came from the network for a rank; after
+/// those: parcel p was delivered.
+#[derive(Debug, Default)]
 pub struct Program {
     steps: Vec<Step>,
     first: Vec<usize>,
@@ -49,35 +70,73 @@ pub struct Program {
     parcels: Vec<Parcel>,
     parts: Vec<u32>,
     messages: Vec<Transfer>,
+    rounds: Vec<Round>,
+    /// Tickets for what comes from the network.
+    arrivals: u32,
+    /// The first rank of each trace, and their number.
+    jobs: Vec<u32>,
 }
 
 impl Program {
     /// Puts a trace together with the plan of its supersteps; what is in no plan leaves when the program sends it.
     #[must_use]
     pub fn new(prepared: &Prepared, plan: Option<&Plan>, costs: &ReplayCosts) -> Self {
+        Self::of_jobs(&[(prepared, plan)], costs)
+    }
+
+    /// The same for several traces side by side.
+    ///
+    /// # Panics
+    /// If they have more than 2^32 messages.
+    #[must_use]
+    pub fn of_jobs(jobs: &[(&Prepared, Option<&Plan>)], costs: &ReplayCosts) -> Self {
         let mut program = Self {
-            steps: Vec::new(),
             first: vec![0],
-            tickets: Vec::new(),
-            parcels: Vec::new(),
-            parts: Vec::new(),
-            messages: prepared.pairing.messages().to_vec(),
+            jobs: vec![0],
+            ..Self::default()
         };
-        let ranks = prepared.trace.ranks.iter().zip(&prepared.calls);
-        for (rank, (events, calls)) in (0..).zip(ranks) {
-            let mut writer = Writer {
-                planned: plan.map(|plan| plan.of(rank)).unwrap_or_default().iter(),
-                program: &mut program,
-                plan,
-                rank,
-                eager_limit: costs.eager_limit.min(costs.local_eager_limit),
-                requests: BTreeMap::new(),
-                parcel_of: BTreeMap::new(),
-                batch: 0,
-                calls: calls.iter().peekable(),
-            };
-            writer.rank(prepared, events);
-            program.first.push(program.steps.len());
+        for (prepared, _) in jobs {
+            let offset = program.jobs.last().copied().unwrap_or_default();
+            let messages = prepared.pairing.messages().iter();
+            program.messages.extend(messages.map(|message| Transfer {
+                source: message.source + offset,
+                target: message.target + offset,
+                ..*message
+            }));
+            let ranks = prepared.trace.ranks.len() as u32;
+            program.jobs.push(offset + ranks);
+            program.arrivals += prepared.arrivals();
+        }
+        let (mut messages, mut arrivals) = (0, 0);
+        for (job, (prepared, plan)) in jobs.iter().enumerate() {
+            let mut network = BTreeMap::new();
+            let ranks = prepared.trace.ranks.iter().zip(&prepared.calls);
+            for (rank, (events, calls)) in (0..).zip(ranks) {
+                let mut writer = Writer {
+                    planned: plan.map(|plan| plan.of(rank)).unwrap_or_default().iter(),
+                    offset: program.jobs[job],
+                    first_message: messages,
+                    program: &mut program,
+                    plan: *plan,
+                    rank,
+                    eager_limit: costs.eager_limit.min(costs.local_eager_limit),
+                    requests: BTreeMap::new(),
+                    parcel_of: BTreeMap::new(),
+                    batch: 0,
+                    calls: calls.iter().peekable(),
+                    network: &mut network,
+                    arrivals: &mut arrivals,
+                };
+                writer.rank(prepared, events);
+                program.first.push(program.steps.len());
+            }
+            for operation in network.into_values() {
+                if let Some(round) = operation.round {
+                    program.rounds[round as usize].arrivals = operation.arrivals;
+                }
+            }
+            let own = u32::try_from(prepared.pairing.messages().len());
+            messages += own.expect("a trace has fewer than 2^32 messages");
         }
         program
     }
@@ -86,6 +145,51 @@ impl Program {
     #[must_use]
     pub fn ranks(&self) -> u32 {
         (self.first.len() - 1) as u32
+    }
+
+    /// The ranks of a trace.
+    ///
+    /// # Panics
+    /// If there is no such trace.
+    #[must_use]
+    pub fn ranks_of(&self, job: usize) -> Range<u32> {
+        self.jobs[job]..self.jobs[job + 1]
+    }
+
+    /// Number of traces.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        self.jobs.len() - 1
+    }
+
+    /// The trace of a rank.
+    pub(super) fn job_of(&self, rank: u32) -> usize {
+        self.jobs.partition_point(|&first| first <= rank) - 1
+    }
+
+    /// Parcels and rounds: what messages of a driver are numbered by. Parcels come first.
+    pub(super) fn parcel_count(&self) -> u32 {
+        self.parcels.len() as u32
+    }
+
+    /// The round that a driver's message stands for.
+    pub(super) fn round_of(&self, tag: u64) -> Option<&Round> {
+        let round = tag.checked_sub(self.parcels.len() as u64)?;
+        self.rounds.get(round as usize)
+    }
+
+    pub(super) fn round(&self, round: u32) -> &Round {
+        &self.rounds[round as usize]
+    }
+
+    /// All parcels.
+    pub(super) fn parcels(&self) -> &[Parcel] {
+        &self.parcels
+    }
+
+    /// All rounds.
+    pub(super) fn rounds(&self) -> &[Round] {
+        &self.rounds
     }
 
     pub(super) fn steps(&self, rank: u32) -> &[Step] {
@@ -99,12 +203,12 @@ impl Program {
 
     /// All tickets there are.
     pub(super) fn ticket_count(&self) -> usize {
-        self.messages.len() + self.parcels.len()
+        self.messages.len() + self.arrivals as usize + self.parcels.len()
     }
 
     /// The ticket of a delivered parcel.
     pub(super) fn delivered(&self, parcel: u32) -> u32 {
-        self.messages.len() as u32 + parcel
+        self.messages.len() as u32 + self.arrivals + parcel
     }
 
     pub(super) fn parcel(&self, parcel: u32) -> &Parcel {
@@ -129,11 +233,27 @@ enum Started {
     Received(u32),
 }
 
+/// A collective that the network carries, as far as its ranks were written.
+#[derive(Default)]
+struct Operation {
+    round: Option<u32>,
+    arrivals: Vec<(u32, u32)>,
+}
+
 struct Writer<'a> {
     program: &'a mut Program,
     plan: Option<&'a Plan>,
     planned: std::slice::Iter<'a, super::plan::PlannedParcel>,
+    /// Among those of its trace.
     rank: u32,
+    /// The first rank of its trace.
+    offset: u32,
+    /// The first message of its trace.
+    first_message: u32,
+    /// By number: what is sent to groups.
+    network: &'a mut BTreeMap<u32, Operation>,
+    /// Tickets given to what comes from the network, over all traces.
+    arrivals: &'a mut u32,
     /// Longer messages may keep their sender.
     eager_limit: Bytes,
     requests: BTreeMap<u32, Started>,
@@ -159,7 +279,12 @@ impl Writer<'_> {
             if event.action.ends_superstep() && !matches!(event.action, Action::Send { .. }) {
                 self.flush();
             }
+            let round = prepared.rounds.get(&(self.rank, index as u32));
+            if let Some(round) = round {
+                self.round(round.operation, round.part);
+            }
             let message = prepared.pairing.message(self.rank, index);
+            let message = message.map(|message| message + self.first_message);
             match (&event.action, message) {
                 (Action::Send { message, request }, Some(index)) => {
                     self.send(index, *request, message.is_collective());
@@ -207,7 +332,12 @@ impl Writer<'_> {
             self.requests.insert(request, Started::Sent(message));
         }
         let transfer = *self.program.message(message);
-        if !collective && self.plan.is_some_and(|plan| plan.has(&transfer)) {
+        let in_trace = Transfer {
+            source: transfer.source - self.offset,
+            target: transfer.target - self.offset,
+            ..transfer
+        };
+        if !collective && self.plan.is_some_and(|plan| plan.has(&in_trace)) {
             self.batch += 1;
         } else {
             self.issue(transfer.target, transfer.bytes.0, &[message]);
@@ -226,7 +356,7 @@ impl Writer<'_> {
         let begin = program.parts.len() as u32;
         program.parts.extend_from_slice(messages);
         program.parcels.push(Parcel {
-            issuer: self.rank,
+            issuer: self.offset + self.rank,
             receiver,
             bytes,
             begin,
@@ -246,10 +376,47 @@ impl Writer<'_> {
         let Some(plan) = self.plan else { return };
         while self.batch > 0 {
             let parcel = self.planned.next().expect("a plan has every message once");
-            let parts = plan.parts(parcel);
-            self.issue(parcel.receiver, parcel.bytes, parts);
+            let parts = plan.parts(parcel).iter();
+            let parts: Vec<u32> = parts.map(|part| part + self.first_message).collect();
+            self.issue(self.offset + parcel.receiver, parcel.bytes, &parts);
             self.batch -= parts.len() as u32;
         }
+    }
+
+    /// What the rank does with the network in a collective.
+    fn round(&mut self, operation: u32, part: Part) {
+        let rank = self.offset + self.rank;
+        let (to, bytes, hears) = match part {
+            Part::Contribute { to, bytes } => (to, bytes, true),
+            Part::Send { group, bytes } => (group.into(), bytes, false),
+            Part::Arrive => {
+                let ticket = self.arrival();
+                let known = self.network.entry(operation).or_default();
+                known.arrivals.push((rank, ticket));
+                return self.wait([ticket]);
+            }
+        };
+        let number = self.program.rounds.len() as u32;
+        let ticket = hears.then(|| self.arrival());
+        let arrivals = ticket.map(|ticket| (rank, ticket));
+        self.program.rounds.push(Round {
+            issuer: rank,
+            to,
+            bytes,
+            arrivals: arrivals.into_iter().collect(),
+        });
+        self.program.steps.push(Step::Round(number));
+        match ticket {
+            Some(ticket) => self.wait([ticket]),
+            None => self.network.entry(operation).or_default().round = Some(number),
+        }
+    }
+
+    /// A ticket for something that comes from the network.
+    fn arrival(&mut self) -> u32 {
+        let ticket = self.program.messages.len() as u32 + *self.arrivals;
+        *self.arrivals += 1;
+        ticket
     }
 
     fn wait(&mut self, tickets: impl IntoIterator<Item = u32>) {

@@ -457,7 +457,9 @@ fn collectives_become_messages_that_go_together() {
                 }
                 let mut trace = calls.trace(2);
                 trace.communicators.push((0..ranks).rev().collect());
-                let expanded = expand(&trace, &Algorithms::default()).unwrap().trace;
+                let expanded = expand(&trace, &Algorithms::default(), &Carried::default())
+                    .unwrap()
+                    .trace;
                 expanded.check().unwrap();
                 let messages = Pairing::new(&expanded).unwrap();
                 assert_eq!(messages.messages().is_empty(), ranks == 1, "{kind}");

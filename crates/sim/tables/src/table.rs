@@ -91,6 +91,7 @@ impl Column {
             (Self::U16(column), Cell::Null) => column.append_null(),
             (Self::U64(column), Cell::Null) => column.append_null(),
             (Self::F64(column), Cell::F64(value)) => column.append_value(value),
+            (Self::F64(column), Cell::Null) => column.append_null(),
             (Self::Bool(column), Cell::Bool(value)) => column.append_value(value),
             (Self::Text(column), Cell::Text(value)) => column.append_value(value),
             (Self::U16s(column), Cell::U16s(values)) => {

@@ -448,7 +448,7 @@ impl Workload for MessageGraph {
         &mut self,
         parts: usize,
         part_of: &dyn Fn(NodeId) -> usize,
-    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+    ) -> Option<Vec<Box<dyn Workload + '_>>> {
         let [whole] = &mut self.parts[..] else {
             return None;
         };
@@ -482,7 +482,7 @@ impl Workload for MessageGraph {
             }
         }
         let lent = self.parts.iter_mut();
-        Some(lent.map(|part| part as &mut dyn Workload).collect())
+        Some(lent.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect())
     }
     fn expected_messages(&self) -> Option<u64> {
         self.first().expected_messages()

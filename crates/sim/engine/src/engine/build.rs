@@ -383,9 +383,9 @@ impl<'a> Built<'a> {
         let reacts = workload.has_dependencies();
         let count = cut.processes();
         let mut held = None;
-        let mut parts: Vec<Option<&'a mut dyn Workload>> = Vec::new();
+        let mut parts: Vec<Option<Box<dyn Workload + 'a>>> = Vec::new();
         if self.serial {
-            parts.push(Some(workload));
+            parts.push(Some(Box::new(workload)));
         } else if reacts {
             let part_of = |host: NodeId| usize::from(cut.process(host).0);
             let split = workload.split(count, &part_of);

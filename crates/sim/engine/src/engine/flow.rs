@@ -207,7 +207,9 @@ impl Base<'_> {
         let ports = u32::from(sport) | DPORT << 16;
         let hash = FlowHash::new(address(src), address(dst), ports);
         let reverse = FlowHash::new(address(dst), address(src), ports.rotate_left(16));
-        let port = self.wires.router.next_hop(src, dst, hash).map_or_else(
+        let router = (!self.cx.config.one_link).then_some(&self.wires.router);
+        let out = router.and_then(|router| router.next_hop(src, dst, hash));
+        let port = out.map_or_else(
             || self.cx.first_port(src),
             |out| self.cx.cut.port(self.cx.fabric, out),
         );

@@ -23,7 +23,7 @@ pub(super) struct Delivery {
 /// See the module.
 pub(super) struct Traffic<'a> {
     /// What hosts of this process send, or the whole workload; `None`: the run hands messages out.
-    part: Option<&'a mut dyn Workload>,
+    part: Option<Box<dyn Workload + 'a>>,
     /// Messages that were handed out, in order of start.
     handed_out: VecDeque<Message>,
     /// Deliveries may start messages.
@@ -38,7 +38,7 @@ pub(super) struct Traffic<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    pub(super) fn new(part: Option<&'a mut dyn Workload>, reacts: bool) -> Self {
+    pub(super) fn new(part: Option<Box<dyn Workload + 'a>>, reacts: bool) -> Self {
         Self {
             part,
             handed_out: VecDeque::new(),

@@ -21,9 +21,9 @@ fn message(start: Time, (src, dst): Way, size: Bytes, stream: u32, tag: u64) -> 
 }
 
 /// Lends out the parts of a workload that consists of them.
-fn lend<W: Workload>(parts: &mut [W]) -> Vec<&mut (dyn Workload + '_)> {
+fn lend<W: Workload>(parts: &mut [W]) -> Vec<Box<dyn Workload + '_>> {
     let parts = parts.iter_mut();
-    parts.map(|part| part as &mut dyn Workload).collect()
+    parts.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect()
 }
 
 /// Processes that send without end, each a stream of its own with `window` messages under way. A process takes `choose` of its
@@ -125,7 +125,7 @@ impl Workload for Streams {
         &mut self,
         parts: usize,
         part_of: &dyn Fn(NodeId) -> usize,
-    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+    ) -> Option<Vec<Box<dyn Workload + '_>>> {
         let part = |number| {
             let mut part = Self {
                 is_part: true,
@@ -269,7 +269,7 @@ impl Workload for PingPong {
         &mut self,
         parts: usize,
         part_of: &dyn Fn(NodeId) -> usize,
-    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+    ) -> Option<Vec<Box<dyn Workload + '_>>> {
         let part = |number| {
             let is_own = |host| part_of(host) == number;
             let (here, there) = self.way;

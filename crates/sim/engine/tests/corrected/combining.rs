@@ -102,7 +102,7 @@ impl Workload for Reductions {
         &mut self,
         parts: usize,
         part_of: &dyn Fn(NodeId) -> usize,
-    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+    ) -> Option<Vec<Box<dyn Workload + '_>>> {
         let of_part = |part: usize| -> Vec<Message> {
             let waiting = self.waiting.iter();
             let own = waiting.filter(|sent| part_of(sent.src) == part);
@@ -111,7 +111,7 @@ impl Workload for Reductions {
         let made = (0..parts).map(|part| Self::new(of_part(part), self.rounds));
         self.parts = made.collect();
         let parts = self.parts.iter_mut();
-        Some(parts.map(|part| part as &mut dyn Workload).collect())
+        Some(parts.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect())
     }
     fn finished(&self) -> bool {
         let parts = self.parts.iter().map(|part| part.had.len());

@@ -67,13 +67,11 @@ impl<W: Workload> Workload for Watched<W> {
         &mut self,
         parts: usize,
         part_of: &dyn Fn(NodeId) -> usize,
-    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+    ) -> Option<Vec<Box<dyn Workload + '_>>> {
         let inner = self.inner.split(parts, part_of)?;
         let watched = inner.into_iter().map(|inner| {
             let notes = Arc::clone(&self.notes);
-            // The parts live as long as the test.
-            let watched: &mut dyn Workload = Box::leak(Box::new(Watched { inner, notes }));
-            watched
+            Box::new(Watched { inner, notes }) as Box<dyn Workload + '_>
         });
         Some(watched.collect())
     }

@@ -1,10 +1,16 @@
 //! Joins the parts of all runs into one file per table, in the order of the plan.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     path::{Path, PathBuf},
 };
 
+use arrow_array::{
+    Array, RecordBatch,
+    cast::AsArray,
+    types::{UInt32Type, UInt64Type},
+};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use raddle_disk::replace_file;
 use raddle_fabric::{Fabric, NodeKind};
@@ -16,22 +22,24 @@ use super::{
     run::remove_leftovers,
     tables::{RUN_TABLES, Table},
 };
-use crate::{PlannedRun, Resolved};
+use crate::{PlannedRun, Resolved, Variant};
 
 /// Rows that are read at once.
 const BATCH_ROWS: usize = 65_536;
 
-/// Joins the parts whose stamps are those of the plan: loaded runs into `out`, isolated ones into `out`/isolated.
+/// Joins the parts whose stamps are those of the plan: loaded runs into `out`, isolated ones into `out`/isolated; of jobs that
+/// ran alone only their times, beside those of loaded runs.
 /// Runs that are not done are left out; tables of which no run has a part are removed. Every file is replaced by rename.
 ///
 /// # Errors
 /// [`ResultsError`]: disk, or a part that is damaged.
 pub fn merge(resolved: &Resolved, out: &Path) -> Result<(), ResultsError> {
-    for isolated in [false, true] {
+    for variant in [Variant::Loaded, Variant::Isolated] {
+        let isolated = variant == Variant::Isolated;
         let done: Vec<&PlannedRun> = resolved
             .runs
             .iter()
-            .filter(|run| run.isolated == isolated && is_done(out, run))
+            .filter(|run| run.variant == variant && is_done(out, run))
             .collect();
         let folder = if isolated {
             out.join("isolated")
@@ -54,6 +62,8 @@ pub fn merge(resolved: &Resolved, out: &Path) -> Result<(), ResultsError> {
                 .collect();
             if parts.is_empty() {
                 remove(&folder.join(table.file()))?;
+            } else if matches!(table, Table::Jobs) {
+                replace(&folder, table, |writer| jobs(resolved, out, &done, writer))?;
             } else {
                 replace(&folder, table, |writer| copy(&parts, writer))?;
             }
@@ -104,22 +114,112 @@ fn remove(file: &Path) -> Result<(), ResultsError> {
 
 fn copy(parts: &[PathBuf], writer: &mut TableWriter) -> Result<(), ResultsError> {
     for part in parts {
-        let damaged = |reason: String| ResultsError::Damaged {
-            path: part.clone(),
-            reason,
-        };
-        let file = File::open(part).map_err(ResultsError::disk("read", part))?;
-        let batches = ParquetRecordBatchReaderBuilder::try_new(file)
-            .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
-            .map_err(|error| damaged(error.to_string()))?;
-        for batch in batches {
-            writer.batch(&batch.map_err(|error| damaged(error.to_string()))?);
+        for batch in batches(part)? {
+            writer.batch(&batch?);
             if writer.failed() {
                 return Ok(());
             }
         }
     }
     Ok(())
+}
+
+/// The rows of a part.
+fn batches(
+    part: &Path,
+) -> Result<impl Iterator<Item = Result<RecordBatch, ResultsError>> + use<'_>, ResultsError> {
+    let damaged = |reason: String| ResultsError::Damaged {
+        path: part.to_owned(),
+        reason,
+    };
+    let file = File::open(part).map_err(ResultsError::disk("read", part))?;
+    let batches = ParquetRecordBatchReaderBuilder::try_new(file)
+        .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
+        .map_err(|error| damaged(error.to_string()))?;
+    Ok(batches.map(move |batch| batch.map_err(|error| damaged(error.to_string()))))
+}
+
+/// The times of jobs in loaded runs, beside what each took alone where it did.
+fn jobs(
+    resolved: &Resolved,
+    out: &Path,
+    done: &[&PlannedRun],
+    writer: &mut TableWriter,
+) -> Result<(), ResultsError> {
+    let rows = |run: &PlannedRun| {
+        let part = part_folder(out, &run.name).join(Table::Jobs.file());
+        let mut rows = Vec::new();
+        for batch in batches(&part)? {
+            rows.extend(JobRow::of(&batch?));
+        }
+        Ok::<_, ResultsError>(rows)
+    };
+    for run in done {
+        let mut alone = BTreeMap::new();
+        let twins = resolved.runs.iter().filter(|twin| {
+            matches!(twin.variant, Variant::Alone(_))
+                && (twin.scheme, twin.seed) == (run.scheme, run.seed)
+                && is_done(out, twin)
+        });
+        for twin in twins {
+            let times = rows(twin)?;
+            alone.extend(times.into_iter().map(|row| (row.job, row.time)));
+        }
+        for row in rows(run)? {
+            let alone = alone.get(&row.job).copied().flatten();
+            let slowdown = row.time.zip(alone).filter(|(_, alone)| *alone > 0);
+            let slowdown = slowdown.map(|(time, alone)| time as f64 / alone as f64);
+            writer.row(&[
+                Cell::Text(&resolved.schemes[run.scheme].name),
+                Cell::U64(run.seed),
+                Cell::Text(&row.job),
+                Cell::U32(row.ranks),
+                Cell::U64(row.start),
+                row.time.map_or(Cell::Null, Cell::U64),
+                alone.map_or(Cell::Null, Cell::U64),
+                slowdown.map_or(Cell::Null, Cell::F64),
+                Cell::U64(row.calls[0]),
+                Cell::U64(row.calls[1]),
+                Cell::U64(row.calls[2]),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+/// A row of a part's table of jobs.
+struct JobRow {
+    job: String,
+    ranks: u32,
+    start: u64,
+    time: Option<u64>,
+    calls: [u64; 3],
+}
+
+impl JobRow {
+    fn of(batch: &RecordBatch) -> Vec<Self> {
+        let column = |name: &str| batch.column_by_name(name);
+        let whole = |name: &str| column(name).map(|it| it.as_primitive::<UInt64Type>().clone());
+        let names = column("job").map(|it| it.as_string::<i32>().clone());
+        let ranks = column("ranks").map(|it| it.as_primitive::<UInt32Type>().clone());
+        let (Some(names), Some(ranks), Some(starts), Some(times)) =
+            (names, ranks, whole("start_ps"), whole("time_ps"))
+        else {
+            return Vec::new();
+        };
+        let calls = ["host_calls", "multicast_calls", "offload_calls"].map(whole);
+        (0..batch.num_rows())
+            .map(|row| Self {
+                job: names.value(row).to_owned(),
+                ranks: ranks.value(row),
+                start: starts.value(row),
+                time: times.is_valid(row).then(|| times.value(row)),
+                calls: calls
+                    .each_ref()
+                    .map(|calls| calls.as_ref().map_or(0, |calls| calls.value(row))),
+            })
+            .collect()
+    }
 }
 
 fn write_nodes(fabric: &Fabric, writer: &mut TableWriter) {

@@ -5,11 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use raddle_workload::Workload;
+use raddle_replay::JobTime;
+use raddle_tables::{Cell, TableWriter};
+use raddle_workload::{TrafficError, Workload};
 use serde::{Deserialize, Serialize};
 
-use super::{ResultsError, RunRecorder};
-use crate::{Files, PlannedRun, Resolved};
+use super::{ResultsError, RunRecorder, tables::Table};
+use crate::{Files, PlannedRun, Resolved, resolve::Ended};
 use raddle_engine::{
     Discard, Progress, RunConfig,
     ranks::{Alone, Ranks},
@@ -111,15 +113,8 @@ pub fn run_leading(
     let run = &resolved.runs[index];
     let folder = part_folder(out, &run.name);
     let open = prepared.open;
-    let stats = simulate_into(
-        resolved,
-        run,
-        prepared.workload,
-        prepared.recorder,
-        threads,
-        progress,
-        ranks,
-    )?;
+    let to = (prepared.recorder, open.folder.as_path());
+    let stats = simulate_into(resolved, run, files, to, threads, progress, ranks)?;
     let file = open.folder.join("stats.json");
     let text = serde_json::to_string_pretty(&stats).unwrap_or_default() + "\n";
     fs::write(&file, text).map_err(ResultsError::disk("write", &file))?;
@@ -140,17 +135,43 @@ pub fn run_following(
 ) -> Result<(), ResultsError> {
     let prepared = planned(resolved, index).and_then(|run| Ok(resolved.workload(run, files)?));
     meet(prepared.as_ref().err(), resolved, index, ranks)?;
-    let mut workload = prepared?;
-    let config = settings(resolved, &resolved.runs[index], threads);
-    simulate_in_ranks(
-        &resolved.network,
-        &config,
-        workload.as_mut(),
-        &mut Discard,
-        &Progress::default(),
-        ranks,
-    )?;
+    drop(prepared?);
+    let run = &resolved.runs[index];
+    let config = settings(resolved, run, threads);
+    let (summary, ended) = resolved.drive(run, files, |workload| {
+        let (network, progress) = (&resolved.network, Progress::default());
+        simulate_in_ranks(network, &config, workload, &mut Discard, &progress, ranks)
+    })?;
+    summary?;
+    gather(ended, ranks)?;
     Ok(())
+}
+
+/// When ranks of jobs ended, over all programs that share the run.
+fn gather(ended: Ended, ranks: &mut dyn Ranks) -> Result<Ended, ResultsError> {
+    if ranks.count() == 1 {
+        return Ok(ended);
+    }
+    let own = ranks.number();
+    let letter = serde_json::to_vec(&ended).unwrap_or_default();
+    let letters = (0..ranks.count()).map(|rank| {
+        if rank == 0 && rank != own {
+            letter.clone()
+        } else {
+            Vec::new()
+        }
+    });
+    let apart = |problem: String| ResultsError::Ranks { rank: own, problem };
+    let heard = ranks.exchange(letters.collect()).map_err(apart)?;
+    let mut all = ended;
+    if own == 0 {
+        for letter in heard.iter().skip(1) {
+            let other: Ended = serde_json::from_slice(letter)
+                .map_err(|_| apart("it runs another version of Raddle".to_owned()))?;
+            all.extend(other);
+        }
+    }
+    Ok(all)
 }
 
 fn planned(resolved: &Resolved, index: usize) -> Result<&PlannedRun, ResultsError> {
@@ -163,7 +184,6 @@ fn planned(resolved: &Resolved, index: usize) -> Result<&PlannedRun, ResultsErro
 /// What a run needs: all that can fail before it begins has not.
 struct Prepared {
     open: Unfinished,
-    workload: Box<dyn Workload>,
     recorder: RunRecorder,
 }
 
@@ -175,7 +195,7 @@ fn prepare(
     threads: usize,
 ) -> Result<Prepared, ResultsError> {
     let run = planned(resolved, index)?;
-    let workload = resolved.workload(run, files)?;
+    drop(resolved.workload(run, files)?);
     let parent = out.join(".runs");
     fs::create_dir_all(&parent).map_err(ResultsError::disk("make the folder", &parent))?;
     remove_leftovers(&parent, &format!(".{}.", run.name))?;
@@ -185,15 +205,11 @@ fn prepare(
         &open.folder,
         &resolved.schemes[run.scheme].name,
         run.seed,
-        workload.classes(),
+        &resolved.classes,
         &settings(resolved, run, threads),
         &resolved.network.fabric,
     )?;
-    Ok(Prepared {
-        open,
-        workload,
-        recorder,
-    })
+    Ok(Prepared { open, recorder })
 }
 
 fn settings(resolved: &Resolved, run: &PlannedRun, threads: usize) -> RunConfig {
@@ -259,29 +275,34 @@ fn say(said: &Result<String, String>, ranks: &mut dyn Ranks) -> Result<(), Resul
 fn simulate_into(
     resolved: &Resolved,
     run: &PlannedRun,
-    mut workload: Box<dyn Workload>,
-    mut recorder: RunRecorder,
+    files: &dyn Files,
+    (mut recorder, folder): (RunRecorder, &Path),
     threads: usize,
     progress: &Progress,
     ranks: &mut dyn Ranks,
 ) -> Result<RunStats, ResultsError> {
     let config = settings(resolved, run, threads);
-    let summary = simulate_in_ranks(
-        &resolved.network,
-        &config,
-        workload.as_mut(),
-        &mut recorder,
-        progress,
-        ranks,
-    )?;
+    let (told, ended) = resolved.drive(run, files, |workload| {
+        let network = &resolved.network;
+        let summary =
+            simulate_in_ranks(network, &config, workload, &mut recorder, progress, ranks)?;
+        Ok::<_, ResultsError>((summary, workload.fault().map(TrafficError::to_string)))
+    })?;
+    let (summary, fault) = told?;
+    let ended = gather(ended, ranks)?;
     let (flows, finished) = recorder.finish()?;
+    if let Some(jobs) = resolved.jobs(run)
+        && !summary.cancelled
+    {
+        let times = jobs.set.times(ended, |job| resolved.takes_part(run, job));
+        write_jobs(resolved, run, &times, folder)?;
+    }
     if summary.cancelled {
         return Err(ResultsError::Cancelled {
             run: run.name.clone(),
         });
     }
-    if let Some(fault) = workload.fault() {
-        let reason = fault.to_string();
+    if let Some(reason) = fault {
         return Err(ResultsError::Traffic {
             run: run.name.clone(),
             reason,
@@ -309,6 +330,34 @@ fn simulate_into(
             dead_ends: summary.dead_ends,
         }),
     })
+}
+
+/// The table of a run's jobs. What they took alone is known when all runs are joined.
+fn write_jobs(
+    resolved: &Resolved,
+    run: &PlannedRun,
+    jobs: &[JobTime],
+    folder: &Path,
+) -> Result<(), ResultsError> {
+    let file = folder.join(Table::Jobs.file());
+    let mut table = TableWriter::create(file, Table::Jobs.schema())?;
+    for job in jobs {
+        table.row(&[
+            Cell::Text(&resolved.schemes[run.scheme].name),
+            Cell::U64(run.seed),
+            Cell::Text(&job.name),
+            Cell::U32(job.ranks),
+            Cell::U64(job.start.0),
+            job.time.map_or(Cell::Null, |time| Cell::U64(time.0)),
+            Cell::Null,
+            Cell::Null,
+            Cell::U64(job.collectives.host),
+            Cell::U64(job.collectives.multicast),
+            Cell::U64(job.collectives.offload),
+        ]);
+    }
+    table.finish()?;
+    Ok(())
 }
 
 /// Removes what processes that were killed left under temporary names; a results folder has one writer at a time.

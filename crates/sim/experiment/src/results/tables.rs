@@ -17,12 +17,13 @@ pub(crate) enum Table {
     Members,
     Paths,
     PortQueues,
+    Jobs,
     Nodes,
     Links,
 }
 
 /// Tables of every run, in the order in which they are written.
-pub(crate) const RUN_TABLES: [Table; 10] = [
+pub(crate) const RUN_TABLES: [Table; 11] = [
     Table::Flows,
     Table::Pauses,
     Table::Ports,
@@ -33,6 +34,7 @@ pub(crate) const RUN_TABLES: [Table; 10] = [
     Table::Members,
     Table::Paths,
     Table::PortQueues,
+    Table::Jobs,
 ];
 
 impl Table {
@@ -49,6 +51,7 @@ impl Table {
             Self::Members => "members.parquet",
             Self::Paths => "paths.parquet",
             Self::PortQueues => "port_queues.parquet",
+            Self::Jobs => "jobs.parquet",
             Self::Nodes => "nodes.parquet",
             Self::Links => "links.parquet",
         }
@@ -149,6 +152,17 @@ impl Table {
                 ("tx_bytes", UInt64),
                 ("ecn_marks", UInt64),
             ],
+            Self::Jobs => &[
+                ("job", Utf8),
+                ("ranks", UInt32),
+                ("start_ps", UInt64),
+                ("time_ps", UInt64),
+                ("alone_ps", UInt64),
+                ("slowdown", Float64),
+                ("host_calls", UInt64),
+                ("multicast_calls", UInt64),
+                ("offload_calls", UInt64),
+            ],
             Self::Nodes => &[
                 ("node", UInt32),
                 ("kind", Utf8),
@@ -167,10 +181,11 @@ impl Table {
         };
         let of_run = !matches!(self, Self::Nodes | Self::Links);
         let columns = run.iter().filter(|_| of_run).chain(own);
-        // A flow that did not finish has no completion time, a member that missed its message no delivery, and the way of
-        // all messages over a rail no port; nothing else is ever absent.
+        // A flow or a job that did not finish has no time, a job that did not run alone nothing to compare with, a member
+        // that missed its message no delivery, and the way of all messages over a rail no port; nothing else is ever absent.
         let absent = |name: &str| match self {
             Self::Paths => name == "sport",
+            Self::Jobs => matches!(name, "time_ps" | "alone_ps" | "slowdown"),
             _ => matches!(name, "fct_ps" | "delivered_ps"),
         };
         let fields: Vec<Field> = columns

@@ -11,12 +11,14 @@ use std::{
 
 use raddle_trace::Interval;
 use raddle_units::{Bytes, NodeId, Span, Time};
-use raddle_workload::{DATA_PRIORITY, Message, PLAIN_CLASS, Workload, collective::HostCosts};
+use raddle_workload::{
+    DATA_PRIORITY, Destination, Message, PLAIN_CLASS, Workload, collective::HostCosts,
+};
 
 use super::{
     ReplayCosts, ReplayError, ReplaySettings,
     noise::RankNoise,
-    program::{Parcel, Program},
+    program::{Parcel, Program, Round},
 };
 use part::{Part, Rank, State};
 
@@ -54,7 +56,7 @@ struct Stage<'a> {
     costs: ReplayCosts,
     /// Rank r is on processor r mod so many.
     processors: u32,
-    classes: [String; 1],
+    classes: Vec<String>,
     tickets: Vec<Ticket>,
 }
 
@@ -102,28 +104,69 @@ impl Stage<'_> {
         }
     }
 
+    /// (1, bytes) of each parcel between hosts and each round.
+    fn network(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let parcels = self.program.parcels().iter();
+        let parcels = parcels.filter(|it| !self.are_together(it.issuer, it.receiver));
+        let rounds = self.program.rounds().iter();
+        let bytes = parcels.map(|it| it.bytes).chain(rounds.map(|it| it.bytes));
+        bytes.map(|bytes| (1, bytes + self.costs.host.envelope.0))
+    }
+
     /// Whether the issuer of a parcel between hosts may wait for its delivery.
     fn is_awaited(&self, number: u32) -> bool {
         let parcel = self.program.parcel(number);
         !parcel.is_joined() && parcel.bytes > self.costs.eager_limit.0
     }
 
-    /// A parcel as it goes through the network.
-    fn message(&self, start: Time, number: u32) -> Message {
-        let parcel = self.program.parcel(number);
+    /// What a round's bytes cost at either end.
+    fn round_copy(&self, round: &Round) -> Span {
+        self.costs.host.copy_per_byte * round.bytes
+    }
+
+    /// A parcel or a round as it goes through the network.
+    fn message(&self, start: Time, tag: u64) -> Message {
+        let envelope = self.costs.host.envelope.0;
+        let (issuer, dst, bytes) = match self.program.round_of(tag) {
+            // Switches compute on operands alone, a barrier on a single value.
+            Some(round) if matches!(round.to, Destination::Offload(_)) => {
+                (round.issuer, round.to, round.bytes.max(OPERAND))
+            }
+            Some(round) => (round.issuer, round.to, round.bytes + envelope),
+            None => {
+                let parcel = self.program.parcel(tag as u32);
+                let to = self.host(parcel.receiver).into();
+                (parcel.issuer, to, parcel.bytes + envelope)
+            }
+        };
         Message {
             start,
-            src: self.host(parcel.issuer),
-            dst: self.host(parcel.receiver).into(),
-            size: Bytes((parcel.bytes + self.costs.host.envelope.0).max(1)),
-            class: 0,
+            src: self.host(issuer),
+            dst,
+            size: Bytes(bytes.max(1)),
+            class: self.program.job_of(issuer) as u8,
             priority: DATA_PRIORITY,
-            tag: u64::from(number),
+            tag,
         }
     }
 }
 
-/// The ranks of a [`Program`] on hosts. A [`Workload`] whose messages are parcels; [`Message::tag`] is the parcel.
+/// Bytes of a value that switches compute on.
+const OPERAND: u64 = 8;
+
+/// A program among those that run side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRun {
+    /// Its name: the class of its messages.
+    pub name: String,
+    /// When its ranks start.
+    pub start: Time,
+    /// Whether it runs, or leaves its hosts idle.
+    pub runs: bool,
+}
+
+/// The ranks of a [`Program`] on hosts. A [`Workload`] whose messages are parcels and rounds; [`Message::tag`] is the parcel, or
+/// a round after all of those.
 ///
 /// It can be cut unless ranks of several hosts share a processor. Parts share the program, and a byte for each thing to
 /// wait for.
@@ -144,6 +187,25 @@ impl<'a> Machine<'a> {
         hosts: &'a [NodeId],
         settings: &ReplaySettings,
     ) -> Result<Self, ReplayError> {
+        let run = JobRun {
+            name: PLAIN_CLASS.to_owned(),
+            start: Time::ZERO,
+            runs: true,
+        };
+        let jobs = vec![run; program.jobs()];
+        Self::of_jobs(program, hosts, settings, &jobs)
+    }
+
+    /// The same for traces side by side; `jobs` has one after the other. Each keeps its noise, whoever runs beside it.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_jobs(
+        program: &'a Program,
+        hosts: &'a [NodeId],
+        settings: &ReplaySettings,
+        jobs: &[JobRun],
+    ) -> Result<Self, ReplayError> {
         let count = program.ranks();
         if hosts.len() != count as usize {
             let problem = super::PlaceError::TooFew {
@@ -161,15 +223,17 @@ impl<'a> Machine<'a> {
             sockets,
             costs: settings.costs,
             processors: processors(settings, count),
-            classes: [PLAIN_CLASS.to_owned()],
+            classes: jobs.iter().map(|job| job.name.clone()).collect(),
             tickets: (0..program.ticket_count())
                 .map(|_| Ticket::default())
                 .collect(),
         });
         let ranks = (0..count).map(|rank| {
-            let mut noise = RankNoise::new(settings.noise, settings.seed, rank);
-            let start = Time::ZERO + noise.start();
-            Rank::new(rank, noise, start)
+            let job = program.job_of(rank);
+            let place = rank - program.ranks_of(job).start;
+            let mut noise = RankNoise::new(settings.noise, settings.seed, job, place);
+            let start = jobs[job].start + noise.start();
+            Rank::new(rank, noise, start, jobs[job].runs)
         });
         let places = (0..count).collect();
         let whole = Part::new(Arc::clone(&stage), places, false, ranks.collect());
@@ -194,6 +258,15 @@ impl<'a> Machine<'a> {
             }),
         };
         ranks.into_iter().map(end).collect()
+    }
+
+    /// When each rank ended that this machine had a part of and that has ended: (rank, time), in any order.
+    pub fn ended(&self) -> impl Iterator<Item = (u32, Time)> + '_ {
+        let ranks = self.parts.iter().flat_map(|part| &part.ranks);
+        ranks.filter_map(|rank| match rank.state {
+            State::Over(end) if rank.runs => Some((rank.number, end)),
+            _ => None,
+        })
     }
 
     /// When the calls of each rank began and came back, in the order of the program.
@@ -300,6 +373,20 @@ impl Workload for Machine<'_> {
         }
     }
 
+    fn on_member_delivered(&mut self, now: Time, tag: u64, member: NodeId) {
+        if let [whole] = &mut self.parts[..] {
+            whole.on_member_delivered(now, tag, member);
+        }
+    }
+
+    fn expected_messages(&self) -> Option<u64> {
+        Some(self.stage.network().map(|(messages, _)| messages).sum())
+    }
+
+    fn expected_bytes(&self) -> Option<Bytes> {
+        Some(Bytes(self.stage.network().map(|(_, bytes)| bytes).sum()))
+    }
+
     fn has_dependencies(&self) -> bool {
         true
     }
@@ -312,7 +399,7 @@ impl Workload for Machine<'_> {
         &mut self,
         parts: usize,
         part_of: &dyn Fn(NodeId) -> usize,
-    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+    ) -> Option<Vec<Box<dyn Workload + '_>>> {
         if !self.is_divisible() {
             return None;
         }
@@ -330,7 +417,7 @@ impl Workload for Machine<'_> {
         let part = |ranks| Part::new(Arc::clone(&self.stage), Arc::clone(&places), true, ranks);
         self.parts = ranks.into_iter().map(part).collect();
         let lent = self.parts.iter_mut();
-        Some(lent.map(|part| part as &mut dyn Workload).collect())
+        Some(lent.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect())
     }
 
     fn finished(&self) -> bool {

@@ -11,7 +11,10 @@ use raddle_units::{NodeId, Span, Time};
 use raddle_workload::{Message, Workload};
 
 use super::{Stage, processors::Processors};
-use crate::{noise::RankNoise, program::Step};
+use crate::{
+    noise::RankNoise,
+    program::{Round, Step},
+};
 
 /// Something for a rank to take in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +23,13 @@ enum Item {
     Parcel(u32),
     /// A message that the receiver of a joined parcel handed on.
     Message(u32),
+    /// What a round gives, and the ticket that stands for it.
+    Round {
+        /// The round.
+        number: u32,
+        /// The ticket.
+        ticket: u32,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +59,8 @@ pub(super) enum State {
 pub(super) struct Rank {
     /// Among all ranks.
     pub(super) number: u32,
+    /// Whether its program runs.
+    pub(super) runs: bool,
     /// Its host's place in the part.
     host: u32,
     step: usize,
@@ -65,13 +77,18 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    /// A rank that begins at `since`.
-    pub(super) fn new(number: u32, noise: RankNoise, since: Time) -> Self {
+    /// A rank that begins at `since`, if its program runs.
+    pub(super) fn new(number: u32, noise: RankNoise, since: Time, runs: bool) -> Self {
         Self {
             number,
+            runs,
             host: 0,
             step: 0,
-            state: State::Waiting,
+            state: if runs {
+                State::Waiting
+            } else {
+                State::Over(since)
+            },
             missing: 0,
             serving: None,
             inbox: VecDeque::new(),
@@ -105,8 +122,8 @@ pub(super) struct Part<'a> {
     processors: Processors,
     /// (time, order of creation, rank, what).
     events: BinaryHeap<Reverse<(Time, u64, u32, What)>>,
-    /// (time, order of creation, parcel).
-    ready: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    /// (time, order of creation, parcel or round).
+    ready: BinaryHeap<Reverse<(Time, u64, u64)>>,
     created: u64,
     pub(super) network_messages: u64,
     pub(super) network_bytes: u64,
@@ -137,13 +154,15 @@ impl<'a> Part<'a> {
             created: 0,
             network_messages: 0,
             network_bytes: 0,
-            running: ranks.len() as u32,
+            running: ranks.iter().filter(|rank| rank.runs).count() as u32,
             ranks,
             stage,
         };
         for place in 0..part.ranks.len() {
             let rank = &part.ranks[place];
-            part.at(rank.since, rank.number, What::Start);
+            if rank.runs {
+                part.at(rank.since, rank.number, What::Start);
+            }
         }
         part
     }
@@ -182,6 +201,7 @@ impl<'a> Part<'a> {
                     own.since = now;
                 }
                 Some(Step::Send(parcel)) => now = self.send(rank, *parcel, now),
+                Some(Step::Round(round)) => now = self.give(*round, now),
                 Some(Step::Return) => own.returns(now),
                 Some(Step::Await { .. }) => break self.at(now, rank, What::Enter),
                 None => {
@@ -219,8 +239,27 @@ impl<'a> Part<'a> {
         }
         free += stage.copy(&parcel);
         self.created += 1;
-        self.ready.push(Reverse((free, self.created, number)));
+        let tag = u64::from(number);
+        self.ready.push(Reverse((free, self.created, tag)));
         free
+    }
+
+    /// Gives something to the network for several hosts; when the rank is free again.
+    fn give(&mut self, number: u32, now: Time) -> Time {
+        let stage = &self.stage;
+        let copied = stage.round_copy(stage.program.round(number));
+        let free = now + stage.costs.host.send_overhead + copied;
+        let tag = u64::from(stage.program.parcel_count()) + u64::from(number);
+        self.created += 1;
+        self.ready.push(Reverse((free, self.created, tag)));
+        free
+    }
+
+    /// What a round gives to a rank of this part is there.
+    fn arrive(&mut self, now: Time, tag: u64, (rank, ticket): (u32, u32)) {
+        let number = (tag - u64::from(self.stage.program.parcel_count())) as u32;
+        let item = Item::Round { number, ticket };
+        self.handle(now, rank, What::Arrive(item));
     }
 
     fn handle(&mut self, time: Time, rank: u32, what: What) {
@@ -314,6 +353,10 @@ impl<'a> Part<'a> {
             Item::Message(message) => {
                 return now + stage.local(rank, program.message(message).bytes.0);
             }
+            Item::Round { number, .. } => {
+                let copied = stage.round_copy(program.round(number));
+                return now + stage.costs.host.receive_overhead + copied;
+            }
             Item::Parcel(number) => number,
         };
         let parcel = *program.parcel(number);
@@ -339,7 +382,7 @@ impl<'a> Part<'a> {
     fn served(&mut self, rank: u32, now: Time) {
         let program = self.stage.program;
         match self.rank(rank).serving.take() {
-            Some(Item::Message(message)) => self.done(rank, message),
+            Some(Item::Message(ticket) | Item::Round { ticket, .. }) => self.done(rank, ticket),
             Some(Item::Parcel(number)) => {
                 for &message in program.parts(program.parcel(number)) {
                     if program.message(message).target == rank {
@@ -383,18 +426,28 @@ impl Workload for Part<'_> {
             self.events.pop();
             self.handle(time, rank, what);
         }
-        let &Reverse((start, _, number)) = self.ready.peek()?;
+        let &Reverse((start, _, tag)) = self.ready.peek()?;
         if start > now {
             return None;
         }
         self.ready.pop();
-        let message = self.stage.message(start, number);
+        let message = self.stage.message(start, tag);
         self.network_messages += 1;
         self.network_bytes += message.size.0;
         Some(message)
     }
 
     fn on_delivered(&mut self, now: Time, tag: u64) {
+        let program = self.stage.program;
+        if let Some(round) = program.round_of(tag) {
+            // Of a group, members have told it one by one.
+            if round.to.group().is_none() {
+                for &arrival in round.arrivals() {
+                    self.arrive(now, tag, arrival);
+                }
+            }
+            return;
+        }
         let number = tag as u32;
         let parcel = *self.stage.program.parcel(number);
         if !self.is_cut {
@@ -403,12 +456,22 @@ impl Workload for Part<'_> {
         self.handle(now, parcel.receiver, What::Arrive(Item::Parcel(number)));
     }
 
+    fn on_member_delivered(&mut self, now: Time, tag: u64, member: NodeId) {
+        let stage = Arc::clone(&self.stage);
+        let round = stage.program.round_of(tag);
+        let arrivals = round.map_or(&[][..], Round::arrivals).iter();
+        for &arrival in arrivals.filter(|(rank, _)| stage.host(*rank) == member) {
+            self.arrive(now, tag, arrival);
+        }
+    }
+
     fn has_dependencies(&self) -> bool {
         true
     }
 
     fn is_news(&self, tag: u64) -> bool {
-        self.is_cut && self.stage.is_awaited(tag as u32)
+        let is_parcel = tag < u64::from(self.stage.program.parcel_count());
+        self.is_cut && is_parcel && self.stage.is_awaited(tag as u32)
     }
 
     fn news_for(&self, tag: u64) -> Option<NodeId> {

@@ -343,7 +343,7 @@ impl Workload for Run {
         &mut self,
         parts: usize,
         part_of: &dyn Fn(NodeId) -> usize,
-    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+    ) -> Option<Vec<Box<dyn Workload + '_>>> {
         let mut own = vec![Vec::new(); parts];
         let mut places = Vec::with_capacity(self.stage.ranks.len());
         for (number, rank) in (0..).zip(&self.stage.ranks) {
@@ -355,7 +355,7 @@ impl Workload for Run {
         let part = |own| Part::new(Arc::clone(&self.stage), Arc::clone(&places), true, own);
         self.parts = own.into_iter().map(part).collect();
         let lent = self.parts.iter_mut();
-        Some(lent.map(|part| part as &mut dyn Workload).collect())
+        Some(lent.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect())
     }
     fn expected_messages(&self) -> Option<u64> {
         (!self.stage.open_ended).then_some(self.stage.measured)

@@ -316,7 +316,7 @@ impl Workload for Rounds {
         &mut self,
         parts: usize,
         part_of: &dyn Fn(NodeId) -> usize,
-    ) -> Option<Vec<&mut (dyn Workload + '_)>> {
+    ) -> Option<Vec<Box<dyn Workload + '_>>> {
         let mut own = vec![Vec::new(); parts];
         let mut places = Vec::with_capacity(self.stage.processes as usize);
         for process in 0..self.stage.processes {
@@ -330,7 +330,7 @@ impl Workload for Rounds {
             |own: &Vec<u32>| Part::new(Arc::clone(&self.stage), Arc::clone(&places), true, own);
         self.parts = own.iter().map(part).collect();
         let lent = self.parts.iter_mut();
-        Some(lent.map(|part| part as &mut dyn Workload).collect())
+        Some(lent.map(|part| Box::new(part) as Box<dyn Workload + '_>).collect())
     }
     fn expected_messages(&self) -> Option<u64> {
         Some(self.stage.messages)

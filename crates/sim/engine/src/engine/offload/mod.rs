@@ -14,7 +14,10 @@ mod native;
 mod published;
 mod run;
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::{
+    collections::BTreeSet,
+    net::{Ipv4Addr, SocketAddrV4},
+};
 
 use raddle_fabric::Fabric;
 use raddle_offload::{
@@ -274,9 +277,7 @@ fn member_ways(
         if host.index() >= fabric.node_count() || !fabric.is_host(host) {
             return Err(refuse(index, "a member is not a host of this fabric"));
         }
-        if fabric.ports_of(host).len() != 1 {
-            return Err(refuse(index, "a member's host has several ports"));
-        }
+        // Of several links a member uses the first.
         let mut way = vec![fabric.first_port(host)];
         let mut at = behind(fabric, way[0]);
         while at != root {
@@ -289,6 +290,19 @@ fn member_ways(
         Ok(way)
     };
     group.members.iter().map(|&host| way(host)).collect()
+}
+
+impl OffloadGroup {
+    /// The switches of its tree, ascending.
+    ///
+    /// # Errors
+    /// A member that is no host, or a root that its members do not reach.
+    pub fn switches(&self, fabric: &Fabric) -> Result<Vec<NodeId>, SetupError> {
+        let ways = member_ways(fabric, 0, self)?;
+        let ports = ways.into_iter().flatten();
+        let switches: BTreeSet<NodeId> = ports.map(|port| behind(fabric, port)).collect();
+        Ok(switches.into_iter().collect())
+    }
 }
 
 impl Offloads {

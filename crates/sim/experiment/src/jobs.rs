@@ -1,0 +1,422 @@
+//! `[[job]]` and `[[setup]]`: programs that share the fabric, and what is switched on for them.
+
+mod network;
+mod places;
+mod programs;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use raddle_engine::{Multicast, Offload};
+use raddle_fabric::Fabric;
+use raddle_replay::{
+    Collectives, Job, JobSet, Noise, ReplayCosts,
+};
+use raddle_schedule::Settings;
+use raddle_text::{
+    Files, InputError as ExperimentError, Node, Problem, at_most, between, clip, one_line,
+    words::suggest,
+};
+use raddle_trace::Trace;
+use raddle_transport::cc::SchemeSettings;
+use raddle_units::{NodeId, Span};
+use raddle_workload::MulticastEngineName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    fields::{Experiment, NodeName},
+    limits::DAY,
+};
+pub use programs::{ApplicationTable, CollectiveTable, Generator, ProgramSource, SizesName};
+
+/// Most jobs of an experiment: classes of messages are counted through 256.
+pub(super) const MOST_JOBS: usize = 64;
+
+/// A program that shares the fabric with others, on hosts of its own.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobTable {
+    /// Its name in results: letters, digits, `-` and `_`.
+    #[schemars(transform = one_line(40))]
+    pub name: String,
+    /// What its ranks do: a recorded trace (`NAME.trace.parquet`), a GOAL schedule, or a table with a `generator`.
+    pub program: ProgramSource,
+    /// Ranks. A file has its own number; a generator needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub ranks: Option<u32>,
+    /// Ranks of a host, in order. Default: as the file has them; 1 where they are generated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub ranks_per_host: Option<u32>,
+    /// Its hosts: a list by name or number, or a rule: `blocks` (the next free ones), `spread` (evenly over the free ones),
+    /// `random`, or `rules` (the seven rules of CN/TN fat trees). Default: blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementSource>,
+    /// When its ranks start. Default: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most(DAY))]
+    pub start: Option<Span>,
+    /// Who carries out its collectives: `host`, `multicast`, `offload`, or a table with one of them for each of `allreduce`,
+    /// `barrier`, `bcast`, `reduce`, up to `largest` bytes. Default: host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collectives: Option<Collectives>,
+    /// How the messages of its supersteps are scheduled. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<Scheduling>,
+}
+
+/// Hosts of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PlacementSource {
+    /// By a rule.
+    Rule(Rule),
+    /// These, in the order of the job's ranks.
+    Hosts(Vec<NodeName>),
+}
+
+/// A rule that gives a job its hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Rule {
+    /// The next free hosts.
+    #[default]
+    Blocks,
+    /// Free hosts at equal distances.
+    Spread,
+    /// Free hosts drawn at random, the same for all seeds.
+    Random,
+    /// The seven rules of CN/TN fat trees.
+    Rules,
+}
+
+/// How the messages of a superstep are scheduled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheduling {
+    /// They leave when the program sends them.
+    #[default]
+    None,
+    /// In an order without conflicts.
+    Reorder,
+    /// Joined where that is cheaper.
+    Aggregate,
+    /// Both.
+    Both,
+    /// Both, by the paper's window.
+    Published,
+}
+
+impl Scheduling {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Reorder => "reorder",
+            Self::Aggregate => "aggregate",
+            Self::Both => "both",
+            Self::Published => "published",
+        }
+    }
+}
+
+/// What is switched on in some runs. Each setup is run as a scheme of its own, under its name.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetupTable {
+    /// Its name in results: letters, digits, `-` and `_`.
+    #[schemars(transform = one_line(40))]
+    pub name: String,
+    /// Its congestion control. Default: none, on rails swift.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
+    /// Who carries out the collectives of all jobs. Default: as each job has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collectives: Option<Collectives>,
+    /// How the messages of all jobs are scheduled. Default: as each job has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<Scheduling>,
+    /// Whether messages between hosts travel over all rails of [rails], or over the first one alone. Default: true where there
+    /// is a [rails] table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rails: Option<bool>,
+    /// Jobs and classes of background traffic that are left out; all else stays as it is. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
+}
+
+/// What hosts cost that run jobs.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HostsTable {
+    /// A file with the costs of hosts, as `raddle replay --costs` takes it. Default: a processor of 2014.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub costs: Option<String>,
+    /// Sockets of a host; its ranks fill them in order. Default: 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub sockets: Option<u32>,
+    /// Each seed varies compute gaps by up to this share. Default: 0.02.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    pub gap_share: Option<f64>,
+    /// Each seed delays the start of ranks by up to this. Default: 1 us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most("3600s"))]
+    pub start_skew: Option<Span>,
+}
+
+/// Switches that compute for jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OffloadTable {
+    /// Groups that a switch has room for. Those that come later stay with their hosts. Default: 64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u32>,
+    /// Slots of a group in each switch. Default: 64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4096))]
+    pub slots: Option<u16>,
+    /// Time that a switch's unit takes for each packet. Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most("1ms"))]
+    pub compute: Option<Span>,
+    /// Time after which a member sends a contribution again. Default: 10 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = between("1us", "1s"))]
+    pub retry: Option<Span>,
+}
+
+/// Multicast groups of jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MulticastTable {
+    /// How groups get their trees. Default: mr4lms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<MulticastEngineName>,
+    /// Colours of trees. Default: one for each group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4096))]
+    pub colours: Option<u32>,
+    /// Groups that the switches have entries for. Those that come later stay with their hosts. Default: 64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u32>,
+}
+
+/// The jobs of a setup, ready to run, and what the network carries for them.
+#[derive(Debug)]
+pub struct SetupJobs {
+    /// The jobs.
+    pub set: JobSet,
+    /// Their multicast groups.
+    pub multicast: Option<Arc<Multicast>>,
+    /// Their reductions in switches.
+    pub offload: Option<Arc<Offload>>,
+}
+
+/// All jobs with their hosts, apart from what setups switch on.
+pub(super) struct Placed {
+    jobs: Vec<PlacedJob>,
+    costs: ReplayCosts,
+    sockets: u32,
+    noise: Noise,
+}
+
+struct PlacedJob {
+    trace: Trace,
+    nodes: Vec<NodeId>,
+}
+
+/// What is wrong with a job or setup; `index` counts through `[[job]]` or `[[setup]]`.
+fn refused(
+    root: &Node,
+    (table, index): (&str, usize),
+    key: &str,
+    message: &str,
+) -> ExperimentError {
+    let problem = Problem::Value {
+        key: format!("`{key}`: "),
+        message: clip(message),
+    };
+    ExperimentError::at(root.item(&[table], index).locate(&[key]), problem)
+}
+
+/// Checks names, and what one table says of another.
+pub(super) fn check(experiment: &Experiment, root: &Node) -> Result<(), ExperimentError> {
+    let Experiment { job, setup, .. } = experiment;
+    let names = job.iter().map(|job| ("job", &job.name));
+    let names = names.zip(0..).chain(setup.iter().map(|it| ("setup", &it.name)).zip(0..));
+    let mut seen = BTreeSet::new();
+    for ((table, name), index) in names {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(plain) {
+            let message = "a name has letters, digits, `-` and `_`";
+            return Err(refused(root, (table, index), "name", message));
+        }
+        if !seen.insert((table, name)) {
+            let message = format!("there are two of the name `{name}`");
+            return Err(refused(root, (table, index), "name", &message));
+        }
+    }
+    if job.len() > MOST_JOBS {
+        let message = format!("{} jobs, and {MOST_JOBS} can share a fabric", job.len());
+        return Err(refused(root, ("job", MOST_JOBS), "name", &message));
+    }
+    let has_rails = experiment.rails.is_some();
+    for (index, one) in setup.iter().enumerate() {
+        if one.rails == Some(true) && !has_rails {
+            let message = "the experiment has no [rails]: say there which rails hosts have";
+            return Err(refused(root, ("setup", index), "rails", message));
+        }
+        let schemes: Vec<&str> = SchemeSettings::schemes()
+            .iter()
+            .map(|scheme| scheme.name)
+            .collect();
+        if let Some(name) = one.scheme.as_deref().filter(|name| !schemes.contains(name)) {
+            let message = format!("`{}` is no congestion control", clip(name));
+            let error = refused(root, ("setup", index), "scheme", &message);
+            return Err(error.with_hint(suggest(name, &schemes)));
+        }
+    }
+    if !setup.is_empty() && experiment.simulation.schemes.is_some() {
+        let problem = Problem::Value {
+            key: "`schemes`: ".to_owned(),
+            message: "each [[setup]] names its scheme".to_owned(),
+        };
+        let at = root.locate(&["simulation", "schemes"]);
+        return Err(ExperimentError::at(at, problem).with_hint("remove `schemes`"));
+    }
+    if experiment.traffic.is_none() && job.is_empty() {
+        let problem = Problem::Refused("there is neither [traffic] nor a [[job]]".to_owned());
+        return Err(ExperimentError::at(&root.at, problem)
+            .with_hint("add a table [traffic] with `generator = \"...\"` or `file = \"...\"`"));
+    }
+    if job.is_empty() {
+        let tables = [
+            ("hosts", experiment.hosts.is_some()),
+            ("offload", experiment.offload.is_some()),
+            ("multicast", experiment.multicast.is_some()),
+        ];
+        if let Some((table, _)) = tables.into_iter().find(|(_, given)| *given) {
+            let problem = Problem::Refused(format!("[{table}] is for jobs, and there is none"));
+            return Err(ExperimentError::at(root.locate(&[table]), problem)
+                .with_hint("add a [[job]], or remove it"));
+        }
+    }
+    Ok(())
+}
+
+/// Names that a setup leaves out and nobody has.
+pub(super) fn check_without(
+    experiment: &Experiment,
+    classes: &[String],
+    can_leave_out: bool,
+    root: &Node,
+) -> Result<(), ExperimentError> {
+    let jobs = experiment.job.iter().map(|job| job.name.as_str());
+    let known: Vec<&str> = jobs.chain(classes.iter().map(String::as_str)).collect();
+    for (index, setup) in experiment.setup.iter().enumerate() {
+        for name in &setup.without {
+            let place = ("setup", index);
+            if !known.contains(&name.as_str()) {
+                let message = format!("`{}` is neither a job nor a class of traffic", clip(name));
+                let error = refused(root, place, "without", &message);
+                return Err(error.with_hint(suggest(name, &known)));
+            }
+            if classes.contains(name) && !can_leave_out {
+                let message = format!("messages of `{name}` wait for each other: none can be left out");
+                return Err(refused(root, place, "without", &message));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Placed {
+    /// Reads all programs and gives them their hosts.
+    pub(super) fn new(
+        experiment: &Experiment,
+        fabric: &Fabric,
+        root: &Node,
+        files: &dyn Files,
+    ) -> Result<Self, ExperimentError> {
+        let hosts = experiment.hosts.clone().unwrap_or_default();
+        let usual = Noise::default();
+        let costs = match &hosts.costs {
+            None => ReplayCosts::default(),
+            Some(file) => {
+                let at = root.locate(&["hosts", "costs"]);
+                let text = raddle_text::tree::read_text(files, file, at)?;
+                ReplayCosts::read(&text, file)?
+            }
+        };
+        let mut free = places::Free::new(fabric);
+        let mut jobs = Vec::new();
+        for (index, table) in experiment.job.iter().enumerate() {
+            let at = ("job", index);
+            let trace = programs::load(table, root, at, files)?;
+            let local = programs::hosts_of_ranks(table, &trace);
+            let needed = local.iter().max().map_or(0, |&last| last + 1);
+            let given = free
+                .take(table, needed as usize)
+                .map_err(|problem| refused(root, at, "placement", &problem))?;
+            let nodes = local.iter().map(|&host| given[host as usize]).collect();
+            jobs.push(PlacedJob { trace, nodes });
+        }
+        Ok(Self {
+            jobs,
+            costs,
+            sockets: hosts.sockets.unwrap_or(2),
+            noise: Noise {
+                gap_share: hosts.gap_share.unwrap_or(usual.gap_share),
+                start_skew: hosts.start_skew.unwrap_or(usual.start_skew),
+            },
+        })
+    }
+
+    /// Costs of hosts.
+    pub(super) const fn costs(&self) -> &ReplayCosts {
+        &self.costs
+    }
+
+    /// The jobs as a setup has them.
+    pub(super) fn with_setup(
+        &self,
+        experiment: &Experiment,
+        setup: Option<&SetupTable>,
+        (fabric, plane): (&Arc<Fabric>, Option<&Arc<Fabric>>),
+        root: &Node,
+    ) -> Result<SetupJobs, ExperimentError> {
+        let jobs = experiment.job.iter().zip(&self.jobs);
+        let jobs: Vec<Job> = jobs
+            .map(|(table, placed)| {
+                let own = setup.and_then(|setup| setup.collectives);
+                let scheduling = setup.and_then(|setup| setup.scheduling);
+                let scheduling = scheduling.or(table.scheduling).unwrap_or_default();
+                Job {
+                    name: table.name.clone(),
+                    trace: placed.trace.clone(),
+                    nodes: placed.nodes.clone(),
+                    start: table.start.unwrap_or_default(),
+                    collectives: own.or(table.collectives).unwrap_or_default(),
+                    scheduling: Settings::named(scheduling.name()).unwrap_or_default(),
+                }
+            })
+            .collect();
+        let network = network::Network::new(experiment, &jobs, fabric, plane);
+        let network = network.map_err(|problem| {
+            let problem = Problem::refused(&problem);
+            ExperimentError::at(root.locate(&["multicast"]), problem)
+        })?;
+        let set = JobSet::new(&jobs, &network.grants, self.costs, self.sockets, self.noise);
+        let set = set.map_err(|error| {
+            let message = error.problem.to_string();
+            refused(root, ("job", error.place), "program", &message)
+        })?;
+        Ok(SetupJobs {
+            set,
+            multicast: network.multicast,
+            offload: network.offload,
+        })
+    }
+}
