@@ -45,6 +45,7 @@ __all__ = [
     "trace_export",
     "trace_generate",
     "trace_import",
+    "trace_training",
     "traffic_describe",
     "traffic_write",
     "validate",
@@ -232,6 +233,9 @@ def trace_generate(
 ) -> str:
     """Make a trace of a known kind of program and write it to `out`; JSON description."""
 
+def trace_training(text: str, name: str, fabric: str, out: str | PathLike[str]) -> str:
+    """Make a trace of steps of training as the TOML of the file `name` says; JSON description."""
+
 def schemes() -> list[tuple[str, str]]:
     """Schemes of congestion control: name and one line about each, as reports order them."""
 
@@ -274,8 +278,12 @@ class Replay:
         gap_share: float,
         start_skew: str,
         processors: int | None,
+        algorithms: list[str],
     ) -> Replay:
-        """`fabric` is the path of a map, None the trace's own; `costs` as `replay_costs()`."""
+        """`fabric` is the path of a map, None the trace's own; `costs` as `replay_costs()`.
+
+        `algorithms` has choices such as "allreduce=ring".
+        """
     def under(self, scheme: str) -> Replay:
         """The same under another scheme; plans and schedules of one are good for the other."""
     def plan(self, name: str, scope: str, leaders: int) -> ReplayPlan:
@@ -302,6 +310,8 @@ class Replay:
         """Replay with the noise of `seed`, write the trace `out`: the same calls, these times."""
     def one_thread(self) -> str | None:
         """Why its runs keep to one thread however many they may use, if they do."""
+    def algorithms(self) -> str:
+        """The algorithm of each kind of collective that has several, as JSON."""
     def occupied(self) -> tuple[int, int, int]:
         """Hosts that have a rank, hosts of the map, and the most ranks of a host."""
     def recorded(self) -> tuple[float, float]:

@@ -185,6 +185,7 @@ FABRICS = [
     fabric("leaf-spine without spines", 'kind = "leaf-spine"\nleaves = 4\nspines = 0', "spines"),
     fabric("leaves by the fraction", 'kind = "leaf-spine"\nleaves = 2.5', "leaves"),
     fabric("no links per spine", LEAF_SPINE + 'links_per_spine = 0', "links_per_spine"),
+    fabric("no servers", 'kind = "rail-optimised"\nservers = 0', "servers"),
     fabric("odd k", 'kind = "k-ary-fat-tree"\nk = 3', "k"),
     fabric("k of 0", 'kind = "k-ary-fat-tree"\nk = 0', "k"),
     fabric("k beyond memory", 'kind = "k-ary-fat-tree"\nk = 60000', "k"),

@@ -45,6 +45,7 @@ FABRICS: dict[str, Json] = {
     "dumbbell": {"hosts_per_side": 2},
     "small-20": {},
     "leaf-spine": {"leaves": 2, "spines": 2, "hosts_per_leaf": 2},
+    "rail-optimised": {"servers": 2, "gpus_per_server": 2, "servers_per_group": 1, "spines": 1},
     "fat-tree": {"pods": 2, "tors_per_pod": 2, "hosts_per_tor": 2, "aggregations_per_pod": 2,
                  "cores_per_aggregation": 1},
     "fat-tree-320": {},

@@ -95,6 +95,15 @@ def replay(
             show_default="none",
         ),
     ] = None,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--algorithm",
+            help="Algorithm of a collective, such as allreduce=double-tree, bcast=ring, "
+            "allgather=recursive-doubling or alltoall=linear; may be repeated.",
+            show_default="automatic: by bytes and ranks",
+        ),
+    ] = None,
     gap_share: Annotated[
         float, real(most=1, help="Each seed varies compute gaps by up to this share.")
     ] = 0.02,
@@ -127,6 +136,7 @@ def replay(
         gap_share=gap_share,
         start_skew=start_skew,
         processors=processors,
+        algorithms=tuple(algorithm or ()),
     )
     asked = trace, scheme or ["none"], schedule or services.replay.SCHEDULES, settings
     planned = services.replay.preview(*asked)  # what is wrong is said before anything is written
@@ -176,7 +186,9 @@ def _show_plan(planned: dict[str, Any]) -> None:
         f"at most {hosts['most_ranks']:,} on one"
     )
     say(f"fabric    {planned['fabric']}")
-    say(f"schemes   {', '.join(planned['schemes'])}\n")
+    say(f"schemes   {', '.join(planned['schemes'])}")
+    _show_algorithms(planned)
+    say()
     rows = [
         (name, count(row["messages"]), count(row["parcels"]))
         for name, row in planned["schedules"].items()
@@ -212,7 +224,15 @@ def _show(summary: dict[str, Any]) -> None:
         "through the network",
     )  # fmt: skip
     print_table(header, rows, left=2)
+    _show_algorithms(summary)
     _show_notes(summary)
+
+
+def _show_algorithms(told: dict[str, Any]) -> None:
+    """Those that were chosen."""
+    chosen = {kind: name for kind, name in told["algorithms"].items() if name != "automatic"}
+    if chosen:
+        say("algorithms " + ", ".join(f"{kind}={name}" for kind, name in chosen.items()))
 
 
 def _show_notes(summary: dict[str, Any]) -> None:

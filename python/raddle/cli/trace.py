@@ -160,15 +160,17 @@ def export(
     epilog=examples(
         "raddle trace generate electromagnetics --ranks 96 --per-host 24 --out em.trace.parquet",
         "raddle trace generate transport --ranks 384 --sizes large --out sn.trace.parquet",
+        "raddle trace generate training --settings gpt.toml --out gpt.trace.parquet",
     )
 )
 @guarded
 def generate(
+    context: typer.Context,
     application: Annotated[
         str,
         typer.Argument(
             help="particle-in-cell, electromagnetics, transport, laser-fusion, "
-            "radiation-hydrodynamics or molecular-dynamics.",
+            "radiation-hydrodynamics or molecular-dynamics; training: of a neural network.",
             show_default=False,
         ),
     ],
@@ -181,11 +183,31 @@ def generate(
     ] = 10,
     gap: Annotated[str, quantity("time", help="Time of computing before each superstep.")] = "10us",
     seed: Seed = 1,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            help="Of training: the model, how it is shared out, and times (TOML); in place of "
+            "the options about ranks, sizes, exchanges, gap and seed.",
+            show_default=False,
+        ),
+    ] = None,
     fabric: OwnFabric = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a trace of one of six kinds of programs."""
+    """Make a trace of one of six kinds of programs, or of steps of training."""
+    if application == services.trace.TRAINING:
+        _refuse_others(context)
+        if settings is None:
+            msg = "training needs --settings FILE.toml (docs/concepts/training.md has an example)"
+            raise typer.BadParameter(msg)
+        made = services.trace.generate_training(settings, out, fabric=fabric)
+        _made(made, out, quiet, as_json)
+        return
+    if settings is not None:
+        msg = f"--settings is for training, not for {application}"
+        raise typer.BadParameter(msg)
     found = services.trace.generate(
         application,
         out,
@@ -198,6 +220,16 @@ def generate(
         fabric=fabric,
     )
     _made(found, out, quiet, as_json)
+
+
+def _refuse_others(context: typer.Context) -> None:
+    """Training has these in its settings."""
+    for name in ("ranks", "per_host", "sizes", "exchanges", "gap", "seed"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = name.replace("_", "-")
+            msg = f"--{option} is not for training: its --settings say all that"
+            raise typer.BadParameter(msg)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -1,6 +1,8 @@
 """Replays of traces on fabrics."""
 
+import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,13 +118,14 @@ class Session:
         gap_share: float,
         start_skew: str,
         processors: int | None,
+        algorithms: Sequence[str],
     ) -> "Session":
         """Put the ranks of a trace on hosts; `raddle.services.replay.Settings` says of what.
 
         Raises
         ------
         TraceError
-            The trace is broken, or its ranks find no place.
+            The trace is broken, its ranks find no place, or an algorithm is unknown.
         """
         return cls(
             _core.Replay(
@@ -135,6 +138,7 @@ class Session:
                 gap_share=gap_share,
                 start_skew=start_skew,
                 processors=processors,
+                algorithms=list(algorithms),
             )
         )
 
@@ -166,6 +170,11 @@ class Session:
     def one_thread(self) -> str | None:
         """Why its runs keep to one thread however many they may use, if they do."""
         return self.replay.one_thread()
+
+    def algorithms(self) -> dict[str, str]:
+        """The algorithm of each kind of collective that has several."""
+        found: dict[str, str] = json.loads(self.replay.algorithms())
+        return found
 
     def occupied(self) -> Occupied:
         """Where the ranks are."""

@@ -19,6 +19,7 @@ __all__ = [
     "describe",
     "export_goal",
     "generate",
+    "generate_training",
     "import_goal",
 ]
 
@@ -137,3 +138,8 @@ def generate(
     return Trace.from_json(
         _core.trace_generate(application, sizes, ranks, per_host, exchanges, gap, seed, fabric, out)
     )
+
+
+def generate_training(text: str, name: Path, out: Path, fabric: str) -> Trace:
+    """Make a trace of steps of training, as the TOML `text` of the file `name` says."""
+    return Trace.from_json(_core.trace_training(text, str(name), fabric, out))

@@ -62,6 +62,7 @@ def render_replay(folder: Path) -> str:
             "Compute gaps vary by": f"{100 * summary['gap_share']:g} %",
             "Ranks start up to": f"{summary['start_skew']} later",
             "Processors": summary["processors"] or "one for each rank",
+            "Algorithms of collectives": _algorithms(summary),
         },
         why=why_of_replay(summary),
     )
@@ -113,6 +114,13 @@ def _named(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _order(schedule: str) -> str:
     return "program order" if schedule == PROGRAM_ORDER else schedule
+
+
+def _algorithms(summary: Json) -> str:
+    """Those that were chosen; a summary of before there was a choice has none."""
+    chosen = summary.get("algorithms", {}).items()
+    named = [f"{kind}: {name}" for kind, name in chosen if name != "automatic"]
+    return ", ".join(named) or "automatic"
 
 
 def _load(folder: Path) -> Json:

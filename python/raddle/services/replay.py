@@ -78,6 +78,8 @@ class Settings:
     processors
         Processors that all hosts share, as those of a lab do: rank r runs on r mod so many; None:
         each rank has one.
+    algorithms
+        Algorithms of collectives, such as "allreduce=double-tree"; the others are automatic.
     """
 
     fabric: Path | None = None
@@ -91,6 +93,7 @@ class Settings:
     gap_share: float = 0.02
     start_skew: str = "1us"
     processors: int | None = None
+    algorithms: tuple[str, ...] = ()
 
 
 def replay(
@@ -349,6 +352,7 @@ def _session(trace: Path, settings: Settings) -> Session:
         gap_share=settings.gap_share,
         start_skew=settings.start_skew,
         processors=settings.processors,
+        algorithms=settings.algorithms,
     )
 
 
@@ -374,6 +378,7 @@ def _what(session: Session, trace: Path, settings: Settings) -> dict[str, Any]:
         "gap_share": settings.gap_share,
         "start_skew": settings.start_skew,
         "processors": settings.processors,
+        "algorithms": session.algorithms(),
         "one_thread": session.one_thread(),
         "costs": _costs(settings.costs).as_json(),
         "recorded": {"time_s": recorded_s, "mpi_s": recorded_mpi_s},

@@ -4,10 +4,20 @@ from pathlib import Path
 
 from raddle import core
 from raddle.core.trace import Trace, describe, export_goal
-from raddle.files import read_text
+from raddle.errors import TraceError
+from raddle.files import read_text, source_name
 from raddle.results.trace import check_name
+from raddle.text import suggest
 
-__all__ = ["APPLICATIONS", "describe", "export_goal", "generate", "import_goal"]
+__all__ = [
+    "APPLICATIONS",
+    "TRAINING",
+    "describe",
+    "export_goal",
+    "generate",
+    "generate_training",
+    "import_goal",
+]
 
 APPLICATIONS = (
     "particle-in-cell",
@@ -18,6 +28,9 @@ APPLICATIONS = (
     "molecular-dynamics",
 )
 """Kinds of programs that `generate` knows."""
+
+TRAINING = "training"
+"""The kind that `generate_training` makes from a file."""
 
 
 def import_goal(goal: Path, out: Path, *, fabric: Path | None = None) -> Trace:
@@ -65,6 +78,9 @@ def generate(
         An argument is out of range, or `out` is no name of a trace.
     """
     check_name(out)
+    if application not in APPLICATIONS:
+        msg = f"`{application}` is unknown: {suggest(application, (*APPLICATIONS, TRAINING))}"
+        raise TraceError(msg)
     return core.trace.generate(
         application,
         out,
@@ -76,6 +92,24 @@ def generate(
         seed=seed,
         fabric=_map_text(fabric),
     )
+
+
+def generate_training(settings: Path, out: Path, *, fabric: Path | None = None) -> Trace:
+    """Write a trace of steps of training to `out`, with the map `fabric`; describe it.
+
+    Parameters
+    ----------
+    settings
+        TOML with the model, how it is shared out, and times (docs/concepts/training.md).
+
+    Raises
+    ------
+    TraceError
+        The settings are not valid (the message names the place), or `out` is no name of a trace.
+    """
+    check_name(out)
+    text = read_text(settings, stream=True)
+    return core.trace.generate_training(text, source_name(settings), out, _map_text(fabric))
 
 
 def _map_text(fabric: Path | None) -> str:

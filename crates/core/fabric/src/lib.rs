@@ -20,7 +20,7 @@
 //! the reference simulator does; beside that every port has a [`raddle_units::PortId`], dense over the fabric.
 //!
 //! - `build`: [`FabricBuilder`] and all checks.
-//! - `builders`: dumbbell, small-20, leaf-spine, fat trees, XGFT, CN/TN, explicit graphs; one file each.
+//! - `builders`: dumbbell, small-20, leaf-spine, rail-optimised, fat trees, XGFT, CN/TN, explicit graphs; one file each.
 //! - `spec`, `toml_file`, `source`: descriptions in texts.
 //! - `cn_tn_map`: which (m, q, p, k, w) fat tree a map is, found from the graph.
 //! - `hpcc`: the reference simulator's topology format, in and out.
@@ -48,7 +48,7 @@ mod toml_file;
 pub use build::{FabricBuilder, MAX_LINKS, MAX_NODES};
 pub use builders::{
     CnTn, Dumbbell, FatTree, FatTree320, Graph, HostEntry, KAryFatTree, LeafSpine, LinkEntry,
-    Small20, SwitchEntry, Xgft, dumbbell,
+    RailOptimised, Small20, SwitchEntry, Xgft, dumbbell,
 };
 pub use cn_tn_map::{CnTnMap, CnTnShape, Missing, NotCnTn, Role};
 pub use error::{FabricError, Place};

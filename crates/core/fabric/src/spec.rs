@@ -5,7 +5,10 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::Value;
 
 use crate::{
-    builders::{CnTn, Dumbbell, FatTree, FatTree320, Graph, KAryFatTree, LeafSpine, Small20, Xgft},
+    builders::{
+        CnTn, Dumbbell, FatTree, FatTree320, Graph, KAryFatTree, LeafSpine, RailOptimised, Small20,
+        Xgft,
+    },
     error::FabricError,
     map::Fabric,
 };
@@ -21,6 +24,8 @@ pub enum FabricSpec {
     Small20(Small20),
     /// Leaves with hosts below and spines above.
     LeafSpine(LeafSpine),
+    /// Servers of many GPUs, whose cards of one number are on one switch.
+    RailOptimised(RailOptimised),
     /// Three levels with a rate per level.
     FatTree(FatTree),
     /// The large experiment's map: 320 hosts, 56 switches.
@@ -78,6 +83,7 @@ impl FabricSpec {
             Self::Dumbbell(spec) => spec.build(),
             Self::Small20(spec) => spec.build(),
             Self::LeafSpine(spec) => spec.build(),
+            Self::RailOptimised(spec) => spec.build(),
             Self::FatTree(spec) => spec.build(),
             Self::FatTree320(spec) => spec.build(),
             Self::KAryFatTree(spec) => spec.build(),
@@ -107,10 +113,11 @@ pub(crate) struct FormError {
 }
 
 /// The kinds of map, as they are written.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 10] = [
     "dumbbell",
     "small-20",
     "leaf-spine",
+    "rail-optimised",
     "fat-tree",
     "fat-tree-320",
     "k-ary-fat-tree",

@@ -1,8 +1,8 @@
 //! The structure of every builder's map in closed form: counts, numbers, ports and the order of links.
 
 use raddle_fabric::{
-    CnTn, Dumbbell, Fabric, FatTree320, KAryFatTree, LeafSpine, NodeKind, Small20, Xgft, dumbbell,
-    write_hpcc_ns3,
+    CnTn, Dumbbell, Fabric, FatTree320, KAryFatTree, LeafSpine, NodeKind, RailOptimised, Small20,
+    Xgft, dumbbell, write_hpcc_ns3,
 };
 use raddle_units::{BitRate, NodeId, Span};
 
@@ -288,6 +288,66 @@ fn leaves_and_spines_are_all_joined() {
         .build()
         .is_err()
     );
+}
+
+/// Links on the shortest way from a host to each node, through switches only.
+fn hops(fabric: &Fabric, from: u32) -> Vec<Option<u32>> {
+    let mut hops = vec![None; fabric.node_count()];
+    hops[from as usize] = Some(0);
+    let mut queue = std::collections::VecDeque::from([NodeId(from)]);
+    while let Some(node) = queue.pop_front() {
+        if node.0 != from && fabric.kind(node) == NodeKind::Host {
+            continue;
+        }
+        let next = hops[node.0 as usize].map(|hops| hops + 1);
+        for port in fabric.ports_of(node) {
+            let peer = fabric.port(port.peer).node;
+            if hops[peer.0 as usize].is_none() {
+                hops[peer.0 as usize] = next;
+                queue.push_back(peer);
+            }
+        }
+    }
+    hops
+}
+
+/// 5 servers of 4 GPUs, two groups of at most 3 servers: 8 rail switches.
+#[test]
+fn cards_of_one_number_share_a_rail() {
+    let spec = RailOptimised {
+        servers: 5,
+        gpus_per_server: 4,
+        servers_per_group: 3,
+        spines: 2,
+        links_per_spine: 1,
+        host_rate: BitRate::from_gbps(400),
+        fabric_rate: BitRate::from_gbps(800),
+        delay: Span::from_us(1),
+        server_links: false,
+        server_rate: BitRate::from_gbps(3600),
+        server_delay: Span::from_ns(200),
+        radix: None,
+    };
+    let fabric = spec.build().unwrap();
+    assert_eq!(fabric.hosts().len(), 20);
+    assert_eq!(switches_per_level(&fabric), [8, 2]);
+    assert_eq!(fabric.links().len(), 20 + 8 * 2);
+    let away = hops(&fabric, 0);
+    // Another GPU of the server, the same rail, another rail of the group, the same number in the other group.
+    for (host, links) in [(1, 4), (4, 2), (8, 2), (5, 4), (12, 4), (13, 4)] {
+        assert_eq!(away[host], Some(links), "host {host}");
+    }
+    let joined = RailOptimised {
+        server_links: true,
+        ..spec
+    };
+    let fabric = joined.build().unwrap();
+    assert_eq!(switches_per_level(&fabric), [8 + 5, 2]);
+    assert_eq!(fabric.links().len(), 2 * 20 + 8 * 2);
+    let away = hops(&fabric, 0);
+    for (host, links) in [(1, 2), (3, 2), (4, 2), (5, 4), (12, 4)] {
+        assert_eq!(away[host], Some(links), "host {host}");
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use raddle_experiment::{DiskFiles, FabricInput, load_fabric};
 use raddle_replay::{
-    Carried, Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings, Scheduled, Session,
-    expand, trace_summary,
+    Algorithms, Carried, Generate, Noise, Plan, ReplayCosts, ReplayError, ReplaySettings,
+    Scheduled, Session, Training, expand, trace_summary,
 };
 use raddle_schedule::{Join, Settings, UnknownVariant};
 use raddle_tables::trace::{TraceFileError, assemble_folder, read_file, write_file};
@@ -92,7 +92,12 @@ pub(crate) fn trace_import(
 #[pyfunction]
 pub(crate) fn trace_export(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     py.detach(|| {
-        let expanded = expand(&read_file(&path)?, &Carried::default()).map_err(wrong)?;
+        let expanded = expand(
+            &read_file(&path)?,
+            &Algorithms::default(),
+            &Carried::default(),
+        )
+        .map_err(wrong)?;
         goal::write(&expanded.trace).map_err(wrong)
     })
     .map_err(|error| raise(py, error))
@@ -124,6 +129,25 @@ pub(crate) fn trace_generate(
             seed,
         };
         let mut trace = generate.trace().map_err(wrong)?;
+        trace.fabric = checked_fabric(fabric)?;
+        keep(&trace, &out)
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// Make a trace of steps of training, as the TOML `text` of the file `name` says, and write it to `out`; JSON description.
+#[pyfunction]
+pub(crate) fn trace_training(
+    py: Python<'_>,
+    text: &str,
+    name: &str,
+    fabric: &str,
+    out: PathBuf,
+) -> PyResult<String> {
+    py.detach(|| {
+        let training = Training::read(text, name).map_err(wrong)?;
+        let trace = training.trace();
+        let mut trace = trace.map_err(|error| wrong(format!("{name}: {error}")))?;
         trace.fabric = checked_fabric(fabric)?;
         keep(&trace, &out)
     })
@@ -176,7 +200,8 @@ pub(crate) struct ReplaySchedule {
 
 #[pymethods]
 impl Replay {
-    /// `fabric` is the path of a map; None: the trace's own. `costs` is JSON as `replay_costs()` gives it.
+    /// `fabric` is the path of a map; None: the trace's own. `costs` is JSON as `replay_costs()` gives it,
+    /// `algorithms` has choices such as "allreduce=ring".
     #[new]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn new(
@@ -190,8 +215,14 @@ impl Replay {
         gap_share: f64,
         start_skew: &str,
         processors: Option<u32>,
+        algorithms: Vec<String>,
     ) -> PyResult<Self> {
         py.detach(|| {
+            let mut chosen = Algorithms::default();
+            for choice in &algorithms {
+                let found = chosen.choose(choice);
+                found.map_err(|error| wrong(format!("--algorithm: {error}")))?;
+            }
             let trace = read_file(&path)?;
             let (text, name) = match fabric {
                 Some(file) => (read_text(file)?, file.to_owned()),
@@ -209,6 +240,7 @@ impl Replay {
                     .map_err(|error| wrong(format!("costs: {error}")))?,
                 sockets,
                 processors,
+                algorithms: chosen,
                 noise: Noise {
                     gap_share,
                     start_skew: start_skew.parse().map_err(wrong)?,
@@ -297,6 +329,11 @@ impl Replay {
     /// Why its runs keep to one thread however many they may use, if they do.
     fn one_thread(&self) -> Option<&'static str> {
         self.session.one_thread()
+    }
+
+    /// The algorithm of each kind of collective that has several, as JSON.
+    fn algorithms(&self) -> String {
+        serde_json::to_string(self.session.algorithms()).unwrap_or_default()
     }
 
     /// Hosts that have a rank, hosts of the map, and the most ranks of a host.

@@ -7,13 +7,12 @@ use raddle_trace::{
     Trace, TraceError, Wildcards,
 };
 use raddle_units::Bytes;
-use raddle_workload::collective::{self, Script};
 use serde::Serialize;
 
-use crate::carried::{Carried, Move, Part};
-
-/// From so many bytes on an Allreduce cuts its operand (Open MPI 4.0, `coll/tuned`).
-const LONG_ALLREDUCE: u64 = 10_000;
+use super::{
+    algorithms::{Algorithms, Recipe},
+    carried::{Carried, Move, Part},
+};
 
 /// A trace whose collectives are messages.
 #[derive(Debug)]
@@ -49,14 +48,18 @@ pub(crate) struct Round {
 }
 
 /// The trace with every collective as blocking sends and receives of its algorithm, followed by an empty wait that has its
-/// time. A nonblocking one runs where it is waited for; the call that starts it counts as computing. Algorithms are those of [`raddle_workload::collective`]; where members
-/// give different numbers of bytes, all give the mean. Each operation has a tag of its own, below
+/// time. A nonblocking one runs where it is waited for; the call that starts it counts as computing. Which messages there are, `algorithms` says; where members
+/// give different numbers of bytes, all give the mean. Sends of pipelined algorithms are nonblocking, and the wait has them. Each operation has a tag of its own, below
 /// [`raddle_trace::NEIGHBOUR_TAG`]. Those that `carried` has are messages inside hosts, and one rank of each host deals with
 /// the network.
 ///
 /// # Errors
 /// Members of a communicator that call different collectives. The trace is one that [`Trace::check`] accepts.
-pub fn expand(trace: &Trace, carried: &Carried) -> Result<Expanded, TraceError> {
+pub fn expand(
+    trace: &Trace,
+    algorithms: &Algorithms,
+    carried: &Carried,
+) -> Result<Expanded, TraceError> {
     let collectives = Collectives::new(trace)?;
     let mut expander = Expander {
         trace,
@@ -64,7 +67,8 @@ pub fn expand(trace: &Trace, carried: &Carried) -> Result<Expanded, TraceError> 
         rounds: BTreeMap::new(),
         counts: CollectiveCounts::default(),
         collectives: &collectives,
-        scripts: BTreeMap::new(),
+        algorithms,
+        recipes: BTreeMap::new(),
         places: trace
             .communicators
             .iter()
@@ -105,8 +109,9 @@ struct Expander<'a> {
     rounds: BTreeMap<(u32, u32), Round>,
     counts: CollectiveCounts,
     collectives: &'a Collectives,
-    /// By kind, number of ranks and bytes: the script, and the bytes of its messages.
-    scripts: BTreeMap<(CollectiveKind, u32, u64), (Arc<Script>, u64)>,
+    algorithms: &'a Algorithms,
+    /// By kind, number of ranks and bytes.
+    recipes: BTreeMap<(CollectiveKind, u32, u64), Arc<Recipe>>,
     places: Vec<Vec<(u32, u32)>>,
 }
 
@@ -117,6 +122,7 @@ impl Expander<'_> {
         let mut calls = Vec::with_capacity(events.len());
         // Started collectives that nobody has waited for, by request.
         let mut open = BTreeMap::new();
+        let mut free = first_free(events);
         for (index, event) in events.iter().enumerate() {
             let at = event.at;
             match &event.action {
@@ -127,8 +133,9 @@ impl Expander<'_> {
                             open.insert(*request, operation);
                         }
                         (None, Some(operation)) => {
-                            self.operation(rank, operation, at.start_ns, &mut made);
-                            made.push(wait(at, Box::default()));
+                            let sent =
+                                self.operation(rank, operation, at.start_ns, &mut made, &mut free);
+                            made.push(wait(at, sent.into()));
                         }
                         (_, None) => {}
                     }
@@ -138,7 +145,13 @@ impl Expander<'_> {
                     for request in requests {
                         match open.remove(request) {
                             Some(operation) => {
-                                self.operation(rank, operation, at.start_ns, &mut made);
+                                left.extend(self.operation(
+                                    rank,
+                                    operation,
+                                    at.start_ns,
+                                    &mut made,
+                                    &mut free,
+                                ));
                             }
                             None => left.push(*request),
                         }
@@ -146,8 +159,18 @@ impl Expander<'_> {
                     made.push(wait(at, left.into()));
                 }
                 Action::End => {
+                    let mut left = Vec::new();
                     for operation in std::mem::take(&mut open).into_values() {
-                        self.operation(rank, operation, at.start_ns, &mut made);
+                        left.extend(self.operation(
+                            rank,
+                            operation,
+                            at.start_ns,
+                            &mut made,
+                            &mut free,
+                        ));
+                    }
+                    if !left.is_empty() {
+                        made.push(wait(Interval::instant(at.start_ns), left.into()));
                     }
                     made.push(event.clone());
                 }
@@ -158,8 +181,17 @@ impl Expander<'_> {
         (made, calls)
     }
 
-    /// The calls of a rank in an operation.
-    fn operation(&mut self, rank: u32, operation: u32, start_ns: u64, made: &mut Vec<Event>) {
+    /// The calls of a rank in an operation; the requests of its sends that are still to be waited for. `free` is the
+    /// next number that no request of the rank has.
+    fn operation(
+        &mut self,
+        rank: u32,
+        operation: u32,
+        start_ns: u64,
+        made: &mut Vec<Event>,
+        free: &mut u32,
+    ) -> Vec<u32> {
+        let mut sent = Vec::new();
         let call = self.collectives.operations()[operation as usize];
         let Collective {
             kind,
@@ -202,7 +234,7 @@ impl Expander<'_> {
                 };
                 made.push(Event { at, action });
             }
-            return;
+            return sent;
         }
         self.counts.host += counted;
         let size = members.len() as u32;
@@ -212,66 +244,54 @@ impl Expander<'_> {
             found.map_or(0, |at| places[at].1)
         };
         let key = (kind, size, bytes.0);
-        let known = self.scripts.entry(key).or_insert_with(|| {
-            let (script, bytes) = script(kind, size, bytes.0);
-            (Arc::new(script), bytes)
-        });
-        let (script, bytes) = (Arc::clone(&known.0), Bytes(known.1));
+        let algorithms = self.algorithms;
+        let recipe = self.recipes.entry(key);
+        let recipe = recipe.or_insert_with(|| Arc::new(algorithms.recipe(kind, size, bytes.0)));
+        let recipe = Arc::clone(recipe);
         // The root has place 0 in the script.
         let shift = root.map_or(0, place);
         let own = (place(rank) + size - shift) % size;
         let rank_of = |place: u32| members[((place + shift) % size) as usize];
-        for action in script.rank(own) {
-            let message = |place| Message {
-                peer: rank_of(place),
+        for part in &recipe.ranks[own as usize] {
+            let message = Message {
+                peer: rank_of(part.peer),
                 tag,
                 comm,
-                bytes,
+                bytes: Bytes(part.bytes),
             };
-            let (request, any) = (None, Wildcards::default());
-            let action = match *action {
-                collective::Action::Send { to, .. } => {
-                    let message = message(to);
-                    Action::Send { message, request }
+            let action = if part.sends {
+                let request = recipe.pipelined.then_some(*free);
+                if let Some(request) = request {
+                    sent.push(request);
+                    *free = request.wrapping_add(1);
                 }
-                collective::Action::Receive { from } => Action::Receive {
-                    message: message(from),
-                    request,
-                    any,
-                },
-                collective::Action::Offload { .. } => continue,
+                Action::Send { message, request }
+            } else {
+                Action::Receive {
+                    message,
+                    request: None,
+                    any: Wildcards::default(),
+                }
             };
             let at = Interval::instant(start_ns);
             made.push(Event { at, action });
         }
+        sent
     }
+}
+
+/// A number above those of all requests of a rank.
+fn first_free(events: &[Event]) -> u32 {
+    let requests = events.iter().filter_map(|event| match event.action {
+        Action::Send { request, .. }
+        | Action::Receive { request, .. }
+        | Action::Collective { request, .. } => request,
+        Action::Wait { .. } | Action::End => None,
+    });
+    requests.max().map_or(0, |last| last.wrapping_add(1))
 }
 
 fn wait(at: Interval, requests: Box<[u32]>) -> Event {
     let action = Action::Wait { requests };
     Event { at, action }
-}
-
-/// The algorithm of a collective whose members give `bytes` each, and the bytes of each of its messages.
-fn script(kind: CollectiveKind, ranks: u32, bytes: u64) -> (Script, u64) {
-    let share = bytes.div_ceil(u64::from(ranks.max(1)));
-    match kind {
-        CollectiveKind::Barrier => (collective::barrier_dissemination(ranks), 0),
-        CollectiveKind::Bcast => (collective::bcast_binomial(ranks, bytes), bytes),
-        CollectiveKind::Reduce => (collective::reduce(ranks, bytes), bytes),
-        CollectiveKind::Allreduce if bytes < LONG_ALLREDUCE => (
-            collective::allreduce_recursive_doubling(ranks, bytes),
-            bytes,
-        ),
-        CollectiveKind::Allreduce => (collective::allreduce_ring(ranks, bytes), share),
-        CollectiveKind::Gather => (collective::gather_linear(ranks, bytes), bytes),
-        CollectiveKind::Scatter => (collective::scatter_linear(ranks, bytes), bytes),
-        CollectiveKind::Allgather => (collective::allgather_ring(ranks, bytes), bytes),
-        CollectiveKind::Alltoall | CollectiveKind::ReduceScatter => {
-            (collective::alltoall_pairwise(ranks, share), share)
-        }
-        CollectiveKind::Scan | CollectiveKind::Exscan => {
-            (collective::scan_linear(ranks, bytes), bytes)
-        }
-    }
 }

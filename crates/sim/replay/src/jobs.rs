@@ -8,8 +8,8 @@ use raddle_trace::Trace;
 use raddle_units::{NodeId, Span, Time};
 
 use super::{
-    Carried, CollectiveCounts, Collectives, Granted, JobRun, Machine, Noise, Plan, Prepared,
-    Program, ReplayCosts, ReplayError, ReplaySettings, Wish, wishes,
+    Algorithms, Carried, CollectiveCounts, Collectives, Granted, JobRun, Machine, Noise, Plan,
+    Prepared, Program, ReplayCosts, ReplayError, ReplaySettings, Wish, wishes,
 };
 
 /// A program that shares a fabric with others.
@@ -79,7 +79,7 @@ impl Job {
 
     fn prepared(&self, granted: &BTreeMap<u32, Granted>) -> Result<Prepared, ReplayError> {
         let carried = Carried::new(&self.trace, &self.nodes, self.collectives, granted);
-        Prepared::carried(&self.trace, &carried)
+        Prepared::carried(&self.trace, &Algorithms::default(), &carried)
     }
 
     fn plan(&self, prepared: &Prepared) -> Result<Option<Plan>, ReplayError> {
@@ -132,6 +132,7 @@ impl JobSet {
                 costs,
                 sockets,
                 processors: None,
+                algorithms: Algorithms::default(),
                 noise,
                 seed: 0,
             },

@@ -15,6 +15,7 @@
 //! A rank takes messages in only while it waits in MPI: it is one server, first come, first served. A joined message is taken
 //! apart by its receiver, which hands parts for other ranks of its host on through shared memory.
 
+mod algorithms;
 mod carried;
 mod describe;
 mod expand;
@@ -26,7 +27,12 @@ mod place;
 mod plan;
 mod program;
 mod session;
+mod training;
 
+pub use algorithms::{
+    Algorithms, AllgatherAlgorithm, AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm,
+    BcastAlgorithm, UnknownAlgorithm,
+};
 pub use carried::{Carried, Carrier, Collectives, Granted, Wish, wishes};
 pub use describe::trace_summary;
 pub use expand::{CollectiveCounts, Expanded, expand};
@@ -38,6 +44,7 @@ pub use place::{PlaceError, RankPlacement};
 pub use plan::Plan;
 pub use program::Program;
 pub use session::{Occupied, Scheduled, Session, scope};
+pub use training::{PipelineSchedule, Straggler, Training, TrainingError};
 
 use std::collections::BTreeMap;
 
@@ -165,6 +172,8 @@ pub struct ReplaySettings {
     /// it takes something in, a rank has its processor for itself. `None`: each rank has its own.
     #[schemars(range(min = 1))]
     pub processors: Option<u32>,
+    /// Which messages collectives are.
+    pub algorithms: Algorithms,
     /// What the seed varies.
     pub noise: Noise,
     /// Seed of the noise.
@@ -280,20 +289,24 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Checks and prepares a trace.
+    /// Checks and prepares a trace, whose collectives run by `algorithms`.
     ///
     /// # Errors
     /// A trace that does not go together, is longer than [`LONGEST_NS`], or has messages of more than
     /// [`raddle_workload::MAX_SIZE_BYTES`].
-    pub fn new(trace: &Trace) -> Result<Self, ReplayError> {
-        Self::carried(trace, &Carried::default())
+    pub fn new(trace: &Trace, algorithms: &Algorithms) -> Result<Self, ReplayError> {
+        Self::carried(trace, algorithms, &Carried::default())
     }
 
     /// The same, with collectives that the network carries.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn carried(trace: &Trace, carried: &Carried) -> Result<Self, ReplayError> {
+    pub fn carried(
+        trace: &Trace,
+        algorithms: &Algorithms,
+        carried: &Carried,
+    ) -> Result<Self, ReplayError> {
         trace.check()?;
         check_range(trace)?;
         let Expanded {
@@ -301,7 +314,7 @@ impl Prepared {
             calls,
             rounds,
             collectives,
-        } = expand(trace, carried)?;
+        } = expand(trace, algorithms, carried)?;
         let pairing = Pairing::new(&trace)?;
         let supersteps = Supersteps::new(&trace, &pairing);
         Ok(Self {

@@ -10,7 +10,7 @@ use raddle_transport::cc::SchemeSettings;
 use raddle_units::NodeId;
 
 use super::{
-    Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, Replayed,
+    Algorithms, Plan, Prepared, Program, RankPlacement, ReplayError, ReplaySettings, Replayed,
     machine::one_thread, plan::is_remote, replay, unknown_scheme,
 };
 use raddle_engine::{Network, Progress, Semantics};
@@ -93,7 +93,7 @@ impl Session {
         let network = Network::new(Arc::new(fabric), Semantics::CORRECTED, settings.costs.mtu)?;
         check_scheme(&settings.scheme, &network)?;
         let placed = Placed {
-            prepared: Prepared::new(&trace)?,
+            prepared: Prepared::new(&trace, &settings.algorithms)?,
             recorded: trace,
             network,
             hosts,
@@ -178,6 +178,12 @@ impl Session {
     #[must_use]
     pub fn one_thread(&self) -> Option<&'static str> {
         one_thread(&self.placed.nodes, &self.settings)
+    }
+
+    /// Which messages its collectives are.
+    #[must_use]
+    pub const fn algorithms(&self) -> &Algorithms {
+        &self.settings.algorithms
     }
 
     /// Where the ranks are.

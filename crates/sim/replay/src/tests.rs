@@ -94,6 +94,7 @@ fn settings() -> ReplaySettings {
         costs: ReplayCosts::default(),
         sockets: 1,
         processors: None,
+        algorithms: Algorithms::default(),
         noise: Noise {
             gap_share: 0.0,
             start_skew: Span::ZERO,
@@ -109,7 +110,7 @@ const NETWORK: IdealNetwork = IdealNetwork {
 
 /// Ends of all ranks in ps, on a network without contention.
 fn ends(trace: &Trace, variant: Option<Settings<'_>>, settings: &ReplaySettings) -> Vec<u64> {
-    let prepared = Prepared::new(trace).unwrap();
+    let prepared = Prepared::new(trace, &Algorithms::default()).unwrap();
     let plan = variant.map(|variant| Plan::new(&prepared, &trace.placement, &variant).unwrap());
     let program = Program::new(&prepared, plan.as_ref(), &settings.costs);
     let hosts: Vec<NodeId> = trace.placement.iter().map(|&host| NodeId(host)).collect();
@@ -199,7 +200,7 @@ fn calls_have_the_times_that_they_take() {
         calls.push(rank, 50, Action::End);
     }
     let trace = calls.trace(1);
-    let prepared = Prepared::new(&trace).unwrap();
+    let prepared = Prepared::new(&trace, &Algorithms::default()).unwrap();
     let program = Program::new(&prepared, None, &settings().costs);
     let (hosts, settings) = ([NodeId(0), NodeId(1)], settings());
     let mut machine = Machine::new(&program, &hosts, &settings).unwrap();
@@ -421,7 +422,7 @@ fn ranks_that_wait_for_each_other_are_told() {
         calls.wait(rank, &[request]);
         calls.start_send(rank, 1 - rank, 8);
     }
-    let prepared = Prepared::new(&calls.trace(1)).unwrap();
+    let prepared = Prepared::new(&calls.trace(1), &Algorithms::default()).unwrap();
     let program = Program::new(&prepared, None, &ReplayCosts::default());
     let hosts = [NodeId(0), NodeId(1)];
     let settings = settings();
@@ -456,7 +457,9 @@ fn collectives_become_messages_that_go_together() {
                 }
                 let mut trace = calls.trace(2);
                 trace.communicators.push((0..ranks).rev().collect());
-                let expanded = expand(&trace, &Carried::default()).unwrap().trace;
+                let expanded = expand(&trace, &Algorithms::default(), &Carried::default())
+                    .unwrap()
+                    .trace;
                 expanded.check().unwrap();
                 let messages = Pairing::new(&expanded).unwrap();
                 assert_eq!(messages.messages().is_empty(), ranks == 1, "{kind}");
@@ -511,7 +514,7 @@ fn the_simulator_replays_every_schedule_and_the_same_each_time() {
     let fabric = Arc::new(fabric.build().unwrap());
     let network = Network::new(Arc::clone(&fabric), Semantics::CORRECTED, Bytes(4096)).unwrap();
     let trace = ring(16, 11, 4, 3);
-    let prepared = Prepared::new(&trace).unwrap();
+    let prepared = Prepared::new(&trace, &Algorithms::default()).unwrap();
     let placement: RankPlacement = "blocks:4".parse().unwrap();
     let hosts = placement.hosts(&trace, &fabric).unwrap();
     let nodes = RankPlacement::nodes(&hosts, &fabric);
@@ -577,7 +580,7 @@ fn every_application_comes_to_its_end_with_every_schedule() {
             seed: 5,
         };
         let trace = generate.trace().unwrap();
-        let prepared = Prepared::new(&trace).unwrap();
+        let prepared = Prepared::new(&trace, &Algorithms::default()).unwrap();
         let hosts: Vec<NodeId> = trace.placement.iter().map(|&host| NodeId(host)).collect();
         let remote = |m: &&raddle_trace::Transfer| {
             trace.placement[m.source as usize] != trace.placement[m.target as usize]
@@ -632,6 +635,8 @@ fn placements_are_told_by_name() {
 fn what_cannot_be_simulated_is_told() {
     let mut trace = ring(2, 1, 1, 1);
     trace.ranks[1][0].at = Interval::instant(u64::MAX);
-    let told = Prepared::new(&trace).unwrap_err().to_string();
+    let told = Prepared::new(&trace, &Algorithms::default())
+        .unwrap_err()
+        .to_string();
     assert!(told.starts_with("rank 1: its trace takes"), "{told}");
 }

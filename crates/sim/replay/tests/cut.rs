@@ -2,8 +2,8 @@
 
 use raddle_random::Random;
 use raddle_replay::{
-    Application, Generate, Machine, Noise, Plan, Prepared, Program, ReplayCosts, ReplaySettings,
-    Sizes,
+    Algorithms, Application, Generate, Machine, Noise, Plan, Prepared, Program, ReplayCosts,
+    ReplaySettings, Sizes,
 };
 use raddle_schedule::{Settings, Variant};
 use raddle_trace::Interval;
@@ -59,6 +59,7 @@ fn settings(seed: u64, eager_limit: Bytes, processors: Option<u32>) -> ReplaySet
         },
         sockets: 2,
         processors,
+        algorithms: Algorithms::default(),
         noise: Noise::default(),
         seed,
     }
@@ -83,7 +84,7 @@ fn programs(
         };
         let mut trace = trace.trace().unwrap();
         trace.placement = (0..24).map(&place).collect();
-        let prepared = Prepared::new(&trace).unwrap();
+        let prepared = Prepared::new(&trace, &Algorithms::default()).unwrap();
         let hosts: Vec<NodeId> = trace.placement.iter().map(|&host| NodeId(host)).collect();
         for variant in Variant::ALL {
             let schedule = Settings {

@@ -7,6 +7,7 @@ mod fat_tree_320;
 mod graph;
 mod k_ary_fat_tree;
 mod leaf_spine;
+mod rail_optimised;
 mod small_20;
 mod xgft;
 
@@ -22,6 +23,7 @@ pub use fat_tree_320::FatTree320;
 pub use graph::{Graph, HostEntry, LinkEntry, SwitchEntry};
 pub use k_ary_fat_tree::KAryFatTree;
 pub use leaf_spine::LeafSpine;
+pub use rail_optimised::RailOptimised;
 pub use small_20::Small20;
 pub use xgft::Xgft;
 

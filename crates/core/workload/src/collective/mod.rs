@@ -7,6 +7,7 @@
 mod algorithms;
 mod hosts;
 mod linear;
+mod parts;
 
 pub use algorithms::{
     LeaderTree, allreduce_offloaded, allreduce_recursive_doubling, barrier, barrier_dissemination,
@@ -15,6 +16,10 @@ pub use hosts::{Binding, CollectiveGraph, HostCosts, Hosts};
 pub use linear::{
     allgather_ring, allreduce_ring, alltoall_pairwise, bcast_binomial, gather_linear, reduce,
     scan_linear, scatter_linear,
+};
+pub use parts::{
+    allgather_recursive_doubling, allreduce_double_tree, allreduce_reduce_bcast,
+    allreduce_ring_both, alltoall_linear, bcast_chain,
 };
 
 use std::ops::Range;

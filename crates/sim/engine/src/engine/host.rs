@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use raddle_prefetch::prefetch;
+use raddle_transport::cc::FlowLimits;
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use rustc_hash::FxHashMap;
 
@@ -198,6 +199,17 @@ impl Hosts {
     }
 }
 
+/// At which rate a flow sends through a port. Flows are controlled for the line rate, that of hosts' first ports; through a
+/// faster port, such as one to the other GPUs of a server, a flow is faster in proportion.
+#[inline]
+fn paced_rate(rate: u64, port: BitRate, limits: &FlowLimits) -> BitRate {
+    if port.0 <= limits.line_rate {
+        return BitRate(rate);
+    }
+    let scaled = u128::from(rate) * u128::from(port.0) / u128::from(limits.line_rate.max(1));
+    BitRate(u64::try_from(scaled).unwrap_or(u64::MAX))
+}
+
 impl Base<'_> {
     /// The card by which a host with one port sends.
     pub(super) fn nic_of(&self, host: NodeId) -> Option<NicIndex> {
@@ -290,7 +302,7 @@ impl Base<'_> {
         let (seq, payload) = flow.sender.take_segment(cx.layout.mtu);
         let bytes = payload as u32 + cx.layout.header_bytes;
         flow.last_bytes = bytes;
-        let rate = BitRate(flow.rate);
+        let rate = paced_rate(flow.rate, self.wires.ends[nic.port].rate, &cx.limits);
         let gap = cx
             .semantics
             .timing
@@ -335,5 +347,26 @@ impl Base<'_> {
     pub(super) fn queue_control(&mut self, nic_index: NicIndex, packet: Packet) {
         let handle = self.wires.packets.insert(packet);
         self.hosts.nics[nic_index].acks.push_back(handle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_faster_through_a_faster_port_only() {
+        let limits = FlowLimits {
+            line_rate: 400,
+            min_rate: 1,
+        };
+        for (rate, port, expected) in [
+            (400, 400, 400),
+            (400, 100, 400),
+            (400, 3600, 3600),
+            (100, 3600, 900),
+        ] {
+            assert_eq!(paced_rate(rate, BitRate(port), &limits), BitRate(expected));
+        }
     }
 }
