@@ -68,19 +68,29 @@ fn within_a_percent(found: Span, expected: Span) {
     assert!((ratio - 1.0).abs() < 0.01, "{found} instead of {expected}");
 }
 
-/// One way through the switch: a message of `bytes` and its headers in packets of 1000 B, the last of which is sent twice.
+/// Time of a byte at 100 Gbit/s.
+const BYTE: Span = Span(80);
+
+/// One way through the switch: packets of 1000 B and their headers follow each other on the first link, and the longest of them
+/// is sent once more.
 fn way(bytes: u64) -> Span {
     let header = 48;
-    let packets = bytes.div_ceil(1000).max(1);
-    let last = bytes - (packets - 1) * 1000 + header;
-    let on_wire = bytes + packets * header + last;
-    Span(on_wire * 80) + Span::from_us(2)
+    let on_wire = bytes + bytes.div_ceil(1000).max(1) * header;
+    BYTE * (on_wire + bytes.min(1000) + header) + Span::from_us(2)
 }
 
-/// LogGP's time of a step in which every rank sends and receives: overheads, copies at both ends, the way.
-fn step(bytes: u64) -> Span {
-    let copy = Span(100) * bytes;
-    Span::from_ns(800) + copy + copy + way(bytes + 32)
+/// The same where each host sends and receives at once: acknowledgements of 60 B share the links with the packets that leave after
+/// the first one came.
+fn way_beside_another(bytes: u64) -> Span {
+    let packet = BYTE * 1048;
+    let before = way(1000).0.div_ceil(packet.0);
+    way(bytes) + BYTE * 60 * bytes.div_ceil(1000).saturating_sub(before)
+}
+
+/// LogGP's overheads of a message, and its copies at both ends; long ones are not copied.
+fn overheads(bytes: u64) -> Span {
+    let copied = if bytes > 64 << 10 { 0 } else { bytes };
+    Span::from_ns(800) + Span(200) * copied
 }
 
 #[test]
@@ -94,13 +104,7 @@ fn a_ring_takes_the_time_of_its_steps() {
             &format!("ranks = {ranks}"),
         );
         let share = bytes.div_ceil(ranks);
-        // Longer messages are not copied.
-        let long = share > 64 << 10;
-        let one = if long {
-            Span::from_ns(800) + way(share + 32)
-        } else {
-            step(share)
-        };
+        let one = overheads(share) + way_beside_another(share + 32);
         within_a_percent(time(&(STAR.to_owned() + &text)), one * (2 * (ranks - 1)));
     }
 }
@@ -124,7 +128,7 @@ fn a_sum_in_a_switch_takes_one_way_there_and_back() {
 fn a_message_to_a_group_takes_one_way() {
     let more = "ranks = 16\ncollectives = \"multicast\"";
     let text = STAR.to_owned() + &job("tree", &collective("bcast", "4000B", 1), more);
-    within_a_percent(time(&text), step(4000));
+    within_a_percent(time(&text), overheads(4000) + way(4032));
 }
 
 #[test]
