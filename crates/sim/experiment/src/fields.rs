@@ -10,8 +10,9 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    jobs::{HostsTable, JobTable, MulticastTable, OffloadTable, SetupTable},
+    job_tables::{HostsTable, JobTable, MulticastTable, OffloadTable, SetupTable},
     limits::{DAY, MAX_SERIES},
+    names::NodeName,
     rails::RailsTable,
     switch::SwitchTable,
 };
@@ -161,16 +162,6 @@ pub struct Fault {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(transform = at_most(DAY))]
     pub up: Option<Span>,
-}
-
-/// A node by its name or its number.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum NodeName {
-    /// Its number.
-    Number(u32),
-    /// Its name, or its number as text.
-    Name(String),
 }
 
 /// What is recorded besides flows, pauses and port counters.

@@ -1,7 +1,8 @@
 //! Experiments as files: read, checked, resolved to runs with every default explicit, and planned.
 //!
 //! - [`raddle_text`]: the text with its includes as one tree, from there to typed values, errors of one screen.
-//! - `fields`, `rails`, `switch`: the tables of the file, and their JSON Schema.
+//! - `fields`, `job_tables`, `rails`, `switch`: the tables of the file, and their JSON Schema; `names`: nodes in them.
+//! - `jobs`: programs that share the fabric, their hosts, and what the network carries for them.
 //! - `check`: what types cannot say.
 //! - `resolve`, `settings`, `sources`, `ports`: network, schemes, runs; every setting with its source; maps and files
 //!   outside; ports by their names.
@@ -34,10 +35,12 @@ mod estimate;
 #[cfg(test)]
 mod estimate_tests;
 mod fields;
+mod job_tables;
 mod jobs;
 mod limits;
 mod measure;
 mod multicast;
+mod names;
 mod plan;
 mod ports;
 mod rails;
@@ -60,14 +63,15 @@ pub use describe::{
 };
 pub use estimate::Estimate;
 pub use fields::{
-    Compat, Experiment, Fault, NodeName, Reading, RecordTable, ScoreTable, ScoreWeights,
-    SimulationTable, Variance, experiment_schema,
+    Compat, Experiment, Fault, Reading, RecordTable, ScoreTable, ScoreWeights, SimulationTable,
+    Variance, experiment_schema,
 };
-pub use jobs::{
+pub use job_tables::{
     ApplicationTable, CollectiveTable, Generator, HostsTable, JobTable, MulticastTable,
-    OffloadTable, PlacementSource, ProgramSource, Rule, Scheduling, SetupJobs, SetupTable,
-    SizesName,
+    OffloadTable, PlacementSource, ProgramSource, Rule, Scheduling, SetupTable, SizesName,
 };
+pub use jobs::SetupJobs;
+pub use names::NodeName;
 pub use raddle_disk::DiskFiles;
 pub use raddle_text::{Files, InputError as ExperimentError, MemoryFiles, Place, Problem};
 pub use rails::RailsTable;

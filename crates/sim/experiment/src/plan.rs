@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{
     estimate::network_bytes,
     fields::{RecordTable, ScoreTable, SimulationTable},
-    jobs::{HostsTable, JobTable, MulticastTable, OffloadTable, ProgramSource, SetupTable},
+    job_tables::{HostsTable, JobTable, MulticastTable, OffloadTable, ProgramSource, SetupTable},
     rails::RailsTable,
     resolve::{Resolved, SchemeRun},
     switch::SwitchTable,

@@ -1,14 +1,12 @@
 //! What an experiment names outside itself: maps, flow files, nodes of the map.
 
-use std::fmt;
-
 use raddle_fabric::Fabric;
 pub(super) use raddle_fabric::build_fabric;
 use raddle_text::{MOST_DATA, MOST_TEXT};
-use raddle_units::{NodeId, Time};
+use raddle_units::Time;
 use raddle_workload::{FlowTimes, TrafficError, TrafficSource, Workload};
 
-use super::fields::{Fault, NodeName};
+use super::{fields::Fault, names::NodeName};
 use raddle_engine::{LinkFault, Network, Semantics};
 use raddle_text::{Files, InputError as ExperimentError, Node, Problem, clip, tree::Value};
 
@@ -59,7 +57,7 @@ pub(super) fn find_faults(
         };
         let [a, b] = &fault.link;
         let node = |name: &NodeName| {
-            find_node(fabric, name).ok_or_else(|| {
+            name.find(fabric).ok_or_else(|| {
                 let message = format!("there is no node `{name}` in {}", fabric.name());
                 error(message, "`raddle fabric show` lists the nodes")
             })
@@ -85,26 +83,6 @@ pub(super) fn find_faults(
         }
     }
     Ok(found)
-}
-
-impl fmt::Display for NodeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => number.fmt(f),
-            Self::Name(name) => f.write_str(name),
-        }
-    }
-}
-
-pub(super) fn find_node(fabric: &Fabric, name: &NodeName) -> Option<NodeId> {
-    let numbered =
-        |number: u32| ((number as usize) < fabric.node_count()).then_some(NodeId(number));
-    match name {
-        NodeName::Number(number) => numbered(*number),
-        NodeName::Name(name) => fabric
-            .find_node(name)
-            .or_else(|| name.parse().ok().and_then(numbered)),
-    }
 }
 
 /// Names of files become relative to where the program runs, wherever the text that names them lies.

@@ -23,6 +23,8 @@ pub struct Job {
     pub nodes: Vec<NodeId>,
     /// When its ranks start.
     pub start: Span,
+    /// The algorithms of collectives that its hosts carry.
+    pub algorithms: Algorithms,
     /// Who carries its collectives.
     pub collectives: Collectives,
     /// How its messages are scheduled.
@@ -38,7 +40,7 @@ pub struct JobError {
     /// Its name.
     pub name: String,
     /// Why.
-    pub problem: ReplayError,
+    pub problem: Box<ReplayError>,
 }
 
 /// What the network granted, by job and communicator.
@@ -79,7 +81,7 @@ impl Job {
 
     fn prepared(&self, granted: &BTreeMap<u32, Granted>) -> Result<Prepared, ReplayError> {
         let carried = Carried::new(&self.trace, &self.nodes, self.collectives, granted);
-        Prepared::carried(&self.trace, &Algorithms::default(), &carried)
+        Prepared::carried(&self.trace, &self.algorithms, &carried)
     }
 
     fn plan(&self, prepared: &Prepared) -> Result<Option<Plan>, ReplayError> {
@@ -108,7 +110,7 @@ impl JobSet {
             let failed = |problem| JobError {
                 place,
                 name: job.name.clone(),
-                problem,
+                problem: Box::new(problem),
             };
             let granted = grants.iter().filter(|((owner, _), _)| *owner == place);
             let granted = granted.map(|((_, comm), granted)| (*comm, *granted));

@@ -8,8 +8,10 @@ use raddle_random::Random;
 use raddle_text::clip;
 use raddle_units::{NodeId, many};
 
-use super::{JobTable, PlacementSource, Rule};
-use crate::{fields::NodeName, sources::find_node};
+use crate::{
+    job_tables::{JobTable, PlacementSource, Rule},
+    names::NodeName,
+};
 
 /// Hosts that no job has.
 pub(super) struct Free<'a> {
@@ -99,7 +101,7 @@ impl<'a> Free<'a> {
         }
         let mut hosts = Vec::with_capacity(needed);
         for name in &names[..needed] {
-            let found = find_node(self.fabric, name);
+            let found = name.find(self.fabric);
             let host = found.filter(|node| self.fabric.is_host(*node));
             hosts.push(host.ok_or_else(|| {
                 format!(

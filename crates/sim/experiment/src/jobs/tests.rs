@@ -243,7 +243,7 @@ fn what_a_setup_leaves_out_moves_nobody() {
             "ranks = 16\nplacement = \"random\"",
         )
         + "[traffic]\ngenerator = \"poisson\"\nload = 0.2\nduration = \"50us\"\nsizes = \"mice-and-elephants\"\n"
-        + "[[setup]]\nname = \"all\"\n[[setup]]\nname = \"quiet\"\nwithout = [\"other\", \"flow\"]\n";
+        + "[[setup]]\nname = \"all\"\n[[setup]]\nname = \"quiet\"\nwithout = [\"other\", \"poisson\"]\n";
     let resolved = resolved(&text);
     let planned = |name: &str, variant| {
         let found = resolved
