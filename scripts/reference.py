@@ -28,6 +28,8 @@ PROGRAMS = {
     "raddle-perf": ([], ["serve"], ["run"]),
 }
 OPTIONS_OF_ALL = {"--help", "--install-completion", "--show-completion"}
+TOP = 2
+"""Depth of the heading of a table of a file itself."""
 NOTE = "This page is written by `make generate` from {source}; a test compares the two."
 
 
@@ -119,17 +121,19 @@ class Keys:
             found.append((f"`{key}`", self.kind(node), shown, meaning))
         return found
 
-    def section(self, name: str, node: dict[str, Any], depth: int = 2) -> Iterator[str]:
+    def section(self, name: str, node: dict[str, Any], depth: int = TOP) -> Iterator[str]:
         """Describe a table, the kinds that it comes in, and the tables below it."""
         target = self.target(node)
         yield from (f"{'#' * depth} `{name}`", "")
         yield from (cell(node.get("description") or target.get("description", "")), "")
         variants = [self.target(one) for one in target.get("oneOf", target.get("anyOf", []))]
+        tables = [one for one in variants if self.has_keys(one)]
         for variant in [target, *variants]:
             # A kind with kinds of its own, such as a map that is described or read from a file.
             inner = [self.target(one) for one in variant.get("oneOf", [])]
             for one in [variant, *inner] if variant is not target else [variant]:
-                yield from self.properties(name, one, depth, titled=one is not target)
+                titled = one is not target and len(tables) > 1
+                yield from self.properties(name, one, depth, titled=titled)
 
     def properties(
         self, name: str, node: dict[str, Any], depth: int, *, titled: bool
@@ -153,30 +157,32 @@ class Keys:
             head = ("key", "value", "default", "meaning")
             yield from table(head, self.rows(properties, node.get("required", [])))
         for key, value in properties.items():
-            target = self.target(value)
-            is_list = target.get("type") == "array"
-            entry = self.target(target.get("items", {})) if is_list else target
-            if "properties" in entry:
-                path = f"{name.strip('[]')}.{key}"
-                title = f"[[{path}]]" if is_list else f"[{path}]"
-                yield from self.section(title, entry, depth + 1)
+            yield from self.table_of(f"{name.strip('[]')}.{key}", value, depth + 1)
+
+    def table_of(self, path: str, node: dict[str, Any], depth: int) -> Iterator[str]:
+        """Describe a key whose values are tables, or lists of them."""
+        target = self.target(node)
+        is_list = target.get("type") == "array"
+        entry = self.target(target.get("items", {})) if is_list else target
+        if self.has_keys(entry):
+            # A key of the file itself says what it is for; below it that stands in the row of the key.
+            told = node if depth == TOP and not is_list else entry
+            yield from self.section(f"[[{path}]]" if is_list else f"[{path}]", told, depth)
+
+    def has_keys(self, target: dict[str, Any]) -> bool:
+        """Whether a value may be a table whose keys are known."""
+        choices = [*target.get("oneOf", []), *target.get("anyOf", [])]
+        return "properties" in target or any(self.has_keys(self.target(one)) for one in choices)
 
 
 def keys_page(kind: str, title: str) -> str:
     """Describe every key of a file."""
     schema = json.loads((FOLDER / f"{kind}.schema.json").read_text())
     keys = Keys(schema)
-    top = {
-        key: node
-        for key, node in schema["properties"].items()
-        if keys.kind(node) not in {"table", "table or table"}
-        and "properties" not in keys.target(node)
-        and not any("properties" in keys.target(v) for v in keys.target(node).get("oneOf", []))
-        and not any(
-            "properties" in keys.target(v) or "oneOf" in keys.target(v)
-            for v in keys.target(node).get("anyOf", [])
-        )
+    tables = {
+        key: list(keys.table_of(key, node, TOP)) for key, node in schema["properties"].items()
     }
+    top = {key: node for key, node in schema["properties"].items() if not tables[key]}
     required = schema.get("required", [])
     parts = [
         [
@@ -186,9 +192,7 @@ def keys_page(kind: str, title: str) -> str:
         ],
         table(("key", "value", "default", "meaning"), keys.rows(top, required)),
     ]
-    for key, node in schema["properties"].items():
-        if key not in top:
-            parts.append(list(keys.section(f"[{key}]", node)))
+    parts += [lines for lines in tables.values() if lines]
     return page(title, f"[{kind}.schema.json]({kind}.schema.json)", *parts)
 
 

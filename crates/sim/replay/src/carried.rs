@@ -92,7 +92,7 @@ impl Collectives {
     }
 }
 
-/// `collectives` in a file.
+/// Who carries out collectives: one carrier for all that it can do, or a table with one for each.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "it stands for its schema")]
