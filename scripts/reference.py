@@ -165,7 +165,7 @@ class Keys:
         is_list = target.get("type") == "array"
         entry = self.target(target.get("items", {})) if is_list else target
         if self.has_keys(entry):
-            # A key of the file itself says what it is for; below it that stands in the row of the key.
+            # A key of the file itself says what it is for; below it the key's row does.
             told = node if depth == TOP and not is_list else entry
             yield from self.section(f"[[{path}]]" if is_list else f"[{path}]", told, depth)
 
@@ -179,10 +179,9 @@ def keys_page(kind: str, title: str) -> str:
     """Describe every key of a file."""
     schema = json.loads((FOLDER / f"{kind}.schema.json").read_text())
     keys = Keys(schema)
-    tables = {
-        key: list(keys.table_of(key, node, TOP)) for key, node in schema["properties"].items()
-    }
-    top = {key: node for key, node in schema["properties"].items() if not tables[key]}
+    given = schema["properties"]
+    tables = {key: list(keys.table_of(key, node, TOP)) for key, node in given.items()}
+    top = {key: node for key, node in given.items() if not tables[key]}
     required = schema.get("required", [])
     parts = [
         [

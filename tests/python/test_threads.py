@@ -44,7 +44,7 @@ SMALL = {
         "fabric.cns=1", "fabric.q=4", "fabric.k=1", "traffic.dims=[6, 60]", "traffic.rounds=1",
     ),
     "experiments/multicast/latency.toml": ("traffic.rounds=2",),
-    "experiments/together/together.toml": (
+    "experiments/together.toml": (
         "simulation.alone=false", 'setup=[{name="all",collectives="offload",scheduling="both"}]',
     ),
 }  # fmt: skip
