@@ -167,7 +167,7 @@ def test_nobody_leads_where_nothing_helps() -> None:
         (SOLVER + 'collectives = "ofload"\n', "collectives", "offload"),
         (SOLVER + 'algorithms = { allreduce = "tree" }\n', "algorithms", "double-tree"),
         (SOLVER.replace('"allreduce"', '"alreduce"'), "program", "did you mean `allreduce`?"),
-        (SOLVER.replace('"collective",', '"colective",'), "program", "colective"),
+        (SOLVER.replace('"collective",', '"ring",'), "program", "`ring`"),
         (SOLVER.replace("ranks = 4\n", ""), "program", "a generator needs `ranks`"),
         (SOLVER + '[[setup]]\nname = "a b"\n', "name", "letters, digits"),
         (SOLVER + '[[setup]]\nname = "a"\nrails = true\n', "rails", "has no [rails]"),
