@@ -117,8 +117,8 @@ pub struct SetupTable {
     /// How the messages of all jobs are scheduled. Default: as each job has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<Scheduling>,
-    /// Whether messages between hosts travel over all rails of [rails], or over the first one alone. Default: true where there
-    /// is a [rails] table.
+    /// Whether messages between hosts travel over all rails of the experiment, or over the first one alone. Default: true
+    /// where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rails: Option<bool>,
     /// Jobs and classes of background traffic that are left out; all else stays as it is. Default: none.
