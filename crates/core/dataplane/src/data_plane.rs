@@ -520,6 +520,13 @@ impl Switch {
         }
     }
 
+    /// The frames that wait at a port, of all its queues.
+    pub fn waiting(&self, out: u16) -> impl Iterator<Item = &Frame> {
+        let first = usize::from(out) * self.queues_of_port;
+        let queues = &self.queues[first..first + self.queues_of_port];
+        queues.iter().flat_map(|queue| &queue.frames)
+    }
+
     /// All frames in all queues, for accounting at the end of a run.
     pub fn frames(&self) -> impl Iterator<Item = &Frame> {
         self.queues.iter().flat_map(|queue| &queue.frames)

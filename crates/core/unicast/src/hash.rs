@@ -25,7 +25,7 @@ pub const fn ecmp_murmur3(key: [u32; 3], seed: u32) -> u32 {
 }
 
 /// A flow's key with the part of the hash that does not depend on the switch already done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct FlowHash {
     words: [u32; 3],
 }

@@ -5,6 +5,7 @@
 //! threads ([`RunConfig::threads`]), which change its time and nothing else; independent runs are the caller's to spread over
 //! threads. Same network, settings, workload and seed: same records.
 
+pub mod blame;
 mod buffers;
 mod chance;
 pub mod collective;

@@ -383,16 +383,54 @@ impl Packet {
     }
 }
 
+/// What is known of a packet where delays are recorded.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// The class of its message, where that is known.
+    pub(crate) class: Option<u8>,
+    /// It carries the last byte of its message.
+    pub(crate) followed: bool,
+}
+
 /// All packets of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
     slots: Arena<PacketSlot, Packet>,
+    /// By slot, where delays are recorded.
+    marks: Option<Vec<Mark>>,
 }
 
 impl Packets {
     #[inline]
     pub(crate) fn insert(&mut self, packet: Packet) -> PacketSlot {
-        self.slots.insert(packet)
+        let slot = self.slots.insert(packet);
+        if self.marks.is_some() {
+            self.set_mark(slot, Mark::default());
+        }
+        slot
+    }
+
+    /// Has packets marked from now on.
+    pub(crate) fn keep_marks(&mut self) {
+        self.marks = Some(Vec::new());
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn set_mark(&mut self, packet: PacketSlot, mark: Mark) {
+        if let Some(marks) = &mut self.marks {
+            let place = packet.0 as usize;
+            if place >= marks.len() {
+                marks.resize(place + 1, Mark::default());
+            }
+            marks[place] = mark;
+        }
+    }
+
+    /// What is known of a packet; nothing where packets are not marked.
+    pub(crate) fn mark(&self, packet: PacketSlot) -> Mark {
+        let marks = self.marks.as_deref().unwrap_or_default();
+        marks.get(packet.0 as usize).copied().unwrap_or_default()
     }
 
     #[inline]

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use raddle_unicast::FlowHash;
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 use raddle_workload::{Destination, GroupId};
 use serde::{Deserialize, Serialize};
@@ -128,6 +129,100 @@ pub struct AckRecord {
     pub measure: f64,
 }
 
+/// A time of packets of one class of messages; `None`: of packets that no class is known of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassTime {
+    /// Index into the workload's classes.
+    pub class: Option<u8>,
+    /// How long.
+    pub time: Span,
+}
+
+/// What names a packet that is followed: no card sends two at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PacketName {
+    /// The sending host.
+    pub src: NodeId,
+    /// Of its addresses and ports.
+    pub hash: FlowHash,
+    /// When it left its sender.
+    pub sent_at: Time,
+}
+
+/// The packet with a message's last byte leaves its sender's card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// The packet.
+    pub packet: PacketName,
+    /// Receiving host.
+    pub dst: NodeId,
+    /// Source port of the flow, as in [`FlowRecord`].
+    pub sport: u16,
+    /// Index into the workload's classes.
+    pub class: u8,
+    /// The message's tag.
+    pub tag: u64,
+    /// When the message started.
+    pub start: Time,
+    /// The sending host.
+    pub node: NodeId,
+    /// Number of its port, from 1.
+    pub port: u16,
+    /// For how long the card sent other packets since then, by class.
+    pub sent: Vec<ClassTime>,
+    /// How long the message's packets before this one take.
+    pub once: Span,
+    /// How long packets took that were sent again.
+    pub again: Span,
+    /// For how long the card was paused since then.
+    pub paused: Span,
+}
+
+/// A followed packet leaves a switch's port for which it has waited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waited {
+    /// The packet.
+    pub packet: PacketName,
+    /// The switch.
+    pub node: NodeId,
+    /// Number of the port, from 1.
+    pub port: u16,
+    /// When it came to the switch.
+    pub since: Time,
+    /// When the port began to send it.
+    pub until: Time,
+    /// For how long the port sent other packets meanwhile, by class. The rest it was paused.
+    pub sent: Vec<ClassTime>,
+}
+
+/// A switch asks the peer of a port to pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PauseCause {
+    /// The switch.
+    pub node: NodeId,
+    /// Number of the port whose peer is to pause, from 1.
+    pub port: u16,
+    /// When the buffer said so.
+    pub at: Time,
+    /// By which of its ports most of what came in there is to leave.
+    pub towards: u16,
+    /// Whose packets most of those are that wait at that port.
+    pub class: Option<u8>,
+}
+
+/// A piece of what kept a message ([`crate::blame::Journal`] puts them together).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DelayRecord {
+    /// At its sender.
+    Sent(Sent),
+    /// On the way.
+    Waited(Waited),
+    /// The receiver has the whole message.
+    Delivered(PacketName, Time),
+    /// Why ports are paused.
+    Pause(PauseCause),
+}
+
 /// A port at a sampling instant, and what it did since the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSample {
@@ -206,6 +301,8 @@ pub trait Recorder {
     fn path(&mut self, _path: &PathRecord<'_>) {}
     /// An acknowledgement was processed; only when the run records acknowledgements.
     fn ack(&mut self, _ack: &AckRecord) {}
+    /// A piece of what kept a message is known; only when the run records delays.
+    fn delay(&mut self, _delay: &DelayRecord) {}
     /// A sampling instant was passed.
     fn sample(&mut self, _sample: &Sample<'_>) {}
     /// A port's counters, at the end, in order of node and port.

@@ -18,6 +18,7 @@ use super::{
     combine::Combines,
     context::{Context, Layout},
     cut::Cut,
+    delays::Delays,
     fault::{self, Change},
     frames::Replay,
     groups::Groups,
@@ -458,13 +459,19 @@ impl<'a> Built<'a> {
         for _ in ends.iter() {
             history.push(PortHistory::default());
         }
+        let mut packets = Packets::default();
+        let delays = config.record_delays.then(|| {
+            packets.keep_marks();
+            Box::new(Delays::new(ends.len()))
+        });
         let wires = Wires {
             router: Router::new(&network.tables, config.path_choice, fabric),
             idle_tables: &network.tables,
             history,
             ends,
             switches,
-            packets: Packets::default(),
+            packets,
+            delays,
             datagrams: Arena::default(),
             segments: Arena::default(),
             chance: Chance::new(config.seed, nodes, semantics.randomness),

@@ -337,6 +337,9 @@ impl Base<'_> {
         self.hosts.live += 1;
         self.arm_retransmission_timer(index);
         self.hosts.nics[nic].flows.push(index);
+        if self.wires.delays.is_some() {
+            self.note_begin(index);
+        }
         index
     }
 
@@ -344,6 +347,7 @@ impl Base<'_> {
     pub(super) fn complete_flow(&mut self, index: FlowSlot) {
         let start = self.hosts.flows[index].start;
         self.record_flow(index, Some(self.cx.now.since(start)));
+        self.note_end(index);
         self.hosts.flows[index].live = false;
         self.hosts.live -= 1;
         self.cx.summary.flows_finished += 1;

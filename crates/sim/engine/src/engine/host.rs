@@ -327,6 +327,9 @@ impl Base<'_> {
         };
         cx.summary.payload_sent += payload;
         let handle = self.wires.packets.insert(packet);
+        if self.wires.delays.is_some() {
+            self.note_sent(index, handle);
+        }
         self.nic_start(nic_index, bytes, handle);
     }
 

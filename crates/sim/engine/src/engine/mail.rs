@@ -15,7 +15,7 @@ use super::{
 use crate::{
     event::Event,
     index::{PortIndex, ProcessIndex},
-    packet::Packet,
+    packet::{Mark, Packet},
 };
 
 /// A packet on its way to a port of another process.
@@ -32,6 +32,8 @@ pub(super) struct Mail {
     pub(super) arrivals: Vec<Arrival>,
     /// Of the arrivals.
     pub(super) packets: Vec<Packet>,
+    /// What is known of them, where delays are recorded.
+    pub(super) marks: Vec<Mark>,
     /// What packets of in-network reductions among them carry, in order.
     pub(super) datagrams: Vec<Datagram>,
     /// What packets over rails among them carry, in order.
@@ -57,6 +59,7 @@ impl Mail {
     pub(super) fn clear(&mut self) {
         self.arrivals.clear();
         self.packets.clear();
+        self.marks.clear();
         self.datagrams.clear();
         self.segments.clear();
         self.events.clear();

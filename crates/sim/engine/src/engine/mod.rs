@@ -31,7 +31,7 @@
 //! | `look_ahead.rs` | the cache: what the next events will touch |
 //! | `fault.rs` | links that fail and return, and routes that follow |
 //! | `sample.rs` | series over time, port counters at the end |
-//! | `ways.rs` | the ways that packets take, for the record |
+//! | `ways.rs`, `delays.rs` | the ways that packets take and what keeps them there, for the record |
 
 mod between;
 mod build;
@@ -40,6 +40,7 @@ mod combine;
 mod context;
 mod crew;
 mod cut;
+mod delays;
 mod ending;
 mod exchange;
 mod fault;

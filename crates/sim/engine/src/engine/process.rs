@@ -192,6 +192,7 @@ impl Process<'_> {
         } = &mut self.base;
         for mut mail in self.inbox.drain(..) {
             let (mut datagrams, mut segments) = (mail.datagrams.drain(..), mail.segments.drain(..));
+            let mut marks = mail.marks.iter();
             for (arrival, packet) in mail.arrivals.iter().zip(&mail.packets) {
                 let mut packet = *packet;
                 if packet.kind == PacketKind::Offload
@@ -203,7 +204,11 @@ impl Process<'_> {
                 {
                     packet.set_segment(wires.segments.insert(segment));
                 }
-                let what = What::Arrive(arrival.port, wires.packets.insert(packet));
+                let slot = wires.packets.insert(packet);
+                if let Some(&mark) = marks.next() {
+                    wires.packets.set_mark(slot, mark);
+                }
+                let what = What::Arrive(arrival.port, slot);
                 cx.push(arrival.at, arrival.key, what);
             }
             drop((datagrams, segments));

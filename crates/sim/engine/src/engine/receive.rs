@@ -178,7 +178,11 @@ impl Base<'_> {
                 cx.summary.payload_delivered += payload;
                 self.sampler
                     .delivered(reception.class, reception.watched, payload);
-                if seq == reception.size && self.traffic.reacts() {
+                let is_whole = seq == reception.size;
+                if is_whole && cx.config.record_delays {
+                    cx.note_delivery(packet);
+                }
+                if is_whole && self.traffic.reacts() {
                     let (hash, marked) = (
                         reception.hash,
                         cx.echoes(packet.marked, &mut reception.echo_after),

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::{link::LinkEnd, what::Keys};
 use crate::{
     index::{List, PortIndex},
-    record::{AckRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, Recorder, WayEnd},
+    record::{
+        AckRecord, DelayRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, Recorder,
+        WayEnd,
+    },
 };
 
 /// A report.
@@ -17,6 +20,7 @@ pub(super) enum Record {
     Pause(PauseRecord),
     Ack(AckRecord),
     Way(Box<WayRecord>),
+    Delay(DelayRecord),
 }
 
 /// A [`PathRecord`] with its hops.
@@ -37,6 +41,7 @@ impl Record {
             Self::Member(record) => recorder.member(record),
             Self::Pause(record) => recorder.pause(record),
             Self::Ack(record) => recorder.ack(record),
+            Self::Delay(record) => recorder.delay(record),
             Self::Way(way) => recorder.path(&PathRecord {
                 src: way.src,
                 dst: way.dst,

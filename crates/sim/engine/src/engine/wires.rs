@@ -7,6 +7,7 @@ use raddle_wire::rails::Packet as Segment;
 
 use super::{
     context::Context,
+    delays::Delays,
     frames::{FrameAccess, Replay},
     link::{Device, HERE, LinkEnd, PortHistory},
     mail::Arrival,
@@ -36,6 +37,8 @@ pub(super) struct Wires<'a> {
     /// What packets over rails carry.
     pub(super) segments: Arena<SegmentSlot, Segment>,
     pub(super) chance: Chance,
+    /// What is known of delays, where they are recorded.
+    pub(super) delays: Option<Box<Delays>>,
     pub(super) replay: Option<Replay<'a>>,
     /// Links may fail in this run.
     pub(super) may_fail: bool,
@@ -76,6 +79,9 @@ impl Wires<'_> {
         packet: PacketSlot,
     ) {
         let (at, key) = self.occupy(cx, port, bytes, Kind::Arrive);
+        if self.delays.is_some() {
+            self.note_departure(cx, port, packet);
+        }
         let end = &self.ends[port];
         if end.peer_process == HERE {
             cx.push(at, key, What::Arrive(end.peer, packet));
@@ -102,6 +108,9 @@ impl Wires<'_> {
         };
         let leaving = self.packets.get(packet);
         let mail = cx.post.packet(process, arrival, *leaving);
+        if self.delays.is_some() {
+            mail.marks.push(self.packets.mark(packet));
+        }
         match leaving.kind {
             PacketKind::Offload => mail.datagrams.push(self.datagrams.take(leaving.datagram())),
             PacketKind::RailData | PacketKind::RailControl => {
@@ -123,6 +132,7 @@ impl Wires<'_> {
         pause: bool,
     ) {
         let (at, key) = self.occupy(cx, port, bytes, Kind::Pfc);
+        self.note_sending(cx, port, None);
         let end = &self.ends[port];
         let what = What::Pfc(end.peer, class, pause);
         if end.peer_process == HERE {
@@ -237,6 +247,10 @@ impl Wires<'_> {
             queue,
             kind,
         };
+        if self.delays.is_some() {
+            self.note_arrival(cx.now, out, handle);
+        }
+        let leaving = &self.ends[out];
         let device = &mut self.switches[switch];
         if !leaving.free_scheduled
             && device.is_idle(out_index, queue)
@@ -262,6 +276,7 @@ impl Wires<'_> {
     #[cold]
     fn pause_and_send(&mut self, cx: &mut Context<'_>, port: PortIndex, out: PortIndex) {
         self.chance.pfc_frame();
+        self.note_pause(cx, port);
         self.switch_transmit(cx, port);
         self.switch_transmit(cx, out);
     }
@@ -305,6 +320,7 @@ impl Wires<'_> {
         let pause = self.switches[switch].enqueue_copies(copies, frame, &mut frames)?;
         if pause {
             self.chance.pfc_frame();
+            self.note_pause(cx, port);
             self.switch_transmit(cx, port);
         }
         for &(out, _) in copies {

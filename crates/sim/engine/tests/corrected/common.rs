@@ -6,8 +6,8 @@ use raddle_engine::{
     Network, Progress, Recorder, RunConfig, RunSummary, Semantics, SetupError,
     ranks::{Alone, Ranks},
     record::{
-        AckRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, PortRecord, PortSample,
-        Sample, WayEnd,
+        AckRecord, DelayRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, PortRecord,
+        PortSample, Sample, WayEnd,
     },
     simulate_in_ranks,
 };
@@ -57,6 +57,7 @@ pub(crate) struct Log {
     pub(crate) samples: Vec<Snapshot>,
     pub(crate) ports: Vec<PortRecord>,
     pub(crate) ways: Vec<RecordedWay>,
+    pub(crate) delays: Vec<DelayRecord>,
 }
 
 impl Recorder for Log {
@@ -71,6 +72,9 @@ impl Recorder for Log {
     }
     fn ack(&mut self, ack: &AckRecord) {
         self.acks.push(*ack);
+    }
+    fn delay(&mut self, delay: &DelayRecord) {
+        self.delays.push(delay.clone());
     }
     fn sample(&mut self, sample: &Sample<'_>) {
         self.samples.push(Snapshot {

@@ -10,6 +10,7 @@ mod combining;
 mod common;
 mod conservation;
 mod control;
+mod delays;
 mod determinism;
 mod faults;
 mod graphs;

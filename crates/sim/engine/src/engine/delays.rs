@@ -1,0 +1,313 @@
+//! What keeps the last packets of messages on their way, where a run records it ([`RunConfig::record_delays`]).
+//!
+//! Every port counts for how long it sent packets of each class. A packet that carries a message's last byte is followed: the
+//! counts when it comes to a port and when it leaves say who was sent before it. What is known is reported where it is
+//! known; [`crate::blame`] puts it together.
+//!
+//! [`RunConfig::record_delays`]: crate::RunConfig::record_delays
+
+use raddle_dataplane::FrameKind;
+use raddle_units::{Span, Time};
+use rustc_hash::FxHashMap;
+
+use super::{
+    context::Context, flow::FlowTo, link::Device, process::Base, records::Record, wires::Wires,
+};
+use crate::{
+    index::{FlowSlot, List, PacketSlot, PortIndex},
+    packet::{Mark, Packet, PacketKind},
+    record::{ClassTime, DelayRecord, PacketName, PauseCause, Sent, Waited},
+};
+
+/// For how long a port sent, by class of messages; in order of their first packets.
+#[derive(Clone, Debug, Default)]
+struct Sending {
+    by_class: Vec<ClassTime>,
+    /// Whose packet is on the wire, and until when.
+    last: Option<(Option<u8>, Time)>,
+}
+
+impl Sending {
+    fn add(&mut self, class: Option<u8>, now: Time, done: Time) {
+        let time = done.since(now);
+        match self.by_class.iter_mut().find(|it| it.class == class) {
+            Some(own) => own.time += time,
+            None => self.by_class.push(ClassTime { class, time }),
+        }
+        self.last = Some((class, done));
+    }
+
+    /// What a port sends from now on, counted from what it has sent.
+    fn from_now(&self, now: Time) -> Sending {
+        let mut counted = self.clone();
+        if let Some((class, until)) = self.last
+            && until > now
+            && let Some(own) = counted.by_class.iter_mut().find(|it| it.class == class)
+        {
+            own.time = own.time - until.since(now);
+        }
+        counted
+    }
+
+    /// What was sent since then, in order of classes.
+    fn since(&self, then: &Sending) -> Vec<ClassTime> {
+        let before = |class| {
+            let found = then.by_class.iter().find(|it| it.class == class);
+            found.map_or(Span::ZERO, |it| it.time)
+        };
+        let all = self.by_class.iter().map(|it| ClassTime {
+            class: it.class,
+            time: it.time - before(it.class),
+        });
+        let mut found: Vec<ClassTime> = all.filter(|it| it.time != Span::ZERO).collect();
+        found.sort_unstable_by_key(|it| it.class);
+        found
+    }
+}
+
+/// A flow at its card.
+#[derive(Debug)]
+struct Begun {
+    sending: Sending,
+    paused: Span,
+    /// For how long its own packets were sent.
+    own: Span,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Delays {
+    ports: List<PortIndex, Sending>,
+    /// Followed packets in switches: when they came, and what their port had sent.
+    waiting: FxHashMap<PacketSlot, (Time, Sending)>,
+    begun: FxHashMap<FlowSlot, Begun>,
+}
+
+impl Delays {
+    pub(super) fn new(ports: usize) -> Self {
+        let mut all = Self::default();
+        for _ in 0..ports {
+            all.ports.push(Sending::default());
+        }
+        all
+    }
+}
+
+impl PacketName {
+    pub(super) fn of(packet: &Packet) -> Self {
+        Self {
+            src: packet.src,
+            hash: packet.hash,
+            sent_at: packet.sent_at,
+        }
+    }
+}
+
+impl Context<'_> {
+    /// The last byte of a message has come to its receiver.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_delivery(&mut self, packet: &Packet) {
+        let record = DelayRecord::Delivered(PacketName::of(packet), self.now);
+        self.record(packet.dst(), Record::Delay(record));
+    }
+}
+
+impl Wires<'_> {
+    /// A port begins to send a packet.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_departure(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortIndex,
+        handle: PacketSlot,
+    ) {
+        let mark = self.packets.mark(handle);
+        self.note_sending(cx, port, mark.class);
+        let Some(delays) = self.delays.as_mut().filter(|_| mark.followed) else {
+            return;
+        };
+        let Some((since, then)) = delays.waiting.remove(&handle) else {
+            return;
+        };
+        if since == cx.now {
+            return;
+        }
+        // The packet itself has been counted already.
+        let own = self.ends[port].busy_until.since(cx.now);
+        let mut sent = delays.ports[port].since(&then);
+        if let Some(it) = sent.iter_mut().find(|it| it.class == mark.class) {
+            it.time = it.time - own;
+        }
+        sent.retain(|it| it.time != Span::ZERO);
+        let end = &self.ends[port];
+        let waited = Waited {
+            packet: PacketName::of(self.packets.get(handle)),
+            node: end.node,
+            port: end.number(),
+            since,
+            until: cx.now,
+            sent,
+        };
+        cx.record(end.node, Record::Delay(DelayRecord::Waited(waited)));
+    }
+
+    /// A port is busy from now on.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_sending(&mut self, cx: &Context<'_>, port: PortIndex, class: Option<u8>) {
+        if let Some(delays) = &mut self.delays {
+            let done = self.ends[port].busy_until;
+            delays.ports[port].add(class, cx.now, done);
+        }
+    }
+
+    /// A packet comes to the port of a switch by which it will leave.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_arrival(&mut self, now: Time, out: PortIndex, handle: PacketSlot) {
+        if let Some(delays) = &mut self.delays
+            && self.packets.mark(handle).followed
+            // Its acknowledgement is not.
+            && self.packets.get(handle).kind == PacketKind::Data
+        {
+            let sending = delays.ports[out].from_now(now);
+            delays.waiting.insert(handle, (now, sending));
+        }
+    }
+
+    /// A switch pauses the peer of a port: by which port most of what came in there is to leave, and whose packets wait at that
+    /// port.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_pause(&mut self, cx: &mut Context<'_>, port: PortIndex) {
+        let end = &self.ends[port];
+        let (Device::Switch(switch), index, node) = (end.device, end.index, end.node) else {
+            return;
+        };
+        if self.delays.is_none() {
+            return;
+        }
+        let device = &self.switches[switch];
+        let count = cx.fabric.ports_of(node).len() as u16;
+        let held = |out: u16| {
+            let frames = device.waiting(out).filter(|frame| frame.in_port == index);
+            frames.map(|frame| u64::from(frame.bytes)).sum::<u64>()
+        };
+        // Of equals the one with the lowest number.
+        let fullest = (0..count).max_by_key(|&out| (held(out), std::cmp::Reverse(out)));
+        let Some(out) = fullest else {
+            return;
+        };
+        let mut classes: Vec<(Option<u8>, u64)> = Vec::new();
+        for frame in device.waiting(out) {
+            if matches!(frame.kind, FrameKind::Pause(_) | FrameKind::Resume(_)) {
+                continue;
+            }
+            let class = self.packets.mark(PacketSlot(frame.handle)).class;
+            let bytes = u64::from(frame.bytes);
+            match classes.iter_mut().find(|(other, _)| *other == class) {
+                Some((_, sum)) => *sum += bytes,
+                None => classes.push((class, bytes)),
+            }
+        }
+        classes.sort_unstable_by_key(|&(class, bytes)| (std::cmp::Reverse(bytes), class));
+        let cause = PauseCause {
+            node,
+            port: index + 1,
+            at: cx.now,
+            towards: out + 1,
+            class: classes.first().and_then(|(class, _)| *class),
+        };
+        cx.record(node, Record::Delay(DelayRecord::Pause(cause)));
+    }
+
+    /// For how long a port has been paused so far.
+    fn paused_so_far(&self, now: Time, port: PortIndex) -> Span {
+        let history = &self.history[port];
+        let present = if self.ends[port].paused == 0 {
+            Span::ZERO
+        } else {
+            now.since(history.paused_since)
+        };
+        history.paused_total + present
+    }
+}
+
+impl Base<'_> {
+    /// A flow to a host begins.
+    #[cold]
+    pub(super) fn note_begin(&mut self, index: FlowSlot) {
+        let port = self.hosts.nics[self.hosts.flows[index].nic].port;
+        let paused = self.wires.paused_so_far(self.cx.now, port);
+        if let Some(delays) = &mut self.wires.delays {
+            let begun = Begun {
+                sending: delays.ports[port].from_now(self.cx.now),
+                paused,
+                own: Span::ZERO,
+            };
+            delays.begun.insert(index, begun);
+        }
+    }
+
+    /// A flow's packet is about to leave its card.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_sent(&mut self, index: FlowSlot, handle: PacketSlot) {
+        let now = self.cx.now;
+        let flow = &self.hosts.flows[index];
+        let port = self.hosts.nics[flow.nic].port;
+        let packet = *self.wires.packets.get(handle);
+        let is_last = packet.seq() + u64::from(packet.payload) >= flow.sender.size();
+        let followed = is_last && matches!(flow.to, FlowTo::Host(_));
+        let class = Some(flow.class);
+        self.wires
+            .packets
+            .set_mark(handle, Mark { class, followed });
+        let paused = self.wires.paused_so_far(now, port);
+        let (end, semantics) = (&self.wires.ends[port], &self.cx.semantics);
+        let taken = end.transmission_time(semantics, packet.bytes);
+        let full = self.cx.layout.mtu as u32 + self.cx.layout.header_bytes;
+        let once = end.transmission_time(semantics, full) * (packet.seq() / self.cx.layout.mtu);
+        let (node, number) = (end.node, end.number());
+        let Some(delays) = &mut self.wires.delays else {
+            return;
+        };
+        let Some(begun) = delays.begun.get_mut(&index) else {
+            return;
+        };
+        if followed {
+            delays.waiting.remove(&handle);
+            let mut sent = delays.ports[port].since(&begun.sending);
+            if let Some(it) = sent.iter_mut().find(|it| it.class == Some(flow.class)) {
+                it.time = it.time - begun.own;
+            }
+            sent.retain(|it| it.time != Span::ZERO);
+            let record = Sent {
+                packet: PacketName::of(&packet),
+                dst: packet.dst(),
+                sport: flow.sport,
+                class: flow.class,
+                tag: flow.tag,
+                start: flow.start,
+                node,
+                port: number,
+                sent,
+                once,
+                again: begun.own - once,
+                paused: paused - begun.paused,
+            };
+            self.cx
+                .record(record.node, Record::Delay(DelayRecord::Sent(record)));
+        }
+        begun.own += taken;
+    }
+
+    /// A flow is over at its sender.
+    pub(super) fn note_end(&mut self, index: FlowSlot) {
+        if let Some(delays) = &mut self.wires.delays {
+            delays.begun.remove(&index);
+        }
+    }
+}
