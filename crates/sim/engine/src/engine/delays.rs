@@ -125,7 +125,8 @@ impl Wires<'_> {
     ) {
         let mark = self.packets.mark(handle);
         self.note_sending(cx, port, mark.class);
-        let Some(delays) = self.delays.as_mut().filter(|_| mark.followed) else {
+        let followed = mark.followed && self.packets.get(handle).kind == PacketKind::Data;
+        let Some(delays) = self.delays.as_mut().filter(|_| followed) else {
             return;
         };
         let Some((since, then)) = delays.waiting.remove(&handle) else {
