@@ -174,6 +174,13 @@ pub struct RecordTable {
     /// The way of every flow, hop by hop, in paths.parquet. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<bool>,
+    /// What each job's time was spent on, and whose messages stood in its way, in blame.parquet. Default: true where there are
+    /// jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blame: Option<bool>,
+    /// The same of every flow, in delays.parquet (large). Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delays: Option<bool>,
     /// Ports whose queues are sampled in port_queues.parquet: "NODE:3" is a port by its number, "NODE->PEER" all that lead
     /// to a neighbour, "NODE" all of a node. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use raddle_fabric::{Fabric, write_toml};
-use raddle_replay::ReplayCosts;
+use raddle_replay::{Diaries, ReplayCosts};
 use raddle_text::MOST_DATA;
 use raddle_transport::cc::{EffectiveParameter, SchemeParameters, SchemeSettings};
 use raddle_unicast::PathChoice;
@@ -28,6 +28,8 @@ use super::{
     stamp::Stamp,
     switch,
 };
+use serde::{Deserialize, Serialize};
+
 use raddle_engine::{
     Discard, MarkReplay, Network, PortSeries, Progress, RunConfig, Semantics, SetupError,
     one_thread, rails::multi_plane, simulate,
@@ -125,6 +127,13 @@ pub struct Resolved {
 /// Ranks that have ended, through all jobs, and when.
 pub(crate) type Ended = Vec<(u32, Time)>;
 
+/// What is known of the jobs when a run is over.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct AfterRun {
+    pub(crate) ended: Ended,
+    pub(crate) diaries: Diaries,
+}
+
 /// No messages of these classes.
 fn nothing(classes: &[String]) -> FlowList {
     FlowList::new(Vec::new(), classes.to_vec())
@@ -172,6 +181,7 @@ impl Resolved {
     pub fn run_config(&self, run: &PlannedRun) -> RunConfig {
         RunConfig {
             seed: run.seed,
+            record_delays: self.base.record_delays && run.variant == Variant::Loaded,
             ..with_scheme(
                 &self.base,
                 &self.schemes[run.scheme],
@@ -212,6 +222,18 @@ impl Resolved {
         self.schemes[run.scheme].jobs.as_deref()
     }
 
+    /// Whether the times of flows are taken apart in a run.
+    #[must_use]
+    pub fn records_delays(&self, run: &PlannedRun) -> bool {
+        self.experiment.record.delays == Some(true) && run.variant == Variant::Loaded
+    }
+
+    /// Whether the times of jobs are taken apart in a run.
+    #[must_use]
+    pub fn blames(&self, run: &PlannedRun) -> bool {
+        self.experiment.record.blame == Some(true) && run.variant == Variant::Loaded
+    }
+
     /// Whether a job takes part in a run.
     #[must_use]
     pub fn takes_part(&self, run: &PlannedRun, job: usize) -> bool {
@@ -232,17 +254,22 @@ impl Resolved {
         run: &PlannedRun,
         files: &dyn Files,
         drive: impl FnOnce(&mut dyn Workload) -> R,
-    ) -> Result<(R, Ended), ExperimentError> {
+    ) -> Result<(R, AfterRun), ExperimentError> {
         let mut background = self.workload(run, files)?;
         let Some(jobs) = self.jobs(run) else {
-            return Ok((drive(background.as_mut()), Vec::new()));
+            return Ok((drive(background.as_mut()), AfterRun::default()));
         };
-        let machine = jobs.set.machine(run.seed, |job| self.takes_part(run, job));
+        let takes_part = |job| self.takes_part(run, job);
+        let machine = jobs.set.machine(run.seed, takes_part, self.blames(run));
         let mut machine = machine
             .map_err(|error| ExperimentError::of_file(&self.name, Problem::refused(&error)))?;
         let mut both = Beside::new(&mut machine, background);
         let answer = drive(&mut both);
-        Ok((answer, machine.ended().collect()))
+        let after = AfterRun {
+            ended: machine.ended().collect(),
+            diaries: machine.diaries(),
+        };
+        Ok((answer, after))
     }
 
     /// A variant by its name in plans and folders.
@@ -433,7 +460,7 @@ impl Resolver<'_> {
                             Variant::Isolated => false,
                             Variant::Alone(alone) => alone == job,
                         };
-                        jobs.set.machine(seed, runs).ok()
+                        jobs.set.machine(seed, runs, false).ok()
                     });
                     let load = match machine {
                         None => Counts::of(&network, workload.as_ref(), &base, hops, window),
@@ -574,9 +601,12 @@ impl Resolver<'_> {
                 .get_or_insert(config.retransmission_timeout);
             config.max_timeouts = *simulation.max_timeouts.get_or_insert(config.max_timeouts);
         }
+        let has_jobs = !experiment.job.is_empty();
         let record = &mut experiment.record;
         config.record_acks = *record.acks.get_or_insert(false);
         config.record_paths = record.paths.unwrap_or(false);
+        let blame = has_jobs.then(|| *record.blame.get_or_insert(true));
+        config.record_delays = blame.unwrap_or(false) || record.delays.unwrap_or(false);
         config.port_series = self.port_series(record, &network.fabric)?;
         config.sample_interval = *record.sample_interval.get_or_insert(config.sample_interval);
         config.watch_from = *record.watch_from.get_or_insert(config.watch_from);

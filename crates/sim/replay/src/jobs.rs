@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use raddle_engine::blame::Journal;
+use raddle_fabric::Fabric;
 use raddle_schedule::{Settings, Variant};
 use raddle_text::clip;
 use raddle_trace::Trace;
 use raddle_units::{NodeId, Span, Time};
 
 use super::{
-    Algorithms, Carried, CollectiveCounts, Collectives, Granted, JobRun, Machine, Noise, Plan,
-    Prepared, Program, ReplayCosts, ReplayError, ReplaySettings, Wish, wishes,
+    Algorithms, Carried, CollectiveCounts, Collectives, Diaries, Granted, JobRun, Machine, Noise,
+    Plan, Prepared, Program, ReplayCosts, ReplayError, ReplaySettings, Share, Wish,
+    critical::Critical, wishes,
 };
 
 /// A program that shares a fabric with others.
@@ -147,7 +150,8 @@ impl JobSet {
         &self.names
     }
 
-    /// The jobs that `runs` names by place, with the noise of a seed. The others leave their hosts idle.
+    /// The jobs that `runs` names by place, with the noise of a seed. The others leave their hosts idle. `keeps_diaries`: see
+    /// [`Self::blame`].
     ///
     /// # Errors
     /// None that a set has not told before.
@@ -155,6 +159,7 @@ impl JobSet {
         &self,
         seed: u64,
         runs: impl Fn(usize) -> bool,
+        keeps_diaries: bool,
     ) -> Result<Machine<'_>, ReplayError> {
         let settings = ReplaySettings {
             seed,
@@ -168,7 +173,21 @@ impl JobSet {
                 runs: runs(place),
             })
             .collect();
-        Machine::of_jobs(&self.program, &self.nodes, &settings, &jobs)
+        Machine::of_jobs(&self.program, &self.nodes, &settings, &jobs, keeps_diaries)
+    }
+
+    /// What the time of a job was spent on, the largest share first; shares add up to its time. Empty if it did not end, or if its
+    /// machine kept no diaries. The run's records are in `journal`.
+    #[must_use]
+    pub fn blame(
+        &self,
+        job: usize,
+        diaries: &Diaries,
+        journal: &Journal,
+        fabric: &Fabric,
+    ) -> Vec<Share> {
+        let critical = Critical::new(&self.program, &self.nodes, fabric, journal, diaries);
+        critical.shares(job, Time::ZERO + self.starts[job])
     }
 
     /// How long each job took that `runs` names, if its ranks ended then: (rank, time), through all jobs.

@@ -17,6 +17,7 @@
 
 mod algorithms;
 mod carried;
+mod critical;
 mod describe;
 mod expand;
 mod generate;
@@ -34,11 +35,12 @@ pub use algorithms::{
     BcastAlgorithm, UnknownAlgorithm,
 };
 pub use carried::{Carried, Carrier, Collectives, Granted, Wish, wishes};
+pub use critical::{Share, Spent};
 pub use describe::trace_summary;
 pub use expand::{CollectiveCounts, Expanded, expand};
 pub use generate::{Application, Generate, Sizes, UnknownName};
 pub use jobs::{Grants, Job, JobError, JobSet, JobTime};
-pub use machine::{JobRun, Machine};
+pub use machine::{Diaries, JobRun, Machine};
 pub use noise::Noise;
 pub use place::{PlaceError, RankPlacement};
 pub use plan::Plan;

@@ -47,6 +47,8 @@ pub(super) struct Round {
     pub(super) issuer: u32,
     pub(super) to: Destination,
     pub(super) bytes: u64,
+    /// Number of the collective in its trace.
+    pub(super) operation: u32,
     /// (rank, ticket) of those who get something from it, ascending.
     arrivals: Vec<(u32, u32)>,
 }
@@ -56,6 +58,17 @@ impl Round {
     pub(super) fn arrivals(&self) -> &[(u32, u32)] {
         &self.arrivals
     }
+}
+
+/// What a ticket stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// The message was received.
+    Received(u32),
+    /// Something came from the network.
+    Arrived,
+    /// The parcel was delivered.
+    Delivered(u32),
 }
 
 /// Traces and plans as what ranks do. Ranks are numbered through all traces.
@@ -204,6 +217,18 @@ impl Program {
     /// All tickets there are.
     pub(super) fn ticket_count(&self) -> usize {
         self.messages.len() + self.arrivals as usize + self.parcels.len()
+    }
+
+    /// What a ticket stands for.
+    pub(super) fn meaning(&self, ticket: u32) -> Meaning {
+        let messages = self.messages.len() as u32;
+        match ticket.checked_sub(messages) {
+            None => Meaning::Received(ticket),
+            Some(rest) => match rest.checked_sub(self.arrivals) {
+                None => Meaning::Arrived,
+                Some(parcel) => Meaning::Delivered(parcel),
+            },
+        }
     }
 
     /// The ticket of a delivered parcel.
@@ -403,6 +428,7 @@ impl Writer<'_> {
             issuer: rank,
             to,
             bytes,
+            operation,
             arrivals: arrivals.into_iter().collect(),
         });
         self.program.steps.push(Step::Round(number));

@@ -94,6 +94,7 @@ impl Column {
             (Self::F64(column), Cell::Null) => column.append_null(),
             (Self::Bool(column), Cell::Bool(value)) => column.append_value(value),
             (Self::Text(column), Cell::Text(value)) => column.append_value(value),
+            (Self::Text(column), Cell::Null) => column.append_null(),
             (Self::U16s(column), Cell::U16s(values)) => {
                 column.values().append_slice(values);
                 column.append(true);

@@ -39,7 +39,7 @@ fn resolved(text: &str) -> Resolved {
 
 fn run(resolved: &Resolved, run: &PlannedRun) -> (RunSummary, Vec<JobTime>) {
     let (config, progress) = (resolved.run_config(run), Progress::default());
-    let (summary, ended) = resolved
+    let (summary, after) = resolved
         .drive(run, &MemoryFiles::default(), |workload| {
             simulate(
                 &resolved.network,
@@ -52,7 +52,9 @@ fn run(resolved: &Resolved, run: &PlannedRun) -> (RunSummary, Vec<JobTime>) {
         })
         .unwrap();
     let jobs = resolved.jobs(run).unwrap();
-    let times = jobs.set.times(ended, |job| resolved.takes_part(run, job));
+    let times = jobs
+        .set
+        .times(after.ended, |job| resolved.takes_part(run, job));
     (summary, times)
 }
 

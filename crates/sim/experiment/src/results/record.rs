@@ -10,9 +10,10 @@ use raddle_workload::{Destination, GroupId, OffloadId, ReductionId};
 use super::{ResultsError, port_queues::PortQueues, tables::Table};
 use raddle_engine::{
     RunConfig,
+    blame::Journal,
     record::{
-        AckRecord, FlowRecord, MemberRecord, PathRecord, PauseRecord, PortRecord, Recorder, Sample,
-        WayEnd,
+        AckRecord, DelayRecord, FlowRecord, MemberRecord, PathRecord, PauseRecord, PortRecord,
+        Recorder, Sample, WayEnd,
     },
 };
 
@@ -50,6 +51,7 @@ pub struct RunRecorder {
     members: Option<TableWriter>,
     paths: Option<TableWriter>,
     port_queues: Option<PortQueues>,
+    journal: Option<Journal>,
     fabric: Arc<Fabric>,
     flows_seen: u64,
     flows_finished: u64,
@@ -84,10 +86,16 @@ impl RunRecorder {
             members: optional(config.multicast.is_some(), Table::Members)?,
             paths: optional(config.record_paths, Table::Paths)?,
             port_queues: PortQueues::create(folder, scheme, seed, &config.port_series, fabric)?,
+            journal: config.record_delays.then(Journal::default),
             fabric: Arc::clone(fabric),
             flows_seen: 0,
             flows_finished: 0,
         })
+    }
+
+    /// What kept the messages of the run, where that is recorded.
+    pub(super) fn take_journal(&mut self) -> Option<Journal> {
+        self.journal.take()
     }
 
     /// Closes all files. Gives the flows that were reported and how many of them finished.
@@ -178,7 +186,16 @@ impl Recorder for RunRecorder {
         }
     }
 
+    fn delay(&mut self, delay: &DelayRecord) {
+        if let Some(journal) = &mut self.journal {
+            journal.delay(delay);
+        }
+    }
+
     fn pause(&mut self, pause: &PauseRecord) {
+        if let Some(journal) = &mut self.journal {
+            journal.pause(pause);
+        }
         self.pauses.row(&[
             Cell::Text(&self.scheme),
             Cell::U64(self.seed),

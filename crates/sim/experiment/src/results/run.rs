@@ -5,15 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use raddle_replay::JobTime;
+use raddle_replay::{Diaries, JobTime};
 use raddle_tables::{Cell, TableWriter};
 use raddle_workload::{TrafficError, Workload};
 use serde::{Deserialize, Serialize};
 
 use super::{ResultsError, RunRecorder, tables::Table};
-use crate::{Files, PlannedRun, Resolved, resolve::Ended};
+use crate::{Files, PlannedRun, Resolved, resolve::AfterRun};
 use raddle_engine::{
     Discard, Progress, RunConfig,
+    blame::{Journal, PortName},
     ranks::{Alone, Ranks},
     simulate_in_ranks,
 };
@@ -138,22 +139,22 @@ pub fn run_following(
     drop(prepared?);
     let run = &resolved.runs[index];
     let config = settings(resolved, run, threads);
-    let (summary, ended) = resolved.drive(run, files, |workload| {
+    let (summary, after) = resolved.drive(run, files, |workload| {
         let (network, progress) = (&resolved.network, Progress::default());
         simulate_in_ranks(network, &config, workload, &mut Discard, &progress, ranks)
     })?;
     summary?;
-    gather(ended, ranks)?;
+    gather(after, ranks)?;
     Ok(())
 }
 
-/// When ranks of jobs ended, over all programs that share the run.
-fn gather(ended: Ended, ranks: &mut dyn Ranks) -> Result<Ended, ResultsError> {
+/// What is known of jobs, over all programs that share the run.
+fn gather(after: AfterRun, ranks: &mut dyn Ranks) -> Result<AfterRun, ResultsError> {
     if ranks.count() == 1 {
-        return Ok(ended);
+        return Ok(after);
     }
     let own = ranks.number();
-    let letter = serde_json::to_vec(&ended).unwrap_or_default();
+    let letter = serde_json::to_vec(&after).unwrap_or_default();
     let letters = (0..ranks.count()).map(|rank| {
         if rank == 0 && rank != own {
             letter.clone()
@@ -163,12 +164,13 @@ fn gather(ended: Ended, ranks: &mut dyn Ranks) -> Result<Ended, ResultsError> {
     });
     let apart = |problem: String| ResultsError::Ranks { rank: own, problem };
     let heard = ranks.exchange(letters.collect()).map_err(apart)?;
-    let mut all = ended;
+    let mut all = after;
     if own == 0 {
         for letter in heard.iter().skip(1) {
-            let other: Ended = serde_json::from_slice(letter)
+            let other: AfterRun = serde_json::from_slice(letter)
                 .map_err(|_| apart("it runs another version of Raddle".to_owned()))?;
-            all.extend(other);
+            all.ended.extend(other.ended);
+            all.diaries.extend(other.diaries);
         }
     }
     Ok(all)
@@ -282,20 +284,28 @@ fn simulate_into(
     ranks: &mut dyn Ranks,
 ) -> Result<RunStats, ResultsError> {
     let config = settings(resolved, run, threads);
-    let (told, ended) = resolved.drive(run, files, |workload| {
+    let (told, after) = resolved.drive(run, files, |workload| {
         let network = &resolved.network;
         let summary =
             simulate_in_ranks(network, &config, workload, &mut recorder, progress, ranks)?;
         Ok::<_, ResultsError>((summary, workload.fault().map(TrafficError::to_string)))
     })?;
     let (summary, fault) = told?;
-    let ended = gather(ended, ranks)?;
+    let after = gather(after, ranks)?;
+    let journal = recorder.take_journal();
     let (flows, finished) = recorder.finish()?;
     if let Some(jobs) = resolved.jobs(run)
         && !summary.cancelled
     {
+        let ended = after.ended.iter().copied();
         let times = jobs.set.times(ended, |job| resolved.takes_part(run, job));
         write_jobs(resolved, run, &times, folder)?;
+        if let Some(journal) = journal.as_ref().filter(|_| resolved.blames(run)) {
+            write_blame(resolved, run, &after.diaries, journal, folder)?;
+        }
+    }
+    if let Some(journal) = journal.filter(|_| resolved.records_delays(run)) {
+        write_delays(resolved, run, &journal, folder)?;
     }
     if summary.cancelled {
         return Err(ResultsError::Cancelled {
@@ -355,6 +365,84 @@ fn write_jobs(
             Cell::U64(job.collectives.multicast),
             Cell::U64(job.collectives.offload),
         ]);
+    }
+    table.finish()?;
+    Ok(())
+}
+
+/// A class of messages by its name: a job's or one of the traffic.
+fn class(resolved: &Resolved, class: Option<u8>) -> Cell<'_> {
+    let name = class.and_then(|class| resolved.classes.get(usize::from(class)));
+    name.map_or(Cell::Null, |name| Cell::Text(name))
+}
+
+/// A port as experiments name it.
+fn port(resolved: &Resolved, port: Option<PortName>) -> Option<String> {
+    let (node, number) = port?;
+    Some(format!(
+        "{}:{number}",
+        resolved.network.fabric.node_name(node)
+    ))
+}
+
+/// The table of what the times of a run's jobs were spent on.
+fn write_blame(
+    resolved: &Resolved,
+    run: &PlannedRun,
+    diaries: &Diaries,
+    journal: &Journal,
+    folder: &Path,
+) -> Result<(), ResultsError> {
+    let Some(jobs) = resolved.jobs(run) else {
+        return Ok(());
+    };
+    let file = folder.join(Table::Blame.file());
+    let mut table = TableWriter::create(file, Table::Blame.schema())?;
+    for (place, name) in jobs.set.names().iter().enumerate() {
+        let fabric = &resolved.network.fabric;
+        for share in jobs.set.blame(place, diaries, journal, fabric) {
+            let port = port(resolved, share.port);
+            table.row(&[
+                Cell::Text(&resolved.schemes[run.scheme].name),
+                Cell::U64(run.seed),
+                Cell::Text(name),
+                Cell::Text(share.spent.name()),
+                class(resolved, share.culprit),
+                port.as_deref().map_or(Cell::Null, Cell::Text),
+                Cell::U64(share.time.0),
+            ]);
+        }
+    }
+    table.finish()?;
+    Ok(())
+}
+
+/// The table of what kept the flows of a run.
+fn write_delays(
+    resolved: &Resolved,
+    run: &PlannedRun,
+    journal: &Journal,
+    folder: &Path,
+) -> Result<(), ResultsError> {
+    let file = folder.join(Table::Delays.file());
+    let mut table = TableWriter::create(file, Table::Delays.schema())?;
+    for taken in journal.messages() {
+        for part in journal.parts(taken, &resolved.network.fabric) {
+            let port = port(resolved, part.port);
+            table.row(&[
+                Cell::Text(&resolved.schemes[run.scheme].name),
+                Cell::U64(run.seed),
+                Cell::U32(taken.src.0),
+                Cell::U32(taken.dst.0),
+                Cell::U16(taken.sport),
+                class(resolved, Some(taken.class)),
+                Cell::U64(taken.start.0),
+                Cell::Text(part.cause.name()),
+                class(resolved, part.culprit),
+                port.as_deref().map_or(Cell::Null, Cell::Text),
+                Cell::U64(part.time.0),
+            ]);
+        }
     }
     table.finish()?;
     Ok(())

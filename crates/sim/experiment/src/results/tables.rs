@@ -18,12 +18,14 @@ pub(crate) enum Table {
     Paths,
     PortQueues,
     Jobs,
+    Blame,
+    Delays,
     Nodes,
     Links,
 }
 
 /// Tables of every run, in the order in which they are written.
-pub(crate) const RUN_TABLES: [Table; 11] = [
+pub(crate) const RUN_TABLES: [Table; 13] = [
     Table::Flows,
     Table::Pauses,
     Table::Ports,
@@ -35,6 +37,8 @@ pub(crate) const RUN_TABLES: [Table; 11] = [
     Table::Paths,
     Table::PortQueues,
     Table::Jobs,
+    Table::Blame,
+    Table::Delays,
 ];
 
 impl Table {
@@ -52,6 +56,8 @@ impl Table {
             Self::Paths => "paths.parquet",
             Self::PortQueues => "port_queues.parquet",
             Self::Jobs => "jobs.parquet",
+            Self::Blame => "blame.parquet",
+            Self::Delays => "delays.parquet",
             Self::Nodes => "nodes.parquet",
             Self::Links => "links.parquet",
         }
@@ -163,6 +169,24 @@ impl Table {
                 ("multicast_calls", UInt64),
                 ("offload_calls", UInt64),
             ],
+            Self::Blame => &[
+                ("job", Utf8),
+                ("cause", Utf8),
+                ("culprit", Utf8),
+                ("port", Utf8),
+                ("time_ps", UInt64),
+            ],
+            Self::Delays => &[
+                ("src", UInt32),
+                ("dst", UInt32),
+                ("sport", UInt16),
+                ("class", Utf8),
+                ("start_ps", UInt64),
+                ("cause", Utf8),
+                ("culprit", Utf8),
+                ("port", Utf8),
+                ("time_ps", UInt64),
+            ],
             Self::Nodes => &[
                 ("node", UInt32),
                 ("kind", Utf8),
@@ -181,11 +205,12 @@ impl Table {
         };
         let of_run = !matches!(self, Self::Nodes | Self::Links);
         let columns = run.iter().filter(|_| of_run).chain(own);
-        // A flow or a job that did not finish has no time, a job that did not run alone nothing to compare with, a member
+        // Much time has no culprit and no place. A flow or a job that did not finish has no time, a job that did not run alone nothing to compare with, a member
         // that missed its message no delivery, and the way of all messages over a rail no port; nothing else is ever absent.
         let absent = |name: &str| match self {
             Self::Paths => name == "sport",
             Self::Jobs => matches!(name, "time_ps" | "alone_ps" | "slowdown"),
+            Self::Blame | Self::Delays => matches!(name, "culprit" | "port"),
             _ => matches!(name, "fct_ps" | "delivered_ps"),
         };
         let fields: Vec<Field> = columns

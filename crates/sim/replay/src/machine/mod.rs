@@ -1,5 +1,6 @@
 //! Ranks on hosts as a workload: the network carries what they send between hosts, everything else happens here.
 
+mod diary;
 mod part;
 mod processors;
 
@@ -15,11 +16,15 @@ use raddle_workload::{
     DATA_PRIORITY, Destination, Message, PLAIN_CLASS, Workload, collective::HostCosts,
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     ReplayCosts, ReplayError, ReplaySettings,
     noise::RankNoise,
     program::{Parcel, Program, Round},
 };
+use diary::Diary;
+pub(crate) use diary::{Doing, Given, Stretch};
 use part::{Part, Rank, State};
 
 /// Something that a rank may wait for. Only that rank's part asks and tells, so the order of memory does not matter.
@@ -57,6 +62,8 @@ struct Stage<'a> {
     /// Rank r is on processor r mod so many.
     processors: u32,
     classes: Vec<String>,
+    /// Whether it is kept what ranks do.
+    keeps_diaries: bool,
     tickets: Vec<Ticket>,
 }
 
@@ -193,10 +200,11 @@ impl<'a> Machine<'a> {
             runs: true,
         };
         let jobs = vec![run; program.jobs()];
-        Self::of_jobs(program, hosts, settings, &jobs)
+        Self::of_jobs(program, hosts, settings, &jobs, false)
     }
 
-    /// The same for traces side by side; `jobs` has one after the other. Each keeps its noise, whoever runs beside it.
+    /// The same for traces side by side; `jobs` has one after the other. Each keeps its noise, whoever runs beside it. What ranks
+    /// do can be kept ([`Self::diaries`]).
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -205,6 +213,7 @@ impl<'a> Machine<'a> {
         hosts: &'a [NodeId],
         settings: &ReplaySettings,
         jobs: &[JobRun],
+        keeps_diaries: bool,
     ) -> Result<Self, ReplayError> {
         let count = program.ranks();
         if hosts.len() != count as usize {
@@ -224,6 +233,7 @@ impl<'a> Machine<'a> {
             costs: settings.costs,
             processors: processors(settings, count),
             classes: jobs.iter().map(|job| job.name.clone()).collect(),
+            keeps_diaries,
             tickets: (0..program.ticket_count())
                 .map(|_| Ticket::default())
                 .collect(),
@@ -233,7 +243,9 @@ impl<'a> Machine<'a> {
             let place = rank - program.ranks_of(job).start;
             let mut noise = RankNoise::new(settings.noise, settings.seed, job, place);
             let start = jobs[job].start + noise.start();
-            Rank::new(rank, noise, start, jobs[job].runs)
+            let mut rank = Rank::new(rank, noise, start, jobs[job].runs);
+            rank.diary = keeps_diaries.then(|| Diary::new(start));
+            rank
         });
         let places = (0..count).collect();
         let whole = Part::new(Arc::clone(&stage), places, false, ranks.collect());
@@ -278,6 +290,21 @@ impl<'a> Machine<'a> {
         ranks.into_iter().map(|rank| rank.calls).collect()
     }
 
+    /// What the ranks did that this machine had a part of, and when they issued what; empty where that is not kept.
+    #[must_use]
+    pub fn diaries(&mut self) -> Diaries {
+        let mut found = Diaries::default();
+        for part in &mut self.parts {
+            found.given.extend(part.given.take().unwrap_or_default());
+            for rank in &mut part.ranks {
+                if let Some(diary) = rank.diary.take() {
+                    found.ranks.push((rank.number, diary.stretches));
+                }
+            }
+        }
+        found
+    }
+
     /// Messages that went through the network so far.
     #[must_use]
     pub fn network_messages(&self) -> u64 {
@@ -296,6 +323,23 @@ impl<'a> Machine<'a> {
         starts
             .filter_map(|(start, part)| Some((start?, part)))
             .min()
+    }
+}
+
+/// What ranks did, in any order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diaries {
+    /// By rank.
+    pub ranks: Vec<(u32, Vec<Stretch>)>,
+    /// When parcels and rounds were issued.
+    pub given: Vec<Given>,
+}
+
+impl Diaries {
+    /// Takes those of another program that shares the run.
+    pub fn extend(&mut self, other: Self) {
+        self.ranks.extend(other.ranks);
+        self.given.extend(other.given);
     }
 }
 

@@ -10,7 +10,11 @@ use raddle_trace::Interval;
 use raddle_units::{NodeId, Span, Time};
 use raddle_workload::{Message, Workload};
 
-use super::{Stage, processors::Processors};
+use super::{
+    Stage,
+    diary::{Diary, Doing, Given},
+    processors::Processors,
+};
 use crate::{
     noise::RankNoise,
     program::{Round, Step},
@@ -67,13 +71,16 @@ pub(super) struct Rank {
     pub(super) state: State,
     /// Tickets that it still waits for.
     pub(super) missing: u32,
-    serving: Option<Item>,
-    inbox: VecDeque<Item>,
+    /// What it takes in, and when that came.
+    serving: Option<(Item, Time)>,
+    inbox: VecDeque<(Item, Time)>,
     noise: RankNoise,
     /// When its present call began: the end of the one before, or of computing after that.
     since: Time,
     /// Its calls so far.
     pub(super) calls: Vec<Interval>,
+    /// What it did so far, where that is kept.
+    pub(super) diary: Option<Diary>,
 }
 
 impl Rank {
@@ -95,6 +102,13 @@ impl Rank {
             noise,
             since,
             calls: Vec::new(),
+            diary: None,
+        }
+    }
+
+    fn note(&mut self, until: Time, doing: Doing) {
+        if let Some(diary) = &mut self.diary {
+            diary.note(until, doing);
         }
     }
 
@@ -128,6 +142,8 @@ pub(super) struct Part<'a> {
     pub(super) network_messages: u64,
     pub(super) network_bytes: u64,
     running: u32,
+    /// When ranks here issued parcels and rounds, where that is kept.
+    pub(super) given: Option<Vec<Given>>,
 }
 
 impl<'a> Part<'a> {
@@ -154,6 +170,7 @@ impl<'a> Part<'a> {
             created: 0,
             network_messages: 0,
             network_bytes: 0,
+            given: stage.keeps_diaries.then(Vec::new),
             running: ranks.iter().filter(|rank| rank.runs).count() as u32,
             ranks,
             stage,
@@ -199,18 +216,35 @@ impl<'a> Part<'a> {
                 Some(Step::Compute(span)) => {
                     now += own.noise.gap(*span);
                     own.since = now;
+                    own.note(now, Doing::Computing);
                 }
-                Some(Step::Send(parcel)) => now = self.send(rank, *parcel, now),
-                Some(Step::Round(round)) => now = self.give(*round, now),
+                Some(Step::Send(parcel)) => {
+                    now = self.send(rank, *parcel, now);
+                    self.note_given(u64::from(*parcel), now);
+                    self.rank(rank).note(now, Doing::Host);
+                }
+                Some(Step::Round(round)) => {
+                    now = self.give(*round, now);
+                    let tag = u64::from(program.parcel_count()) + u64::from(*round);
+                    self.note_given(tag, now);
+                    self.rank(rank).note(now, Doing::Host);
+                }
                 Some(Step::Return) => own.returns(now),
                 Some(Step::Await { .. }) => break self.at(now, rank, What::Enter),
                 None => {
+                    own.note(now, Doing::Host);
                     own.state = State::Over(now);
                     self.running -= 1;
                     break self.at(now, rank, What::Enter);
                 }
             }
             self.rank(rank).step += 1;
+        }
+    }
+
+    fn note_given(&mut self, tag: u64, at: Time) {
+        if let Some(given) = &mut self.given {
+            given.push(Given { tag, at });
         }
     }
 
@@ -224,12 +258,12 @@ impl<'a> Part<'a> {
             let seen = free + stage.latency(rank, parcel.receiver);
             self.at(seen, parcel.receiver, What::Arrive(Item::Parcel(number)));
             if parcel.bytes <= costs.local_eager_limit.0 {
-                self.done(rank, program.delivered(number));
+                self.done(rank, program.delivered(number), now);
             }
             return free;
         }
         if parcel.bytes <= costs.eager_limit.0 {
-            self.done(rank, program.delivered(number));
+            self.done(rank, program.delivered(number), now);
         }
         let mut free = now + costs.host.send_overhead;
         if parcel.is_joined() {
@@ -268,12 +302,12 @@ impl<'a> Part<'a> {
             What::Start => self.wake(rank, now),
             What::Enter => self.enter(rank, now),
             What::Arrive(item) => {
-                self.rank(rank).inbox.push_back(item);
+                self.rank(rank).inbox.push_back((item, now));
                 self.wake(rank, now);
             }
             What::Served => self.served(rank, now),
             What::Delivered(number) => {
-                self.done(rank, self.stage.program.delivered(number));
+                self.done(rank, self.stage.program.delivered(number), now);
                 self.wake(rank, now);
             }
         }
@@ -287,6 +321,9 @@ impl<'a> Part<'a> {
             own.step += 1;
             own.state = State::Waiting;
             own.missing = 0;
+            if let Some(diary) = &mut own.diary {
+                diary.waits();
+            }
             for &ticket in program.tickets(begin..end) {
                 own.missing += u32::from(self.stage.tickets[ticket as usize].await_it());
             }
@@ -315,12 +352,15 @@ impl<'a> Part<'a> {
         let own = &mut self.ranks[place];
         if own.state == State::Waiting && own.missing == 0 {
             own.state = State::Away;
+            if let Some(diary) = &mut own.diary {
+                diary.waited(now);
+            }
             let begin = self.switched(rank, now);
             self.go(rank, begin);
-        } else if let Some(item) = own.inbox.pop_front() {
-            own.serving = Some(item);
+        } else if let Some(next) = own.inbox.pop_front() {
+            own.serving = Some(next);
             let begin = self.switched(rank, now);
-            let done = self.take_in(rank, item, begin);
+            let done = self.take_in(rank, next.0, begin);
             self.at(done, rank, What::Served);
         } else if let Some(next) = self.processors.give_back(place) {
             self.begin(self.ranks[next].number, now);
@@ -382,16 +422,18 @@ impl<'a> Part<'a> {
     fn served(&mut self, rank: u32, now: Time) {
         let program = self.stage.program;
         match self.rank(rank).serving.take() {
-            Some(Item::Message(ticket) | Item::Round { ticket, .. }) => self.done(rank, ticket),
-            Some(Item::Parcel(number)) => {
+            Some((Item::Message(ticket) | Item::Round { ticket, .. }, came)) => {
+                self.done(rank, ticket, came);
+            }
+            Some((Item::Parcel(number), came)) => {
                 for &message in program.parts(program.parcel(number)) {
                     if program.message(message).target == rank {
-                        self.done(rank, message);
+                        self.done(rank, message, came);
                     }
                 }
                 let issuer = program.parcel(number).issuer;
                 if self.stage.are_together(issuer, rank) {
-                    self.done(issuer, program.delivered(number));
+                    self.done(issuer, program.delivered(number), now);
                     self.wake(issuer, now);
                 }
             }
@@ -400,9 +442,14 @@ impl<'a> Part<'a> {
         self.work(rank, now);
     }
 
-    fn done(&mut self, rank: u32, ticket: u32) {
+    /// What a ticket stands for is done; it `came` to the rank's host then.
+    fn done(&mut self, rank: u32, ticket: u32, came: Time) {
         if self.stage.tickets[ticket as usize].finish() {
-            self.rank(rank).missing -= 1;
+            let own = self.rank(rank);
+            own.missing -= 1;
+            if let Some(diary) = &mut own.diary {
+                diary.last(ticket, came);
+            }
         }
     }
 }
