@@ -20,6 +20,7 @@ from raddle.cli.start import doctor, init, schema
 from raddle.cli.status import status
 from raddle.cli.sweep import sweep
 from raddle.cli.talk import Commands, examples
+from raddle.cli.why import why
 from raddle.version import __version__
 
 __all__ = ["app"]
@@ -170,6 +171,15 @@ app.command(
         "raddle merge out/my-sweep   what shards left in one folder, in place",
     ),
 )(merge)
+app.command(
+    name="why",
+    epilog=examples(
+        "raddle why out/jobs --job halo",
+        "raddle why out/jobs --job halo --setup hpcc --prove   run again without the culprit",
+        "raddle why out/jobs --job halo --json | jq '.parts[] | select(.culprit)'",
+        "raddle why out/my --flow 3:17   needs `delays = true` in [record]",
+    ),
+)(why)
 app.command(name="report", epilog=examples("raddle report out/my"))(report)
 app.command(
     name="compare",

@@ -6,6 +6,7 @@ from raddle.lazy import attach
 
 __all__ = [
     "gains",
+    "parts",
     "plots",
     "trace",
     "write_page",
@@ -16,7 +17,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from raddle.report import gains, plots, trace
+    from raddle.report import gains, parts, plots, trace
     from raddle.report.write import (
         write_page,
         write_replay_report,
@@ -27,6 +28,6 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = attach(
         __name__,
-        modules=("gains", "plots", "trace"),
+        modules=("gains", "parts", "plots", "trace"),
         names={name: "raddle.report.write" for name in __all__ if name.startswith("write_")},
     )

@@ -23,6 +23,8 @@ USES: Mapping[str, str] = {
     "links.parquet": "the map and who silenced whom are left out",
     "members.parquet": "members of groups are left out",
     "jobs.parquet": "times of jobs are left out",
+    "blame.parquet": "what the time of jobs was spent on is left out",
+    "delays.parquet": "what the time of flows was spent on is left out",
     "acks.parquet": "acknowledgements are left out",
     "isolated/": "the tested flows alone are left out",
     "isolated/flows.parquet": "the tested flows alone are left out",

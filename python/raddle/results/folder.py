@@ -247,6 +247,21 @@ class Results:
         return self._asked_for("jobs")
 
     @cached_property
+    def blame(self) -> pa.Table | None:
+        """What each job's time was spent on, run by run; the rows of a job add up to its time.
+
+        `cause` is a word of docs/reference/results.md, `culprit` the job or class of traffic that
+        stood in the way, `port` the place ("NODE:3"); both are null where there is none. None if
+        the experiment has no jobs, or does not want it (`[record] blame = false`).
+        """
+        return self._asked_for("blame")
+
+    @cached_property
+    def delays(self) -> pa.Table | None:
+        """The same of every flow, if the experiment recorded it (`[record] delays = true`)."""
+        return self._asked_for("delays")
+
+    @cached_property
     def paths(self) -> pa.Table | None:
         """The way of every flow, hop by hop, if it was recorded (`[record] paths = true`).
 

@@ -26,6 +26,7 @@ __all__ = [
     "template",
     "trace",
     "traffic",
+    "why",
 ]
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         template,
         trace,
         traffic,
+        why,
     )
 else:
     __getattr__, __dir__ = attach(__name__, modules=__all__)
