@@ -1,5 +1,7 @@
 //! Programs that share the fabric, and what is switched on for them.
 
+#[cfg(test)]
+mod blame_tests;
 mod network;
 mod places;
 mod programs;
