@@ -263,8 +263,8 @@ pub struct RunConfig {
     pub watch_from: Bytes,
     /// Report every acknowledgement.
     pub record_acks: bool,
-    /// Report what keeps the messages between hosts that are flows: see [`crate::blame`].
-    pub record_delays: bool,
+    /// Report what keeps those messages between hosts that are flows and whose class is below this: see [`crate::blame`].
+    pub record_delays: Option<u16>,
     /// Report the way of every flow.
     pub record_paths: bool,
     /// Ports whose queues are part of every sample.
@@ -307,7 +307,7 @@ impl RunConfig {
             sample_interval: Span::from_us(10),
             watch_from: Bytes(1_000_000),
             record_acks: false,
-            record_delays: false,
+            record_delays: None,
             record_paths: false,
             port_series: PortSeries::None,
             marks: None,

@@ -181,7 +181,10 @@ impl Resolved {
     pub fn run_config(&self, run: &PlannedRun) -> RunConfig {
         RunConfig {
             seed: run.seed,
-            record_delays: self.base.record_delays && run.variant == Variant::Loaded,
+            record_delays: self
+                .base
+                .record_delays
+                .filter(|_| run.variant == Variant::Loaded),
             ..with_scheme(
                 &self.base,
                 &self.schemes[run.scheme],
@@ -601,12 +604,16 @@ impl Resolver<'_> {
                 .get_or_insert(config.retransmission_timeout);
             config.max_timeouts = *simulation.max_timeouts.get_or_insert(config.max_timeouts);
         }
-        let has_jobs = !experiment.job.is_empty();
+        let jobs = experiment.job.len() as u16;
         let record = &mut experiment.record;
         config.record_acks = *record.acks.get_or_insert(false);
         config.record_paths = record.paths.unwrap_or(false);
-        let blame = has_jobs.then(|| *record.blame.get_or_insert(true));
-        config.record_delays = blame.unwrap_or(false) || record.delays.unwrap_or(false);
+        let blame = jobs > 0 && *record.blame.get_or_insert(true);
+        config.record_delays = match record.delays {
+            Some(true) => Some(1 << 8),
+            // Classes of jobs come first.
+            _ => blame.then_some(jobs),
+        };
         config.port_series = self.port_series(record, &network.fabric)?;
         config.sample_interval = *record.sample_interval.get_or_insert(config.sample_interval);
         config.watch_from = *record.watch_from.get_or_insert(config.watch_from);

@@ -460,7 +460,7 @@ impl<'a> Built<'a> {
             history.push(PortHistory::default());
         }
         let mut packets = Packets::default();
-        let delays = config.record_delays.then(|| {
+        let delays = config.record_delays.map(|_| {
             packets.keep_marks();
             Box::new(Delays::new(ends.len()))
         });

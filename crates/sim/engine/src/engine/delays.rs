@@ -104,6 +104,14 @@ impl PacketName {
 }
 
 impl Context<'_> {
+    /// Whether messages of a class are followed.
+    #[inline]
+    pub(super) fn follows(&self, class: u8) -> bool {
+        self.config
+            .record_delays
+            .is_some_and(|below| u16::from(class) < below)
+    }
+
     /// The last byte of a message has come to its receiver.
     #[cold]
     #[inline(never)]
@@ -240,7 +248,11 @@ impl Base<'_> {
     /// A flow to a host begins.
     #[cold]
     pub(super) fn note_begin(&mut self, index: FlowSlot) {
-        let port = self.hosts.nics[self.hosts.flows[index].nic].port;
+        let flow = &self.hosts.flows[index];
+        let port = self.hosts.nics[flow.nic].port;
+        if !self.cx.follows(flow.class) {
+            return;
+        }
         let paused = self.wires.paused_so_far(self.cx.now, port);
         if let Some(delays) = &mut self.wires.delays {
             let begun = Begun {
@@ -261,7 +273,8 @@ impl Base<'_> {
         let port = self.hosts.nics[flow.nic].port;
         let packet = *self.wires.packets.get(handle);
         let is_last = packet.seq() + u64::from(packet.payload) >= flow.sender.size();
-        let followed = is_last && matches!(flow.to, FlowTo::Host(_));
+        let to_host = matches!(flow.to, FlowTo::Host(_));
+        let followed = is_last && to_host && self.cx.follows(flow.class);
         let class = Some(flow.class);
         self.wires
             .packets

@@ -179,7 +179,7 @@ impl Base<'_> {
                 self.sampler
                     .delivered(reception.class, reception.watched, payload);
                 let is_whole = seq == reception.size;
-                if is_whole && cx.config.record_delays {
+                if is_whole && cx.follows(reception.class) {
                     cx.note_delivery(packet);
                 }
                 if is_whole && self.traffic.reacts() {

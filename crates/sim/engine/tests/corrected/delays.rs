@@ -41,7 +41,7 @@ struct Told<'a> {
 impl<'a> Told<'a> {
     fn new(lab: &'a Lab, config: &RunConfig, messages: &[Message]) -> Self {
         let config = RunConfig {
-            record_delays: true,
+            record_delays: Some(256),
             ..config.clone()
         };
         let mut flows = FlowList::new(messages.to_vec(), classes());

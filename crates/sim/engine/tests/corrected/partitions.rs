@@ -217,7 +217,7 @@ fn config(lab: &Lab, draws: &mut Draws) -> RunConfig {
     let mut config = RunConfig {
         seed: draws.next(),
         record_acks: draws.below(2) == 0,
-        record_delays: draws.below(2) == 0,
+        record_delays: (draws.below(2) == 0).then_some(256),
         record_paths: draws.below(3) == 0,
         sample_interval: [Span::ZERO, Span::from_us(10), Span(3_333_333)][draws.below(3) as usize],
         watch_from: Bytes([1, 20_000, 1_000_000][draws.below(3) as usize]),

@@ -86,7 +86,7 @@ impl RunRecorder {
             members: optional(config.multicast.is_some(), Table::Members)?,
             paths: optional(config.record_paths, Table::Paths)?,
             port_queues: PortQueues::create(folder, scheme, seed, &config.port_series, fabric)?,
-            journal: config.record_delays.then(Journal::default),
+            journal: config.record_delays.map(|_| Journal::default()),
             fabric: Arc::clone(fabric),
             flows_seen: 0,
             flows_finished: 0,
