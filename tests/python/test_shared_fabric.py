@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 
 import raddle
 from raddle.cli.app import app
-from raddle.errors import ExperimentError
+from raddle.errors import ExperimentError, ResultsError
 from raddle.plan import Plan
 from raddle.results import load
 from raddle.services.run import plan_file
+from raddle.services.why import why_flow, why_job
 from raddle.statistics.jobs import judge_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -218,3 +219,115 @@ def test_the_example_and_the_large_experiment_are_planned() -> None:
         plan = plan_file(ROOT / name)
         assert len(plan.runs) == runs
         assert {re.sub("-.*", "", run.variant) for run in plan.runs} == {"loaded", "alone"}
+
+
+HEAVY = """\
+[[job]]
+name = "heavy"
+program = { generator = "collective", collective = "alltoall", size = "2MiB", repeat = 2 }
+ranks = 4
+placement = [1, 3, 5, 7]
+"""
+VICTIM = """\
+[[job]]
+name = "victim"
+program = { generator = "collective", collective = "alltoall", size = "64KiB", repeat = 4 }
+ranks = 4
+placement = [0, 2, 4, 6]
+"""
+
+
+@pytest.fixture(scope="module")
+def trouble(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job whose links another one fills, in two seeds, with the delays of flows."""
+    out = tmp_path_factory.mktemp("trouble")
+    file = out / "trouble.toml"
+    settings = "[simulation]\nseeds = [1, 2]\n[record]\ndelays = true\n"
+    file.write_text(HEAD + settings + VICTIM + HEAVY + SETUPS)
+    raddle.run(file, out / "out")
+    return out / "out"
+
+
+def test_what_a_time_was_spent_on_adds_up_to_it(trouble: Path) -> None:
+    results = load(trouble)
+    assert results.blame is not None
+    assert results.jobs is not None
+    sums: dict[tuple[str, int, str], int] = {}
+    for row in results.blame.to_pylist():
+        key = (row["scheme"], row["seed"], row["job"])
+        sums[key] = sums.get(key, 0) + row["time_ps"]
+    for row in results.jobs.to_pylist():
+        assert sums[row["scheme"], row["seed"], row["job"]] == row["time_ps"]
+    told = why_job(trouble, "victim")
+    assert sum(part["share"] for part in told["parts"]) == pytest.approx(1)
+    assert told["time_us"] == pytest.approx(sum(part["time_us"] for part in told["parts"]) / 2)
+    shares = [part["share"] for part in told["parts"]]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_delays_of_flows_are_no_longer_than_they_are(trouble: Path) -> None:
+    results = load(trouble)
+    assert results.delays is not None
+    sums: dict[tuple[Any, ...], int] = {}
+    for row in results.delays.to_pylist():
+        key = tuple(row[name] for name in ("scheme", "seed", "src", "dst", "sport"))
+        sums[key] = sums.get(key, 0) + row["time_ps"]
+    flows = results.flows.to_pylist()
+    assert len(sums) == len(flows)
+    for row in flows:
+        key = tuple(row[name] for name in ("scheme", "seed", "src", "dst", "sport"))
+        # The acknowledgement has its way back still before it.
+        assert 0 < sums[key] < row["fct_ps"]
+
+
+def test_why_names_the_culprit_and_proves_it(trouble: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "why.svg"
+    words = ["why", str(trouble), "--job", "victim", "--prove", "--picture", str(picture)]
+    shown = CliRunner().invoke(app, words)
+    assert shown.exit_code == 0, shown.output
+    assert "behind heavy" in shown.output
+    assert "Others stood in its way: heavy" in shown.output
+    assert "Without heavy it takes" in shown.output
+    assert len([line for line in shown.stdout.splitlines() if line]) <= 12
+    assert "<svg" in picture.read_text()
+    told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    proof = told["proof"]
+    assert proof["without"] == "heavy"
+    assert proof["saved_frac"] > 0.1
+    assert proof["blamed_share"] == told["culprits"]["heavy"]
+    # Nothing of the proof stays in the folder.
+    assert load(trouble).schemes == ("plain", "switches")
+
+
+def test_why_of_a_flow(trouble: Path) -> None:
+    told = why_flow(trouble, "0:4")
+    assert told["class"] == "victim"
+    assert sum(part["share"] for part in told["parts"]) == pytest.approx(1)
+    assert "heavy" in told["culprits"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--job", "victin"], "did you mean `victim`?"),
+        (["--job", "victim", "--setup", "plane"], "did you mean `plain`?"),
+        (["--flow", "0:x"], "is not SRC:DST or SRC:DST:SPORT"),
+        (["--flow", "0:0"], "no flow 0:0 was delivered under plain"),
+        ([], "name a --job or a --flow"),
+        (["--job", "victim", "--flow", "0:4"], "name a --job or a --flow"),
+    ],
+)
+def test_mistakes_of_why(trouble: Path, words: list[str], told: str) -> None:
+    shown = CliRunner().invoke(app, ["why", str(trouble), *words])
+    assert shown.exit_code == 2
+    assert told in shown.output
+
+
+def test_a_folder_without_jobs_does_not_say_why(tmp_path: Path) -> None:
+    file = tmp_path / "plain.toml"
+    file.write_text(HEAD + BACKGROUND + '[simulation]\nschemes = ["none"]\n')
+    raddle.run(file, tmp_path / "out")
+    with pytest.raises(ResultsError, match="does not say what the time of jobs"):
+        why_job(tmp_path / "out", "it")
+    with pytest.raises(ResultsError, match="does not say what the time of flows"):
+        why_flow(tmp_path / "out", "0:1")

@@ -9,13 +9,13 @@ from raddle import report, services
 from raddle.cli.options import AsJson, Jobs, Quiet, Threads
 from raddle.cli.progress import shown_progress
 from raddle.cli.talk import guarded, print_json, say
-from raddle.statistics.blame import Part, words_of
+from raddle.statistics.blame import LEAST, Part, groups_of, split_small
 from raddle.text import join_words, percent, span_us
 
 __all__ = ["why"]
 
 MOST = 7
-"""Parts that are told; `--json` has all."""
+"""Groups of parts that are told; `--json` has all parts."""
 
 
 @guarded
@@ -86,12 +86,15 @@ def _show(told: dict[str, Any]) -> None:
     alone = told.get("alone_us")
     times = f", {told['time_us'] / alone:.2f} times as long as alone" if alone else ""
     print(f"{who} under {told['setup']} takes {span_us(told['time_us'])}{times}:")
-    parts = [Part(it["cause"], it["culprit"], it["port"], 0, it["share"]) for it in told["parts"]]
-    for part in parts[:MOST]:
-        print(f"{percent(part.share):>8}  {words_of(part, own)}")
-    if parts[MOST:]:
-        print(f"{percent(sum(part.share for part in parts[MOST:])):>8}  everything else")
-    culprits = [f"{name} {percent(share)}" for name, share in told["culprits"].items()]
+    groups = groups_of([Part.of_json(part) for part in told["parts"]])
+    shown, rest = split_small(groups, MOST)
+    for group in shown:
+        print(f"{percent(group.share):>8}  {group.words(own)}")
+    if rest:
+        print(f"{percent(rest):>8}  everything else")
+    culprits = [
+        f"{name} {percent(share)}" for name, share in told["culprits"].items() if share >= LEAST
+    ]
     if culprits:
         print(f"Others stood in its way: {join_words(culprits[:4])}.")
     else:

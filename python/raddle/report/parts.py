@@ -5,33 +5,32 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from raddle.statistics.blame import Part, words_of
+from raddle.statistics.blame import Part, groups_of, split_small
 from raddle.text import percent, span_us
 
 __all__ = ["draw_parts"]
 
 OWN, OTHERS, QUIET = "#0072B2", "#D55E00", "#8a8f98"
 MOST = 12
-"""Parts that have a bar of their own."""
+"""Groups of parts that have a bar of their own."""
 
 
 def draw_parts(told: Mapping[str, Any]) -> Figure:
-    """A bar for each of the largest parts of what `raddle why` says.
+    """A bar for each of the largest groups of parts of what `raddle why` says.
 
     What others did has one colour, what the job did to itself another; the rest is grey.
     """
     own = told.get("job") or told["class"]
-    parts = [
-        Part(it["cause"], it["culprit"], it["port"], 0, it["share"]) for it in told["parts"][:MOST]
-    ]
-    rest = 1 - sum(part.share for part in parts)
-    words = [words_of(part, own) for part in parts]
-    shares = [part.share for part in parts]
+    groups = groups_of([Part.of_json(part) for part in told["parts"]])
+    shown, rest = split_small(groups, MOST)
+    words = [group.words(own) for group in shown]
+    shares = [group.share for group in shown]
     colours = [
-        QUIET if part.culprit is None else OWN if part.culprit == own else OTHERS for part in parts
+        QUIET if group.culprit is None else OWN if group.culprit == own else OTHERS
+        for group in shown
     ]
-    if len(told["parts"]) > MOST:
-        words.append(f"{len(told['parts']) - MOST} smaller parts")
+    if rest:
+        words.append("everything else")
         shares.append(rest)
         colours.append(QUIET)
     figure = Figure(figsize=(8, 1.2 + 0.32 * len(words)), layout="constrained")

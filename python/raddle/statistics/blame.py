@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Part", "culprits_of", "parts_of", "words_of"]
+from raddle.text import many, percent
+
+__all__ = ["LEAST", "Group", "Part", "culprits_of", "groups_of", "parts_of", "split_small"]
 
 WORDS: Mapping[str, str] = {
     "start": "until its ranks began",
@@ -20,6 +22,10 @@ WORDS: Mapping[str, str] = {
 """What a cause without a culprit is."""
 
 
+LEAST = 0.001
+"""A smaller share is not shown by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A share of a time: what it was spent on, because of whom, where."""
@@ -29,6 +35,12 @@ class Part:
     port: str | None
     time_ps: int
     share: float
+
+    @classmethod
+    def of_json(cls, told: Mapping[str, Any]) -> "Part":
+        """From what `as_json` made."""
+        time_ps = round(told["time_us"] * 1e6)
+        return cls(told["cause"], told["culprit"], told["port"], time_ps, told["share"])
 
     def as_json(self) -> dict[str, Any]:
         """As `raddle why --json` has it."""
@@ -61,12 +73,49 @@ def culprits_of(parts: Sequence[Part], own: str) -> dict[str, float]:
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
-def words_of(part: Part, own: str) -> str:
-    """A part in words; `own`: whose time it is."""
-    at = f" at {part.port}" if part.port else ""
-    who = "its own messages" if part.culprit == own else part.culprit
-    if part.cause == "queue":
-        return f"behind {who or 'packets of no class'}{at}"
-    if part.cause == "pause":
-        return f"paused by PFC, because of {who or 'an unknown queue'}{at}"
-    return f"{WORDS.get(part.cause, part.cause)}{at}"
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parts of one cause and one culprit."""
+
+    parts: Sequence[Part]
+
+    @property
+    def share(self) -> float:
+        """Of the whole time."""
+        return sum(part.share for part in self.parts)
+
+    @property
+    def culprit(self) -> str | None:
+        """Who stood in the way."""
+        return self.parts[0].culprit
+
+    def words(self, own: str) -> str:
+        """What it is; `own`: whose time it is."""
+        first = self.parts[0]
+        who = "its own messages" if first.culprit == own else first.culprit
+        if first.cause == "queue":
+            what = f"behind {who or 'packets of no class'}"
+        elif first.cause == "pause":
+            what = f"paused by PFC because of {who or 'an unknown queue'}"
+        else:
+            what = WORDS.get(first.cause, first.cause)
+        ports = [part for part in self.parts if part.port]
+        if not ports:
+            return what
+        if len(ports) == 1:
+            return f"{what}, at {first.port}"
+        return f"{what}, at {many(len(ports), 'port')}, {percent(first.share)} at {first.port}"
+
+
+def split_small(groups: Sequence[Group], most: int) -> tuple[Sequence[Group], float]:
+    """The groups to show, `most` at most and none below a thousandth, and the share of the rest."""
+    shown = [group for group in groups[:most] if group.share >= LEAST]
+    return shown, sum(group.share for group in groups[len(shown) :])
+
+
+def groups_of(parts: Sequence[Part]) -> list[Group]:
+    """Put parts of one cause and one culprit together; the largest group first."""
+    groups: dict[tuple[str, str | None], list[Part]] = {}
+    for part in parts:
+        groups.setdefault((part.cause, part.culprit), []).append(part)
+    return sorted((Group(own) for own in groups.values()), key=lambda group: -group.share)

@@ -217,7 +217,7 @@ impl Journal {
             } else {
                 Span((u128::from(time.0) * u128::from(overlap.0) / all.max(1)) as u64)
             };
-            left = left - own;
+            left -= own;
             let (root, culprit) = self.root(at, pause.start, fabric);
             parts.add(Cause::Pause, culprit, Some(root), own);
         }
@@ -291,7 +291,7 @@ impl Parts {
                 time,
             })
             .collect();
-        parts.sort_by(|one, other| other.time.cmp(&one.time));
+        parts.sort_by_key(|part| std::cmp::Reverse(part.time));
         parts
     }
 }

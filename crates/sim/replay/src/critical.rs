@@ -170,7 +170,7 @@ impl<'a> Critical<'a> {
                 time,
             })
             .collect();
-        shares.sort_by(|one, other| other.time.cmp(&one.time));
+        shares.sort_by_key(|share| std::cmp::Reverse(share.time));
         shares
     }
 

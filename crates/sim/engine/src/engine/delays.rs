@@ -38,19 +38,19 @@ impl Sending {
     }
 
     /// What a port sends from now on, counted from what it has sent.
-    fn from_now(&self, now: Time) -> Sending {
+    fn at_instant(&self, now: Time) -> Self {
         let mut counted = self.clone();
         if let Some((class, until)) = self.last
             && until > now
             && let Some(own) = counted.by_class.iter_mut().find(|it| it.class == class)
         {
-            own.time = own.time - until.since(now);
+            own.time -= until.since(now);
         }
         counted
     }
 
     /// What was sent since then, in order of classes.
-    fn since(&self, then: &Sending) -> Vec<ClassTime> {
+    fn since(&self, then: &Self) -> Vec<ClassTime> {
         let before = |class| {
             let found = then.by_class.iter().find(|it| it.class == class);
             found.map_or(Span::ZERO, |it| it.time)
@@ -147,7 +147,7 @@ impl Wires<'_> {
         let own = self.ends[port].busy_until.since(cx.now);
         let mut sent = delays.ports[port].since(&then);
         if let Some(it) = sent.iter_mut().find(|it| it.class == mark.class) {
-            it.time = it.time - own;
+            it.time -= own;
         }
         sent.retain(|it| it.time != Span::ZERO);
         let end = &self.ends[port];
@@ -181,7 +181,7 @@ impl Wires<'_> {
             // Its acknowledgement is not.
             && self.packets.get(handle).kind == PacketKind::Data
         {
-            let sending = delays.ports[out].from_now(now);
+            let sending = delays.ports[out].at_instant(now);
             delays.waiting.insert(handle, (now, sending));
         }
     }
@@ -256,7 +256,7 @@ impl Base<'_> {
         let paused = self.wires.paused_so_far(self.cx.now, port);
         if let Some(delays) = &mut self.wires.delays {
             let begun = Begun {
-                sending: delays.ports[port].from_now(self.cx.now),
+                sending: delays.ports[port].at_instant(self.cx.now),
                 paused,
                 own: Span::ZERO,
             };
@@ -295,7 +295,7 @@ impl Base<'_> {
             delays.waiting.remove(&handle);
             let mut sent = delays.ports[port].since(&begun.sending);
             if let Some(it) = sent.iter_mut().find(|it| it.class == Some(flow.class)) {
-                it.time = it.time - begun.own;
+                it.time -= begun.own;
             }
             sent.retain(|it| it.time != Span::ZERO);
             let record = Sent {
