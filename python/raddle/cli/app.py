@@ -95,6 +95,7 @@ app.command(
         "raddle replay lammps.trace.parquet --scheme none --scheme hpcc --schedule both",
         "raddle replay lammps.trace.parquet --fabric big.toml --placement blocks:24 --out out/big",
         "raddle replay em.trace.parquet --schedule both --scheme hpcc --seeds 10 --out out/em",
+        "raddle replay md.trace.parquet cfd.trace.parquet --fabric big.toml --collectives offload",
         "raddle replay em.trace.parquet --json | jq .schemes.none.schedules.both.gain_pct",
     ),
 )(replay)

@@ -19,8 +19,11 @@ from raddle.cli.options import (
     whole,
 )
 from raddle.cli.progress import shown_progress
+from raddle.cli.run import execute
+from raddle.cli.show import show_plan
 from raddle.cli.talk import guarded, print_json, print_table, say, say_one_thread
 from raddle.files import read_text, source_name, write_json
+from raddle.services.engines.choice import Engine
 from raddle.text import count, elapsed_s, many, span_us
 
 __all__ = ["replay"]
@@ -28,8 +31,13 @@ __all__ = ["replay"]
 
 @guarded
 def replay(
-    trace: Annotated[
-        Path, typer.Argument(help="The trace, NAME.trace.parquet.", show_default=False)
+    traces_given: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TRACE...",
+            help="The trace, NAME.trace.parquet; several run side by side.",
+            show_default=False,
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -56,6 +64,18 @@ def replay(
             show_default="all but published",
         ),
     ] = None,
+    collectives: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--collectives",
+            help="Who carries collectives: host, multicast (Bcast, Barrier) or offload (Allreduce, "
+            "Reduce, Barrier in switches); may be repeated.",
+            show_default="host",
+        ),
+    ] = None,
+    rails: Annotated[
+        int, whole(least=1, most=8, help="Links of each host that are used as one.")
+    ] = 1,
     scope: Annotated[
         str,
         typer.Option(
@@ -124,7 +144,7 @@ def replay(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a recorded program on a simulated fabric; say what scheduling its messages gains."""
+    """Replay recorded programs on a simulated fabric; say what scheduling, switches, rails gain."""
     settings = services.replay.Settings(
         fabric=fabric,
         placement=placement,
@@ -138,6 +158,32 @@ def replay(
         processors=processors,
         algorithms=tuple(algorithm or ()),
     )
+    trace = traces_given[0]
+    folder = out or Path("out") / f"{trace.name.removesuffix(results.trace.SUFFIX)}-replay"
+    if len(traces_given) > 1 or rails > 1 or {*(collectives or ())} - {"host"}:
+        shared = services.replay_shared.Shared(
+            traces=traces_given,
+            schemes=scheme or ["none"],
+            collectives=collectives or ["host"],
+            schedules=schedule or ["none"],
+            rails=rails,
+            costs=costs,
+        )
+        services.replay_shared.refuse_what_is_not_shared(settings, traces=traces)
+        text = services.replay_shared.experiment(shared, settings)
+        plan = services.run.plan_text(text, Path(f"{folder.name}.toml"))
+        if dry_run:
+            (plan,) = services.estimate.measured([plan])
+            if as_json:
+                print_json(services.estimate.plan_as_json(plan, jobs))
+            else:
+                show_plan(plan, jobs)
+            return
+        engine = Engine(jobs=jobs, threads=threads)
+        execute(
+            plan, folder, engine, no_report=no_report, replace=True, quiet=quiet, as_json=as_json
+        )
+        return
     asked = trace, scheme or ["none"], schedule or services.replay.SCHEDULES, settings
     planned = services.replay.preview(*asked)  # what is wrong is said before anything is written
     if dry_run:
@@ -148,7 +194,6 @@ def replay(
         return
     if not quiet:
         say_one_thread(threads, [planned["one_thread"]])
-    folder = out or Path("out") / f"{trace.name.removesuffix(results.trace.SUFFIX)}-replay"
     with results.claim.claim_folder(folder, "replay"):
         with shown_progress(quiet=quiet) as watch:
             summary = services.replay.replay_schemes(
