@@ -57,7 +57,8 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "
 
 MOST_CLASSES = 24
 """Classes of flows that a chart has buttons for."""
-SPARE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8a8f98")
+SPARE = ("#64748b", "#7c5295", "#0f766e", "#a3590b", "#be3a6b", "#4d7c0f", "#3b5bdb")
+"""Colours of what is no scheme: none of them is a scheme's."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 

@@ -150,6 +150,14 @@ def _content(results: Results) -> dict[str, Any]:
     }
 
 
+KINDS = {
+    "hosts": "at its hosts",
+    "network": "in the network",
+    "others": "behind others, or paused because of them",
+}
+"""What a job's time is spent on, in three kinds."""
+
+
 def _jobs(schemes: Json) -> dict[str, Any] | None:
     """Times of jobs under each setup: a row per job, a cell per setup."""
     if not any(row.get("jobs") for row in schemes.values()):
@@ -170,7 +178,11 @@ def _jobs(schemes: Json) -> dict[str, Any] | None:
                 {
                     "time": span_us(own["time_us"]),
                     "share": max(0.0, 1 - saved),
-                    "saved": "" if scheme == first else f"{-100 * saved:+.0f} %",
+                    "saved": "" if scheme == first else _change(saved),
+                    "spent": [
+                        (kind, share, KINDS[kind])
+                        for kind, share in own.get("spent", {"network": 1.0}).items()
+                    ],
                     "alone": "" if slowdown is None else f"{slowdown:.2f} × alone",
                 }
             )
@@ -183,7 +195,15 @@ def _jobs(schemes: Json) -> dict[str, Any] | None:
     heads = [
         {"label": label_of(name), "colour": colour_of(name, i)} for i, name in enumerate(schemes)
     ]
-    return {"heads": heads, "rows": rows, "first": label_of(first)}
+    taken_apart = any(job.get("spent") for row in schemes.values() for job in row["jobs"].values())
+    kinds = KINDS if taken_apart else {}
+    return {"heads": heads, "rows": rows, "first": label_of(first), "kinds": kinds}
+
+
+def _change(saved: float) -> str:
+    """How much longer or shorter a time is; nothing has no sign."""
+    change = round(-100 * saved)
+    return f"{change:+d} %" if change else "0 %"
 
 
 def _facts(results: Results, manifest: Json, seeds: Sequence[int]) -> list[str]:

@@ -6,7 +6,16 @@ from typing import Any
 
 from raddle.text import many, percent
 
-__all__ = ["LEAST", "Group", "Part", "culprits_of", "groups_of", "parts_of", "split_small"]
+__all__ = [
+    "LEAST",
+    "Group",
+    "Part",
+    "culprits_of",
+    "groups_of",
+    "kinds_of",
+    "parts_of",
+    "split_small",
+]
 
 WORDS: Mapping[str, str] = {
     "start": "until its ranks began",
@@ -22,6 +31,8 @@ WORDS: Mapping[str, str] = {
 """What a cause without a culprit is."""
 
 
+AT_HOSTS = frozenset({"start", "computing", "host", "memory"})
+"""Causes that have nothing to do with the network."""
 LEAST = 0.001
 """A smaller share is not shown by itself."""
 
@@ -62,6 +73,19 @@ def parts_of(rows: Iterable[Mapping[str, Any]]) -> list[Part]:
     all_ps = sum(times.values())
     parts = [Part(*key, time, time / all_ps) for key, time in times.items() if time]
     return sorted(parts, key=lambda part: -part.time_ps)
+
+
+def kinds_of(parts: Sequence[Part], own: str) -> dict[str, float]:
+    """Shares of three kinds: at the job's hosts, in the network, and behind others."""
+    shares = dict.fromkeys(("hosts", "network", "others"), 0.0)
+    for part in parts:
+        if part.cause in AT_HOSTS:
+            shares["hosts"] += part.share
+        elif part.culprit is not None and part.culprit != own:
+            shares["others"] += part.share
+        else:
+            shares["network"] += part.share
+    return shares
 
 
 def culprits_of(parts: Sequence[Part], own: str) -> dict[str, float]:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from raddle.results.folder import Results
+from raddle.statistics.blame import kinds_of, parts_of
 from raddle.statistics.rule import TIE_PERCENT
 from raddle.statistics.samples import mean_interval
-from raddle.statistics.verdict import NO_RUN, Verdict
-from raddle.text import every, join_words, many, percent
+from raddle.statistics.verdict import NO_RUN, Verdict, label_of
+from raddle.text import every, join_words, many, percent, verb
 
 __all__ = ["job_rows", "judge_jobs"]
 
@@ -33,11 +34,17 @@ def job_rows(results: Results) -> dict[str, dict[str, dict[str, Any]]]:
     names = dict.fromkeys(job for _, job in found)
     base = results.schemes[0] if results.schemes else ""
     rows: dict[str, dict[str, dict[str, Any]]] = {}
+    spent: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in [] if results.blame is None else results.blame.to_pylist():
+        spent.setdefault((row["scheme"], row["job"]), []).append(row)
     for scheme in results.schemes:
         own = {job: found[scheme, job] for job in names if (scheme, job) in found}
         rows[scheme] = {
             job: _figures(runs, found.get((base, job), [])) for job, runs in own.items()
         }
+        for job, row in rows[scheme].items():
+            if (scheme, job) in spent:
+                row["spent"] = kinds_of(parts_of(spent[scheme, job]), job)
     return rows
 
 
@@ -97,7 +104,7 @@ def judge_jobs(rows: Rows) -> Verdict:
     together = {scheme: share for scheme, share in shares.items() if share is not None}
     details = tuple(_job_words(job, rows, base) for job in names)
     compared = (
-        f"Compared: times of jobs with those under {base}, seed by seed; differences of up to "
+        f"Compared: times of jobs with those under {label_of(base)}, seed by seed; differences of up to "
         f"{TIE_PERCENT:g} % are ties."
     )
     if not together:
@@ -105,11 +112,14 @@ def judge_jobs(rows: Rows) -> Verdict:
     best = min(together.values())
     leaders = tuple(scheme for scheme, share in together.items() if share <= best * (1 + TIE))
     if base in leaders:
-        headline = f"{missing}No setup serves the {many(len(names), 'job')} better than {base}."
+        headline = (
+            f"{missing}No setup serves the {many(len(names), 'job')} better than {label_of(base)}."
+        )
         return Verdict((), headline, compared, details)
+    who = f"{join_words(map(label_of, leaders))} {verb(len(leaders), 'serves', 'serve')}"
     headline = (
-        f"{missing}{join_words(leaders)} {'serves' if len(leaders) == 1 else 'serve'} the jobs "
-        f"best: {percent(1 - best)} less time than under {base}, over {every(len(names), 'job')}."
+        f"{missing}{who} the jobs best: {percent(1 - best)} less time than under "
+        f"{label_of(base)}, over {every(len(names), 'job')}."
     )
     return Verdict(leaders, headline, compared, details)
 
@@ -130,9 +140,9 @@ def _job_words(job: str, rows: Rows, base: str) -> str:
     level = [s for s, v in saved.items() if v == 0]
     parts = []
     if gains:
-        parts.append("saved by " + join_words(f"{s} {percent(v)}" for v, s in gains))
+        parts.append("saved by " + join_words(f"{label_of(s)} {percent(v)}" for v, s in gains))
     if losses:
-        parts.append("lost by " + join_words(f"{s} {percent(-v)}" for v, s in losses))
+        parts.append("lost by " + join_words(f"{label_of(s)} {percent(-v)}" for v, s in losses))
     if level:
-        parts.append(f"no difference by {join_words(level)}")
-    return f"{job}, against {base}: {'; '.join(parts) or 'nothing to compare'}."
+        parts.append(f"no difference by {join_words(map(label_of, level))}")
+    return f"{job}, against {label_of(base)}: {'; '.join(parts) or 'nothing to compare'}."
