@@ -104,8 +104,8 @@ def judge_jobs(rows: Rows) -> Verdict:
     together = {scheme: share for scheme, share in shares.items() if share is not None}
     details = tuple(_job_words(job, rows, base) for job in names)
     compared = (
-        f"Compared: times of jobs with those under {label_of(base)}, seed by seed; differences of up to "
-        f"{TIE_PERCENT:g} % are ties."
+        f"Compared: times of jobs with those under {label_of(base)}, seed by seed; "
+        f"differences of up to {TIE_PERCENT:g} % are ties."
     )
     if not together:
         return Verdict((), f"{missing}No setup ran all jobs to their end.", compared, details)
