@@ -36,6 +36,7 @@ mod library;
 mod log;
 mod messages;
 mod node;
+mod profile;
 mod rails;
 mod record;
 mod report;

@@ -3,8 +3,12 @@
 
 use std::{env, fmt, path::PathBuf, sync::OnceLock, time::Duration};
 
+use crate::profile;
 use raddle_schedule::Scope;
 use raddle_wire::{compat, native::JobKey, rails::MAX_RAILS};
+
+/// The variable that names an advice.
+const PROFILE: &str = "RADDLE_PROFILE";
 
 /// Name, values and default of each setting, from `crates/base/text/environment.toml`.
 const TABLE: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/settings.rs"));
@@ -155,8 +159,22 @@ impl Environment {
     /// `names`: of all variables that may be ours.
     fn read(variable: &dyn Fn(&str) -> Option<String>, names: &[String]) -> Self {
         let mut faults = Vec::new();
-        let settings = Settings::read(variable, &mut faults);
-        for name in names {
+        let asked = variable(PROFILE).filter(|path| !path.is_empty());
+        let profile = asked.and_then(|path| match profile::load(&path) {
+            Ok(values) => Some(values),
+            Err(problem) => {
+                faults.push(format!("{PROFILE}={path} is ignored: {problem}"));
+                None
+            }
+        });
+        let profile = profile.unwrap_or_default();
+        // What is set explicitly wins.
+        let advised = |name: &str| {
+            let set = variable(name).filter(|value| !value.is_empty());
+            set.or_else(|| profile.get(name).cloned())
+        };
+        let settings = Settings::read(&advised, &mut faults);
+        for name in names.iter().chain(profile.keys()) {
             if TABLE.iter().all(|(known, _, _)| known != name) {
                 faults.push(format!("{name} is not known (`raddle config` lists all)"));
             }
@@ -179,6 +197,7 @@ fn is_asked_for(variable: &dyn Fn(&str) -> Option<String>) -> bool {
         "RADDLE_LOG",
         "RADDLE_SCHEDULE",
         "RADDLE_RAILS",
+        PROFILE,
     ];
     let says = |name: &str| variable(name).is_some_and(|value| !matches!(value.trim(), "" | "off"));
     wants.into_iter().any(says)
@@ -541,6 +560,42 @@ mod tests {
             asked.push(("RADDLE_DISABLE", "1"));
             assert_eq!(faults(&asked), [""; 0]);
         }
+    }
+
+    #[test]
+    fn a_profile_stands_for_variables_that_are_not_set() {
+        let file = env::temp_dir().join(format!("raddle-advice-{}.toml", std::process::id()));
+        let text = "schema = 1\n[settings]\nscheduling = \"both\"\nrails = 2\ncollectives = \"host\"\n[environment]\nRADDLE_ORDER = \"tree\"\n";
+        std::fs::write(&file, text).unwrap();
+        let path = file.to_str().unwrap().to_owned();
+        let read = |more: &[(&str, &str)]| {
+            let mut set = vec![(PROFILE, path.as_str())];
+            set.extend(more);
+            let variable = |name: &str| {
+                let found = set.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            Environment::read(&variable, &[PROFILE.to_owned()])
+        };
+        let advised = read(&[]);
+        assert_eq!(advised.settings.schedule, Schedule::On);
+        assert_eq!(advised.settings.rails, RailNames::All);
+        assert_eq!(advised.settings.offload, Offload::Never);
+        // A wrong value in the file is a fault as it is in the environment.
+        assert_eq!(advised.faults.len(), 1, "{:?}", advised.faults);
+        assert!(advised.faults[0].starts_with("RADDLE_ORDER=tree is ignored"));
+        let set = read(&[("RADDLE_SCHEDULE", "off"), ("RADDLE_RAILS", "")]);
+        assert_eq!(set.settings.schedule, Schedule::Off);
+        assert_eq!(set.settings.rails, RailNames::All);
+        std::fs::remove_file(&file).unwrap();
+        let missing = read(&[]);
+        assert_eq!(missing.settings.schedule, Schedule::Off);
+        assert_eq!(missing.faults.len(), 1);
+        assert!(
+            missing.faults[0].contains("No such file"),
+            "{:?}",
+            missing.faults
+        );
     }
 
     #[test]
