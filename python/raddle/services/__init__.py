@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from raddle.lazy import attach
 
 __all__ = [
+    "advise",
     "compare",
     "doctor",
     "engines",
@@ -30,6 +31,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from raddle.services import (
+        advise,
         compare,
         doctor,
         engines,
