@@ -548,7 +548,9 @@ def _searched(search: _Search) -> dict[str, Any]:
     if together:
         search.measure("2-together", together, [first])
     most = int(min(FINALISTS, max(1.0, search.left() / len(seeds) - 1)))
-    finalists = search.known(first)[:most]
+    found = search.known(first)
+    faster = [one for one in found if search.gain(one, first) > 0]
+    finalists = (faster or found[:1])[:most]
     search.measure("3-seeds", [search.plain, *finalists], seeds)
     return _summary(search, finalists, alone, kept, seeds)
 
