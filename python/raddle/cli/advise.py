@@ -165,7 +165,6 @@ def _cost(cost: dict[str, int]) -> str:
         "multicast_entries": "entry",
         "reduction_slots": "slot",
         "extra_links": "link",
-        "extra_hosts": "host",
     }
     parts = [
         many(cost[key], name) if cost[key] < 10_000 else f"{count(cost[key])} {name}s"

@@ -1,7 +1,7 @@
 """`raddle advise`: which of the five systems a program should use on a fabric.
 
-Three stages find out. First every switch alone, on one seed: what helps no program beyond the tie
-of one seed is dropped. Then what is left is combined. Then the best few and the plain run are
+Three stages find out. First every switch alone, on one seed: what makes no program faster
+by a hundredth is dropped. Then what is left is combined. Then the best few and the plain run are
 simulated on all seeds, the same ones, so that a gain is a mean over pairs of runs with a 95 %
 interval. All runs are those of an experiment with a [[job]] for each program and a [[setup]] for
 each combination; they lie below `runs` of the results folder, and the same command takes up what
@@ -31,9 +31,8 @@ from raddle.services.fabric import Source
 from raddle.services.replay import ALL_SCHEDULES, read_costs
 from raddle.services.run import execute_all, plan_text
 from raddle.services.runner import Watch
-from raddle.statistics.plans import Judged, in_order, judge
-from raddle.statistics.rule import difference
-from raddle.text import join_words, many, percent, spelled, suggest
+from raddle.statistics.plans import WORTH, Judged, in_order, judge
+from raddle.text import join_words, many, percent, suggest
 
 __all__ = [
     "PLACEMENTS",
@@ -290,10 +289,10 @@ class _Search:
         return _saved(self.slowdown(one, seed), self.slowdown(self.plain, seed))
 
     def helps(self, one: Combination, seed: int) -> bool:
-        """Whether it makes a program faster beyond the tie of one seed."""
+        """Whether it makes a program so much faster that it is worth a closer look."""
         for program in self.programs:
             own, plain = (self.times[it, program.job, seed] for it in (one, self.plain))
-            if own < plain and not difference({"": plain}, {"": own}).tie:
+            if _saved(own, plain) >= WORTH:
                 return True
         return False
 
@@ -338,7 +337,6 @@ class _Search:
             "multicast_entries": multicast * self.switches,
             "reduction_slots": sums * SLOTS * self.switches,
             "extra_links": hosts * (one.rails - 1),
-            "extra_hosts": 0,
         }
 
 
@@ -527,7 +525,8 @@ def _searched(search: _Search) -> dict[str, Any]:
             "there is nothing to search\n  hint: name more --systems, or more than one --placement"
         )
         raise ExperimentError(msg)
-    least = 1 + len(singles) + 2 * len(seeds)
+    base = 1 if len(search.programs) == 1 else 1 + len(search.programs)  # plain, and each alone
+    least = base + len(singles) + (base + 1) * len(seeds)
     if search.left() < least:
         msg = (
             f"--budget: {many(search.settings.most_runs or 0, 'run')}, and every switch alone, "
@@ -538,7 +537,7 @@ def _searched(search: _Search) -> dict[str, Any]:
     search.measure("1-alone", [search.plain, *singles], [first])
     alone = [one for one in search.known(first) if one in singles]
     kept = [one for one in alone if search.helps(one, first)]
-    room = search.left() - 2 * len(seeds)
+    room = search.left() - (base + 1) * len(seeds)
     together = [
         one
         for one in _combined(search, kept)
@@ -547,7 +546,7 @@ def _searched(search: _Search) -> dict[str, Any]:
     together = together[: int(min(max(room, 0), len(together)))]
     if together:
         search.measure("2-together", together, [first])
-    most = int(min(FINALISTS, max(1.0, search.left() / len(seeds) - 1)))
+    most = int(min(FINALISTS, max(1.0, search.left() / len(seeds) - base)))
     found = search.known(first)
     faster = [one for one in found if search.gain(one, first) > 0]
     finalists = (faster or found[:1])[:most]
@@ -684,10 +683,8 @@ def _headline(search: _Search, chosen: Combination, judged: Mapping[Combination,
     if chosen == search.plain:
         return "Leave it plain: no plan is faster beyond noise."
     one = judged[chosen]
-    whom = (
-        "" if len(search.programs) == 1 else f", over the {spelled(len(search.programs))} programs"
-    )
-    return f"Set {words(search.told(chosen))}: {percent(one.gain)} less time than plain{whom}."
+    what = "less time" if len(search.programs) == 1 else "less slowdown of the programs"
+    return f"Set {words(search.told(chosen))}: {percent(one.gain)} {what} than plain."
 
 
 def words(told: Mapping[str, Any]) -> str:
