@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from raddle.cli.app import app
 from raddle.errors import ExperimentError, RaddleError, TraceError
-from raddle.services.advise import Combination, Settings, advice_toml, advise, read_budget
+from raddle.services.advise import advice_toml, advise, read_budget
+from raddle.services.combinations import Combination, Settings
 from raddle.services.trace import generate_training, import_goal
 from raddle.statistics.plans import in_order, judge
 

@@ -94,7 +94,7 @@ def advise(
 ) -> None:
     """Say which of the five systems recorded programs should use on a fabric, and what it gives."""
     most_runs, most_s = services.advise.read_budget(budget)
-    settings = services.advise.Settings(
+    settings = services.combinations.Settings(
         fabric=fabric,
         seeds=seeds,
         costs=costs,
@@ -133,7 +133,7 @@ def _show(summary: dict[str, Any]) -> None:
         ends = plan["gain_ci95"]
         rows.append(
             (
-                services.advise.words(plan["settings"]),
+                services.combinations.words(plan["settings"]),
                 span_us(1e6 * plan["predicted_s"]),
                 f"{100 * plan['gain_frac']:+.1f} %",
                 "" if ends is None else f"{100 * ends[0]:+.1f} to {100 * ends[1]:+.1f}",
@@ -143,7 +143,7 @@ def _show(summary: dict[str, Any]) -> None:
     print_table(("plan", "time", "gain", "95 %", "cost"), rows)
     say()
     for plan in shown:
-        say(f"{services.advise.words(plan['settings'])}: {plan['why']}")
+        say(f"{services.combinations.words(plan['settings'])}: {plan['why']}")
     if len(summary["programs"]) > 1:
         say()
         for row in summary["programs"]:

@@ -6,6 +6,7 @@ from raddle.lazy import attach
 
 __all__ = [
     "advise",
+    "combinations",
     "compare",
     "doctor",
     "engines",
@@ -32,6 +33,7 @@ __all__ = [
 if TYPE_CHECKING:
     from raddle.services import (
         advise,
+        combinations,
         compare,
         doctor,
         engines,
