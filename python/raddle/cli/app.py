@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from raddle.cli import fabric, lab, trace, traffic
+from raddle.cli.advise import advise
 from raddle.cli.capacity import capacity
 from raddle.cli.config import config
 from raddle.cli.folders import compare, report
@@ -99,6 +100,18 @@ app.command(
         "raddle replay em.trace.parquet --json | jq .schemes.none.schedules.both.gain_pct",
     ),
 )(replay)
+app.command(
+    name="advise",
+    epilog=examples(
+        "raddle advise lammps.trace.parquet --fabric map.toml --out out/advice",
+        "raddle advise lammps.trace.parquet --fabric map.toml --ranks-per-host 1 "
+        "--rails 100Gbps,100Gbps",
+        "raddle advise a.trace.parquet b.trace.parquet --fabric map.toml --systems "
+        "schemes,collectives",
+        "raddle advise a.trace.parquet --fabric map.toml --budget 60 --json | jq .advice",
+        "Ctrl-C keeps finished runs; the same command goes on.",
+    ),
+)(advise)
 app.command(
     name="reproduce",
     epilog=examples(

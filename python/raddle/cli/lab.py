@@ -270,6 +270,15 @@ def mpirun(
             "--mpi-args", metavar="WORDS", help="More arguments for mpirun, as one string."
         ),
     ] = "",
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            "--profile",
+            metavar="advice.toml",
+            help="Set what raddle advise found; options and variables that are given win.",
+            show_default=False,
+        ),
+    ] = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -289,10 +298,16 @@ def mpirun(
     except ValueError as error:
         msg = f"{mpi_args!r}: {error}"
         raise typer.BadParameter(msg, param_hint="--mpi-args") from None
+    backend = lab.backend if offload is None else services.lab.Backend(offload.value)
+    advice = None if profile is None else services.advice.read_advice(profile)
+    if advice is not None:
+        _check_lab(lab, advice, backend)
     run = services.lab.mpi.MpiRun(
         hosts=chosen,
         ppn=services.lab.mpi.parse_ppn(ppn, len(chosen)),
-        backend=lab.backend if offload is None else services.lab.Backend(offload.value),
+        backend=backend,
+        profile=profile,
+        takes_messages=advice is not None and advice.takes_messages,
         mode=None if mode is None else services.lab.Mode(mode.value),
         protocol=None if protocol is None else services.lab.Protocol(protocol.value),
         mpi=services.lab.mpi.Mpi(mpi.value),
@@ -304,6 +319,26 @@ def mpirun(
     status = services.lab.mpi.execute(lab, run) if record is None else _record(lab, run, record)
     if status:
         raise typer.Exit(status)
+
+
+def _check_lab(lab: "Lab", advice: "Advice", backend: "Backend") -> None:
+    """Refuse an advice that a lab cannot follow; name what is not for a lab."""
+    if advice.offloads and backend is services.lab.Backend.OFF:
+        msg = (
+            f"the advice has switches compute, and those of lab `{lab.name}` forward only\n"
+            "  hint: add --offload xdp, or --offload sockets"
+        )
+        raise LabError(msg)
+    rails = lab.topology.spec.rails
+    if advice.rails > rails:
+        msg = (
+            f"the advice uses {advice.rails} links of each host, and lab `{lab.name}` has {rails}\n"
+            f"  hint: make a lab with `raddle lab up --rails {advice.rails}`"
+        )
+        raise LabError(msg)
+    left = [key for key in ("scheme", "placement") if key in advice.settings]
+    if left:
+        say(f"note: a lab has neither: {join_words(left)} of the advice")
 
 
 def _prepare_switches(lab: "Lab", backend: "Backend") -> None:

@@ -14,7 +14,7 @@ from raddle.results.planned import POINTS
 
 __all__ = ["Kind", "claim_folder", "kind_of"]
 
-Kind = Literal["run", "sweep", "route", "replay", "reproduce"]
+Kind = Literal["run", "sweep", "route", "replay", "reproduce", "advise"]
 BEGUN = frozenset({".runs", "experiment.toml"})
 """What a run leaves before any of its simulations is done."""
 
@@ -24,6 +24,8 @@ LOCK = "locked while a process writes this folder\n"
 NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
 """A file system has no locks."""
 
+ADVISES = ".runs/advise"
+"""Stands in a folder that `raddle advise` has begun."""
 REPRODUCES = ".runs/reproduce"
 """Stands in a folder that `raddle reproduce` has begun, long before its summary."""
 
@@ -41,6 +43,8 @@ def kind_of(out: Path) -> Kind | Literal["other"] | None:
         found = "route"
     elif "trace" in summary:
         found = "replay"
+    elif summary.get("kind") == "advise" or (out / ADVISES).is_file():
+        found = "advise"
     elif summary.get("kind") == "reproduce" or (out / REPRODUCES).is_file():
         found = "reproduce"
     elif (
@@ -109,4 +113,6 @@ def claim_folder(out: Path, kind: Kind, *, shared: bool = False) -> Iterator[Non
             raise
         if kind == "reproduce":
             (out / REPRODUCES).touch()
+        if kind == "advise":
+            (out / ADVISES).touch()
         yield

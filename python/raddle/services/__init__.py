@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from raddle.lazy import attach
 
 __all__ = [
+    "advice",
+    "advise",
+    "combinations",
     "compare",
     "doctor",
     "engines",
@@ -32,6 +35,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from raddle.services import (
+        advice,
+        advise,
+        combinations,
         compare,
         doctor,
         engines,

@@ -67,10 +67,16 @@ class MpiRun:
     mpi_args: tuple[str, ...] = ()
     recordings: Path | None = None
     """Folder where ranks record what they call."""
+    profile: Path | None = None
+    """An advice that Raddle's library follows."""
+    takes_messages: bool = False
+    """Whether the advice has the library carry point-to-point messages."""
 
     def settings(self, lab: Lab, job: int) -> dict[str, str]:
         """What Raddle's library is told, by environment; nothing if the program runs without."""
         recorder = {} if self.recordings is None else {"RADDLE_RECORD": str(self.recordings)}
+        if self.profile is not None:
+            recorder["RADDLE_PROFILE"] = str(self.profile.absolute())
         if self.backend is Backend.OFF:
             return recorder
         key = job_key(lab.state.secret, job)
@@ -88,6 +94,7 @@ class MpiRun:
         ranks = str(sum(self.ppn))
         layers = ("RADDLE_SCHEDULE", "RADDLE_RAILS")
         schedules = any(os.environ.get(name, "off") != "off" for name in layers)
+        schedules |= self.takes_messages
         plain = self.backend is Backend.OFF and self.recordings is None and not schedules
         library = None if plain else mpi_library()
         if self.mpi is Mpi.OPENMPI:
@@ -113,6 +120,9 @@ class MpiRun:
             "RADDLE_INTERFACE": "e0",
             "HWLOC_COMPONENTS": HWLOC_COMPONENTS,
         }
+        if self.profile is not None:
+            # The advice may name one; without it the library takes its own default.
+            del ours["RADDLE_PROTOCOL"]
         rails = ",".join(f"e{k}" for k in range(lab.topology.spec.rails))
         if self.mpi is Mpi.OPENMPI:
             defaults = {f"OMPI_MCA_{k}": v for k, v in OPENMPI_PARAMETERS.items()}
