@@ -28,9 +28,10 @@ from raddle.cli.talk import (
     terminate_like_interrupt,
 )
 from raddle.errors import LabError
-from raddle.text import duration_s, many
+from raddle.text import duration_s, join_words, many
 
 if TYPE_CHECKING:
+    from raddle.services.advice import Advice
     from raddle.services.lab import Backend, Lab
     from raddle.services.lab.mpi import MpiRun
 

@@ -1,4 +1,7 @@
-"""`advice.toml`: what `raddle advise` found, read where it is applied (docs/reference/advise.md)."""
+"""`advice.toml`: what `raddle advise` found, read where it is applied.
+
+Its form is in docs/reference/advise.md.
+"""
 
 import tomllib
 from collections.abc import Mapping
@@ -80,9 +83,7 @@ def read_advice(file: Path) -> Advice:
         if not name.startswith("RADDLE_") or not isinstance(value, str):
             msg = f"{file}: [environment]: `{name}` must be a RADDLE_* variable, its value a string"
             raise ExperimentError(msg)
-    return Advice(
-        tables["settings"], tables["environment"], tables["program"], tables["predicted"]
-    )
+    return Advice(tables["settings"], tables["environment"], tables["program"], tables["predicted"])
 
 
 def _check(file: Path, key: str, value: object) -> None:

@@ -204,7 +204,7 @@ plain_s = 1.9
             ("schema = 2", "schema 2 is not known"),
             ("schema = 1\n[settings]\nrails = 0", "`rails` is 0"),
             ("schema = 1\n[settings]\nrails = \"two\"", "line 3"),
-            ("schema = 1\n[settings]\ncolectives = \"host\"", "line 3"),
+            ("schema = 1\n[settings]\ncollectivs = \"host\"", "line 3"),
             (
                 "schema = 1\n[settings]\ncollectives = \"hosts\"",
                 "unknown variant",

@@ -1,0 +1,100 @@
+"""`raddle lab mpirun --profile`: what was advised is set, and what cannot be is told."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mpi_lab import TestLab, build, lab_up, needs, totals
+from raddle.errors import ExperimentError
+from raddle.services.advice import read_advice
+
+pytestmark = needs("openmpi")
+
+OFFLOAD = 'schema = 1\n[settings]\ncollectives = "offload"\nscheme = "hpcc"\n'
+HOST = 'schema = 1\n[settings]\ncollectives = "host"\nscheduling = "both"\n'
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs")
+    build(folder, "rounds")
+    return folder / "rounds-openmpi"
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[TestLab]:
+    with lab_up("profile", "--hosts", "2", "--offload", "sockets") as lab:
+        yield lab
+
+
+def advice(folder: Path, text: str) -> str:
+    file = folder / "advice.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_a_program_follows_its_advice(lab: TestLab, program: Path, tmp_path: Path) -> None:
+    words = ("--profile", advice(tmp_path, OFFLOAD), "--", program, "2000")
+    report = lab.report(tmp_path / "report.json", *words)
+    assert totals(report, "offloaded")["MPI_Allreduce"] > 500
+    # What is set explicitly wins.
+    report = lab.report(tmp_path / "report.json", *words, RADDLE_OFFLOAD="never")
+    assert totals(report, "offloaded").total() == 0
+
+
+def test_advice_to_leave_sums_to_hosts(lab: TestLab, program: Path, tmp_path: Path) -> None:
+    words = ("--profile", advice(tmp_path, HOST), "--", program, "500")
+    report = lab.report(tmp_path / "report.json", *words)
+    assert totals(report, "offloaded").total() == 0
+    assert "messages" in report, "messages are joined where that is faster"
+
+
+def test_a_note_names_what_a_lab_does_not_have(lab: TestLab, program: Path, tmp_path: Path) -> None:
+    words = ("--profile", advice(tmp_path, OFFLOAD), "--", program, "100")
+    done = lab.run("mpirun", *words)
+    assert done.returncode == 0, done.stderr
+    assert "wrong 0" in done.stdout
+    assert "note: a lab has neither: scheme of the advice" in done.stderr
+
+
+def test_an_advice_that_the_lab_cannot_follow(lab: TestLab, program: Path, tmp_path: Path) -> None:
+    words = ("--profile", advice(tmp_path, OFFLOAD), "--offload", "off", "--", program, "10")
+    done = lab.run("mpirun", *words)
+    assert done.returncode == 2
+    assert "add --offload xdp" in done.stderr
+    rails = advice(tmp_path, "schema = 1\n[settings]\nrails = 2\n")
+    done = lab.run("mpirun", "--profile", rails, "--", program, "10")
+    assert done.returncode == 2
+    assert "raddle lab up --rails 2" in done.stderr
+
+
+def test_a_broken_profile_breaks_no_program(lab: TestLab, program: Path, tmp_path: Path) -> None:
+    broken = advice(tmp_path, "schema = 1\n[settings]\nrails = 0\n")
+    done = lab.run("mpirun", "--", program, "100", RADDLE_PROFILE=broken)
+    assert done.returncode == 0, done.stderr
+    assert "wrong 0" in done.stdout
+    told = [line for line in done.stderr.splitlines() if "RADDLE_PROFILE" in line]
+    assert len(told) == 1, done.stderr
+    assert "`rails` is 0" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("schema = 2", "write schema = 1"),
+        ("schema = 1\n[setting]\n", "did you mean `settings`?"),
+        ('schema = 1\n[settings]\ncollectivs = "host"\n', "did you mean `collectives`?"),
+        ('schema = 1\n[settings]\ncollectives = "hosts"\n', "did you mean `host`?"),
+        ("schema = 1\n[settings]\nrails = true\n", "write a number of links"),
+        ("schema = 1\n[settings]\nscheme = 7\n", "write a word"),
+        ('schema = 1\n[environment]\nPATH = "/"\n', "must be a RADDLE_* variable"),
+        ("schema = 1\nsettings = 4\n", "must be a table"),
+        ("schema = ", "this is not TOML"),
+    ],
+)
+def test_mistakes_in_an_advice(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        read_advice(Path(advice(tmp_path, text)))
+    assert told in str(caught.value)
+    assert "advice.toml" in str(caught.value)
