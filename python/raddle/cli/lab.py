@@ -333,7 +333,8 @@ def _check_lab(lab: "Lab", advice: "Advice", backend: "Backend") -> None:
     rails = lab.topology.spec.rails
     if advice.rails > rails:
         msg = (
-            f"the advice uses {advice.rails} links of each host, and lab `{lab.name}` has {rails}\n"
+            f"the advice uses {many(advice.rails, 'link')} of each host, and lab `{lab.name}` has "
+            f"{rails}\n"
             f"  hint: make a lab with `raddle lab up --rails {advice.rails}`"
         )
         raise LabError(msg)
