@@ -50,6 +50,13 @@ def test_advice_to_leave_sums_to_hosts(lab: TestLab, program: Path, tmp_path: Pa
     assert "messages" in report, "messages are joined where that is faster"
 
 
+def test_variables_of_an_advice(lab: TestLab, program: Path, tmp_path: Path) -> None:
+    text = 'schema = 1\n[environment]\nRADDLE_SCHEDULE = "force"\nRADDLE_OFFLOAD = "never"\n'
+    words = ("--profile", advice(tmp_path, text), "--offload", "off", "--", program, "100")
+    report = lab.report(tmp_path / "report.json", *words)
+    assert "messages" in report
+
+
 def test_a_note_names_what_a_lab_does_not_have(lab: TestLab, program: Path, tmp_path: Path) -> None:
     words = ("--profile", advice(tmp_path, OFFLOAD), "--", program, "100")
     done = lab.run("mpirun", *words)

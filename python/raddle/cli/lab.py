@@ -309,6 +309,7 @@ def mpirun(
         backend=backend,
         profile=profile,
         takes_messages=advice is not None and advice.takes_messages,
+        has_protocol=advice is not None and advice.has_protocol,
         mode=None if mode is None else services.lab.Mode(mode.value),
         protocol=None if protocol is None else services.lab.Protocol(protocol.value),
         mpi=services.lab.mpi.Mpi(mpi.value),

@@ -38,7 +38,13 @@ class Advice:
     @property
     def offloads(self) -> bool:
         """Whether switches are to compute."""
-        return self.settings.get("collectives") == "offload"
+        named = self.environment.get("RADDLE_OFFLOAD", "never") != "never"
+        return named or self.settings.get("collectives") == "offload"
+
+    @property
+    def has_protocol(self) -> bool:
+        """Whether it names how leaders and switches speak."""
+        return "protocol" in self.settings or "RADDLE_PROTOCOL" in self.environment
 
     @property
     def rails(self) -> int:
@@ -49,7 +55,9 @@ class Advice:
     @property
     def takes_messages(self) -> bool:
         """Whether point-to-point messages are to go another way."""
-        return self.rails > 1 or self.settings.get("scheduling", "none") != "none"
+        layers = ("RADDLE_SCHEDULE", "RADDLE_RAILS")
+        named = any(self.environment.get(name, "off") != "off" for name in layers)
+        return named or self.rails > 1 or self.settings.get("scheduling", "none") != "none"
 
 
 def read_advice(file: Path) -> Advice:

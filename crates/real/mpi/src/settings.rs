@@ -174,6 +174,15 @@ impl Environment {
             set.or_else(|| profile.get(name).cloned())
         };
         let settings = Settings::read(&advised, &mut faults);
+        for fault in &mut faults {
+            let named = |name: &str| fault.starts_with(&format!("{name}="));
+            if profile
+                .keys()
+                .any(|name| variable(name).is_none() && named(name))
+            {
+                fault.push_str(" (in the profile)");
+            }
+        }
         for name in names.iter().chain(profile.keys()) {
             if TABLE.iter().all(|(known, _, _)| known != name) {
                 faults.push(format!("{name} is not known (`raddle config` lists all)"));
@@ -584,6 +593,7 @@ mod tests {
         // A wrong value in the file is a fault as it is in the environment.
         assert_eq!(advised.faults.len(), 1, "{:?}", advised.faults);
         assert!(advised.faults[0].starts_with("RADDLE_ORDER=tree is ignored"));
+        assert!(advised.faults[0].ends_with("(in the profile)"));
         let set = read(&[("RADDLE_SCHEDULE", "off"), ("RADDLE_RAILS", "")]);
         assert_eq!(set.settings.schedule, Schedule::Off);
         assert_eq!(set.settings.rails, RailNames::All);

@@ -71,6 +71,8 @@ class MpiRun:
     """An advice that Raddle's library follows."""
     takes_messages: bool = False
     """Whether the advice has the library carry point-to-point messages."""
+    has_protocol: bool = False
+    """Whether the advice names the protocol; otherwise it is the lab's."""
 
     def settings(self, lab: Lab, job: int) -> dict[str, str]:
         """What Raddle's library is told, by environment; nothing if the program runs without."""
@@ -120,8 +122,7 @@ class MpiRun:
             "RADDLE_INTERFACE": "e0",
             "HWLOC_COMPONENTS": HWLOC_COMPONENTS,
         }
-        if self.profile is not None:
-            # The advice may name one; without it the library takes its own default.
+        if self.has_protocol:
             del ours["RADDLE_PROTOCOL"]
         rails = ",".join(f"e{k}" for k in range(lab.topology.spec.rails))
         if self.mpi is Mpi.OPENMPI:
