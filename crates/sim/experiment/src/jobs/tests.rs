@@ -111,6 +111,18 @@ fn a_ring_takes_the_time_of_its_steps() {
     }
 }
 
+/// Two ranks are the roots of one tree each: halves go up at once, then sums come down at once.
+#[test]
+fn a_double_tree_of_two_takes_two_steps_of_half_the_operand() {
+    for bytes in [64_u64, 2 << 10, 32 << 10, 100 << 10, 256 << 10] {
+        let more = "ranks = 2\nalgorithms = { allreduce = \"double-tree\" }";
+        let program = collective("allreduce", &format!("{bytes}B"), 1);
+        let half = bytes / 2;
+        let one = overheads(half) + way_beside_another(half + 32);
+        within_a_percent(time(&(STAR.to_owned() + &job("trees", &program, more))), one * 2);
+    }
+}
+
 #[test]
 fn a_sum_in_a_switch_takes_one_way_there_and_back() {
     for (ranks, repeat) in [(2, 1), (8, 1), (16, 5)] {
