@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from mpi_lab import TestLab, build, lab_up, needs, totals
-from raddle.errors import ExperimentError
+from raddle.errors import ExperimentError, LabError
 from raddle.services.advice import read_advice
+from raddle.services.lab import Lab
+from raddle.services.lab.verify import verify
 
 pytestmark = needs("openmpi")
 
@@ -55,6 +57,24 @@ def test_variables_of_an_advice(lab: TestLab, program: Path, tmp_path: Path) -> 
     words = ("--profile", advice(tmp_path, text), "--offload", "off", "--", program, "100")
     report = lab.report(tmp_path / "report.json", *words)
     assert "messages" in report
+
+
+def test_what_was_predicted_stands_beside_what_is_measured(
+    lab: TestLab, program: Path, tmp_path: Path
+) -> None:
+    predicted = "[predicted]\ntime_s = 0.5\nplain_s = 1.0\n"
+    file = Path(advice(tmp_path, OFFLOAD + predicted))
+    found = Lab.find(lab.name)
+    words = (str(program), "3000")
+    verified = verify(found, words, file, hosts=found.topology.hosts, ppn=(1, 1), pairs=2)
+    told = verified.as_json()
+    assert told["pairs"] == len(verified.plain_s) == len(verified.advised_s) == 2
+    assert told["plain_s"]["predicted"] == 1.0
+    assert told["gain_frac"]["predicted"] == 0.5
+    assert 0 < told["plain_s"]["measured"] < 60
+    assert told["gain_frac"]["measured"] < 1
+    with pytest.raises(LabError, match="ended with status"):
+        verify(found, ("false",), file, hosts=found.topology.hosts, ppn=(1, 1), pairs=2)
 
 
 def test_a_note_names_what_a_lab_does_not_have(lab: TestLab, program: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`raddle advise`: what to set for a recorded program on a fabric."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from raddle import services
 from raddle.cli.options import AsJson, Jobs, Quiet, Threads, results_folder, whole
 from raddle.cli.progress import shown_progress
 from raddle.cli.talk import guarded, print_json, print_table, say, terminate_like_interrupt
+from raddle.files import write_json
 from raddle.services.engines.choice import Engine
 from raddle.text import count, many, percent, span_us
 
@@ -87,6 +89,20 @@ def advise(
             show_default="as many as it takes",
         ),
     ] = None,
+    verify: Annotated[
+        str | None,
+        typer.Option(
+            "--verify",
+            metavar="COMMAND",
+            help="Then run this program in a lab, plain and with the advice, in turns.",
+            show_default=False,
+        ),
+    ] = None,
+    lab: Annotated[str, typer.Option("--lab", help="The lab of --verify.")] = "lab",
+    ppn: Annotated[
+        str, typer.Option("--ppn", metavar="P|P,...", help="Ranks of each host of --verify.")
+    ] = "1",
+    pairs: Annotated[int, whole(least=2, most=1000, help="Pairs of runs of --verify.")] = 5,
     jobs: Jobs = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -111,14 +127,58 @@ def advise(
         summary = services.advise.advise(
             traces, settings, folder, engine=Engine(jobs=jobs, threads=threads), watch=watch
         )
+    if verify is not None:
+        file = folder / services.advise.advice_names([summary["programs"][0]["job"]])[0]
+        verified = _verified(file, verify, lab, ppn, pairs, quiet=quiet)
+        summary = {**summary, "verified": verified}
+        write_json(folder / "verified.json", {"schema": 1, **verified})
     if as_json:
         print_json(summary)
         return
     _show(summary)
+    if verify is not None:
+        _show_verified(summary["verified"])
     if not quiet:
         files = services.advise.advice_names([row["job"] for row in summary["programs"]])
         say(f"results   {folder}")
         say(f"advice    {', '.join(str(folder / name) for name in files)}")
+
+
+def _verified(
+    file: Path, command: str, name: str, ppn: str, pairs: int, *, quiet: bool
+) -> dict[str, Any]:
+    try:
+        program = shlex.split(command)
+    except ValueError as error:
+        msg = f"{command!r}: {error}"
+        raise typer.BadParameter(msg, param_hint="--verify") from None
+    lab = services.lab.Lab.find(name, say=say)
+    hosts = lab.topology.hosts
+    found = services.lab.verify.verify(
+        lab,
+        program,
+        file,
+        hosts=hosts,
+        ppn=services.lab.mpi.parse_ppn(ppn, len(hosts)),
+        pairs=pairs,
+        watch=(lambda _: None) if quiet else say,
+    )
+    return found.as_json()
+
+
+def _show_verified(verified: dict[str, Any]) -> None:
+    """Predicted beside measured."""
+    rows = []
+    for name, key in (("plain", "plain_s"), ("with the advice", "advised_s")):
+        predicted, measured = (verified[key][kind] for kind in ("predicted", "measured"))
+        rows.append((name, span_us(1e6 * predicted), span_us(1e6 * measured)))
+    gain = verified["gain_frac"]
+    ends = gain["ci95"]
+    interval = "" if ends is None else f", {100 * ends[0]:+.1f} to {100 * ends[1]:+.1f}"
+    measured = f"{100 * gain['measured']:+.1f} %{interval}"
+    rows.append(("gain", f"{100 * gain['predicted']:+.1f} %", measured))
+    say()
+    print_table((f"{many(verified['pairs'], 'pair')} in a lab", "predicted", "measured"), rows)
 
 
 def _words(text: str | None) -> list[str]:

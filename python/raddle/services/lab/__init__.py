@@ -9,7 +9,7 @@ group, so they are found again whatever has happened to the programs that starte
 - `cgroups`, `namespaces`, `network`, `processes`, `reach`: what the kernel does for us
 - `switches`: the back-ends, a bridge or `raddle-switch`
 - `state`: what is noted of a lab, and who may change it when
-- `mpi`: `mpirun` inside
+- `mpi`: `mpirun` inside; `verify`: a program plain and with an advice, in turns
 - `virtual`: the life of a lab
 """
 
@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 
 from raddle.lazy import attach
 
-__all__ = ["Backend", "Lab", "LabSpec", "Mode", "Protocol", "Topology", "mpi", "topology"]
+__all__ = ["Backend", "Lab", "LabSpec", "Mode", "Protocol", "Topology", "mpi", "topology", "verify"]
 
 if TYPE_CHECKING:
-    from raddle.services.lab import mpi, topology
+    from raddle.services.lab import mpi, topology, verify
     from raddle.services.lab.topology import Backend, LabSpec, Mode, Protocol, Topology
     from raddle.services.lab.virtual import Lab
 else:
     __getattr__, __dir__ = attach(
         __name__,
-        modules=("mpi", "topology"),
+        modules=("mpi", "topology", "verify"),
         names={
             "Backend": "raddle.services.lab.topology",
             "Lab": "raddle.services.lab.virtual",
