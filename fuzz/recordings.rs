@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each user takes some of the functions")]
 
-use raddle_trace::{RankRecording, assemble, goal};
+use raddle_trace::{RankRecording, assemble, chakra, goal};
 
 /// What a rank recorded.
 pub(crate) fn recording(bytes: &[u8]) {
@@ -19,6 +19,22 @@ pub(crate) fn recording(bytes: &[u8]) {
             if let Err(error) = assemble(vec![recording]) {
                 assert!(error.to_string().len() < 400, "{error}");
             }
+        }
+    }
+}
+
+/// A rank of a Chakra trace, as the only one and as two.
+pub(crate) fn chakra_file(bytes: &[u8]) {
+    for files in [
+        &[("one.0.et", bytes)][..],
+        &[("two.0.et", bytes), ("two.1.et", bytes)],
+    ] {
+        match chakra::read(files) {
+            Err(error) => {
+                let told = error.to_string();
+                assert!(told.contains(".et: ") && told.len() < 400, "{told}");
+            }
+            Ok(trace) => assert_eq!(trace.ranks.len(), files.len()),
         }
     }
 }

@@ -45,6 +45,7 @@ __all__ = [
     "trace_export",
     "trace_generate",
     "trace_import",
+    "trace_import_chakra",
     "trace_training",
     "traffic_describe",
     "traffic_write",
@@ -214,6 +215,7 @@ def assemble_trace(folder: str | PathLike[str], out: str | PathLike[str], fabric
 def trace_describe(path: str | PathLike[str], matrix: bool) -> str:
     """JSON description of a trace; with `matrix` also who sends how much to whom."""
 
+def trace_import_chakra(paths: Sequence[str], out: str | PathLike[str], fabric: str) -> str: ...
 def trace_import(path: str, out: str | PathLike[str], fabric: str) -> str:
     """Read a GOAL schedule into the trace `out`; JSON description."""
 

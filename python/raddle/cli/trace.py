@@ -123,18 +123,26 @@ def times(
     epilog=examples(
         "raddle trace import stencil.goal --out stencil.trace.parquet",
         "raddle trace import stencil.goal --out stencil.trace.parquet --fabric map.toml",
+        "raddle trace import gpt/ --out gpt.trace.parquet   gpt.0.et, gpt.1.et, ... of Chakra",
     ),
 )
 @guarded
 def import_(
-    goal: Annotated[Path, typer.Argument(help="A GOAL schedule (text).", show_default=False)],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="A GOAL schedule (text), or Chakra files NAME.RANK.et, or their folder.",
+            show_default=False,
+        ),
+    ],
     out: Out,
     fabric: OwnFabric = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read a GOAL schedule of LogGOPSim or Schedgen as a trace."""
-    _made(services.trace.import_goal(goal, out, fabric=fabric), out, quiet, as_json)
+    """Read a GOAL schedule of LogGOPSim, or Chakra's execution traces, as a trace."""
+    _made(services.trace.import_files(files, out, fabric=fabric), out, quiet, as_json)
 
 
 @app.command(

@@ -1,5 +1,6 @@
 """Traces of MPI programs: described, assembled, read from and written for others, generated."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -115,6 +116,11 @@ def assemble(folder: Path, out: Path, fabric: str) -> Trace:
 def import_goal(goal: Path, out: Path, fabric: str) -> Trace:
     """Read a GOAL schedule into the trace `out`; `fabric` as for `assemble`."""
     return Trace.from_json(_core.trace_import(str(goal), out, fabric))
+
+
+def import_chakra(files: Sequence[Path], out: Path, fabric: str) -> Trace:
+    """Read the Chakra files of all ranks, in order, into the trace `out`; `fabric` as above."""
+    return Trace.from_json(_core.trace_import_chakra([str(file) for file in files], out, fabric))
 
 
 def export_goal(path: Path) -> str:

@@ -1,5 +1,6 @@
 """Traces of MPI programs: read from and written for other programs, and generated."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from raddle import core
@@ -16,6 +17,7 @@ __all__ = [
     "export_goal",
     "generate",
     "generate_training",
+    "import_files",
     "import_goal",
 ]
 
@@ -31,6 +33,51 @@ APPLICATIONS = (
 
 TRAINING = "training"
 """The kind that `generate_training` makes from a file."""
+
+
+CHAKRA = ".et"
+"""How names of Chakra files end: `NAME.RANK.et`."""
+
+
+def import_files(paths: Sequence[Path], out: Path, *, fabric: Path | None = None) -> Trace:
+    """Read a GOAL schedule, or the Chakra files of all ranks, into the trace `out`; describe it.
+
+    `paths` is a schedule, a folder of Chakra files, or the files.
+
+    Raises
+    ------
+    TraceError
+        What is there is not valid, ranks are missing, or `out` is no name of a trace.
+    """
+    first = paths[0]
+    if len(paths) == 1 and first.is_dir():
+        paths = sorted(first.glob(f"*{CHAKRA}"))
+        if not paths:
+            msg = f"{first}: there is no Chakra file in it: they are called NAME.RANK{CHAKRA}"
+            raise TraceError(msg)
+    elif len(paths) == 1 and first.suffix != CHAKRA:
+        return import_goal(first, out, fabric=fabric)
+    check_name(out)
+    return core.trace.import_chakra(_by_rank(paths), out, _map_text(fabric))
+
+
+def _by_rank(paths: Sequence[Path]) -> list[Path]:
+    """Chakra files in the order of the ranks in their names."""
+    ranks: dict[int, Path] = {}
+    for path in paths:
+        number = path.name.removesuffix(CHAKRA).rpartition(".")[2]
+        if not (path.name.endswith(CHAKRA) and number.isdecimal()):
+            msg = f"{path}: a Chakra file is called NAME.RANK{CHAKRA}, as gpt.0{CHAKRA}"
+            raise TraceError(msg)
+        if int(number) in ranks:
+            msg = f"{path}: rank {number} is in {ranks[int(number)]} too"
+            raise TraceError(msg)
+        ranks[int(number)] = path
+    missing = [rank for rank in range(len(ranks)) if rank not in ranks]
+    if missing:
+        msg = f"{paths[0].parent}: the file of rank {missing[0]} is missing"
+        raise TraceError(msg)
+    return [ranks[rank] for rank in range(len(ranks))]
 
 
 def import_goal(goal: Path, out: Path, *, fabric: Path | None = None) -> Trace:

@@ -10,12 +10,13 @@
 //! - [`Trace`], [`Event`], [`Action`]: the model (`model.rs`); [`Trace::check`] says what must hold (`check.rs`).
 //! - [`Recorder`]: what a running program writes, under 16 bytes per message; [`RankRecording::decode`] reads it.
 //! - [`Pairing`], [`Collectives`]: which calls belong together.
-//! - [`goal`]: the text format of LogGOPSim.
+//! - [`goal`]: the text format of LogGOPSim; [`chakra`]: the execution traces of MLCommons.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
 
 mod assemble;
+pub mod chakra;
 mod check;
 pub mod goal;
 mod model;

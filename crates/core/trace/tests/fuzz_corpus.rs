@@ -1,4 +1,4 @@
-//! Replays the corpus of the fuzz targets `recording` and `goal`, every file also cut at every length and with bytes damaged.
+//! Replays the corpus of the fuzz targets `recording`, `goal` and `chakra`, every file also cut at every length and with bytes damaged.
 
 #[path = "../../../../fuzz/recordings.rs"]
 mod recordings;
@@ -22,6 +22,11 @@ fn damage(bytes: &[u8], read: fn(&[u8])) {
 #[test]
 fn recordings_of_ranks() {
     replay::replay("recording", |bytes| damage(bytes, recordings::recording));
+}
+
+#[test]
+fn chakra_files() {
+    replay::replay("chakra", |bytes| damage(bytes, recordings::chakra_file));
 }
 
 #[test]

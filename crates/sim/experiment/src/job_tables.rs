@@ -16,7 +16,8 @@ pub struct JobTable {
     /// Its name in results: letters, digits, `-` and `_`.
     #[schemars(transform = one_line(40))]
     pub name: String,
-    /// What its ranks do: a recorded trace (`NAME.trace.parquet`), a GOAL schedule, or a table with a `generator`.
+    /// What its ranks do: a recorded trace (`NAME.trace.parquet`), a GOAL schedule, the first file of a Chakra trace
+    /// (`NAME.0.et`), or a table with a `generator`.
     pub program: ProgramSource,
     /// Ranks. A file has its own number, and so has `training`; the other generators need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,7 +190,7 @@ pub struct MulticastTable {
 #[serde(untagged)]
 #[schemars(untagged)]
 pub enum ProgramSource {
-    /// A file: a trace (`NAME.trace.parquet`), else a GOAL schedule.
+    /// A file: a trace (`NAME.trace.parquet`), the first of a Chakra trace (`NAME.0.et`), else a GOAL schedule.
     File(String),
     /// A generator with its fields.
     Generated(Generator),

@@ -439,6 +439,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(traces::assemble_trace, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_describe, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_import, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_import_chakra, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_training, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_export, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_generate, module)?)?;

@@ -10,7 +10,7 @@ use raddle_replay::{
 };
 use raddle_schedule::{Join, Settings, UnknownVariant};
 use raddle_tables::trace::{TraceFileError, assemble_folder, read_file, write_file};
-use raddle_trace::{Trace, goal};
+use raddle_trace::{Trace, chakra, goal};
 
 use crate::{
     Progress,
@@ -84,6 +84,32 @@ pub(crate) fn trace_import(
             Failure::Trace(problem) => Failure::Trace(format!("{path}: {problem}")),
             other => other,
         })
+    })
+    .map_err(|error| raise(py, error))
+}
+
+/// Read the Chakra files of all ranks, in order, into the trace `out`, with the TOML `fabric` as its own; JSON description.
+#[pyfunction]
+pub(crate) fn trace_import_chakra(
+    py: Python<'_>,
+    paths: Vec<String>,
+    out: PathBuf,
+    fabric: &str,
+) -> PyResult<String> {
+    py.detach(|| {
+        let files = paths.iter().map(|path| {
+            let bytes = std::fs::read(path);
+            bytes.map_err(|error| Failure::Disk(error, path.clone()))
+        });
+        let files: Vec<Vec<u8>> = files.collect::<Result<_, _>>()?;
+        let named = paths.iter().zip(&files);
+        let named: Vec<chakra::File<'_>> = named
+            .map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
+            .collect();
+        let mut trace = chakra::read(&named).map_err(wrong)?;
+        trace.fabric = checked_fabric(fabric)?;
+        trace.program = paths.first().cloned().unwrap_or_default();
+        keep(&trace, &out)
     })
     .map_err(|error| raise(py, error))
 }

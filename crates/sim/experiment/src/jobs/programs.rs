@@ -5,7 +5,7 @@ use raddle_replay::{Application, Generate, Sizes};
 use raddle_text::{
     Files, InputError as ExperimentError, MOST_DATA, Node, Problem, clip, words::suggest,
 };
-use raddle_trace::{Action, Collective, CollectiveKind, Event, Interval, Trace, goal};
+use raddle_trace::{Action, Collective, CollectiveKind, Event, Interval, Trace, chakra, goal};
 use raddle_units::Bytes;
 
 use super::refused;
@@ -45,7 +45,12 @@ pub(super) fn load(
                 ExperimentError::at(place, Problem::Unreadable { file, reason })
                     .with_hint("files are found relative to the file that names them")
             })?;
-            let trace = read(bytes, name).map_err(|problem| {
+            let trace = if name.ends_with(FIRST_RANK) {
+                chakra_of(bytes, name, files)
+            } else {
+                read(bytes, name)
+            };
+            let trace = trace.map_err(|problem| {
                 ExperimentError::in_named_file(place, Problem::Refused(problem))
             })?;
             fixed(trace, name)
@@ -91,6 +96,27 @@ pub(super) fn load(
             Ok(collectives(table, kind, ranks()?, per_host))
         }
     }
+}
+
+/// How the name of a Chakra trace's first file ends.
+const FIRST_RANK: &str = ".0.et";
+
+/// A Chakra trace, by its first file: those of further ranks lie beside it.
+fn chakra_of(first: Vec<u8>, name: &str, files: &dyn Files) -> Result<Trace, String> {
+    let stem = name.strip_suffix(FIRST_RANK).unwrap_or(name);
+    let mut ranks = vec![(name.to_owned(), first)];
+    loop {
+        let next = format!("{stem}.{}.et", ranks.len());
+        match files.read(&next, MOST_DATA) {
+            Ok(bytes) => ranks.push((next, bytes)),
+            Err(_) => break,
+        }
+    }
+    let ranks = ranks.iter();
+    let ranks: Vec<chakra::File<'_>> = ranks
+        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+        .collect();
+    chakra::read(&ranks).map_err(|error| error.to_string())
 }
 
 fn read(bytes: Vec<u8>, name: &str) -> Result<Trace, String> {

@@ -119,7 +119,10 @@ fn a_double_tree_of_two_takes_two_steps_of_half_the_operand() {
         let program = collective("allreduce", &format!("{bytes}B"), 1);
         let half = bytes / 2;
         let one = overheads(half) + way_beside_another(half + 32);
-        within_a_percent(time(&(STAR.to_owned() + &job("trees", &program, more))), one * 2);
+        within_a_percent(
+            time(&(STAR.to_owned() + &job("trees", &program, more))),
+            one * 2,
+        );
     }
 }
 
