@@ -109,6 +109,17 @@ def test_a_step_takes_its_parts(tmp_path: Path) -> None:
     assert whole == pytest.approx(only + 22_000_000, rel=0.01)
 
 
+def test_a_changed_rank_is_another_experiment(tmp_path: Path) -> None:
+    write(tmp_path, [step()] * RANKS)
+    file = tmp_path / "job.toml"
+    file.write_text(MAP + '[[job]]\nname = "it"\nprogram = "step.0.et"\n')
+    before = [run.stamp for run in plan_file(file).runs]
+    assert [run.stamp for run in plan_file(file).runs] == before
+    last = [*step()[:3], node(4, COMP, [2, 3], micros=70)]
+    write(tmp_path, [*[step()] * (RANKS - 1), last])
+    assert [run.stamp for run in plan_file(file).runs] != before
+
+
 def test_a_job_of_process_groups(tmp_path: Path) -> None:
     ranks = [
         [

@@ -10,6 +10,7 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+pub(super) use programs::further_files;
 use raddle_engine::{Multicast, Offload};
 use raddle_fabric::Fabric;
 use raddle_replay::{Job, JobSet, Noise, ReplayCosts};

@@ -949,10 +949,16 @@ impl Resolver<'_> {
         );
         for file in named {
             let bytes = self.files.read(&file, MOST_DATA).map_err(|reason| {
-                let problem = Problem::Unreadable { file, reason };
+                let problem = Problem::Unreadable {
+                    file: file.clone(),
+                    reason,
+                };
                 ExperimentError::at(self.at(&["job"]), problem)
             })?;
             stamp = stamp.with(&bytes);
+            for (_, bytes) in jobs::further_files(&file, self.files) {
+                stamp = stamp.with(&bytes);
+            }
         }
         Ok(stamp)
     }

@@ -101,17 +101,26 @@ pub(super) fn load(
 /// How the name of a Chakra trace's first file ends.
 const FIRST_RANK: &str = ".0.et";
 
-/// A Chakra trace, by its first file: those of further ranks lie beside it.
+/// What lies beside the first file of a Chakra trace: those of further ranks, with their names. Nothing beside other programs.
+pub(crate) fn further_files(
+    name: &str,
+    files: &dyn Files,
+) -> impl Iterator<Item = (String, Vec<u8>)> {
+    let stem = name.strip_suffix(FIRST_RANK).map(str::to_owned);
+    (1_u32..).map_while(move |rank| {
+        let next = format!("{}.{rank}.et", stem.as_deref()?);
+        let bytes = files.read(&next, MOST_DATA).ok()?;
+        Some((next, bytes))
+    })
+}
+
+/// A Chakra trace, by its first file.
 fn chakra_of(first: Vec<u8>, name: &str, files: &dyn Files) -> Result<Trace, String> {
-    let stem = name.strip_suffix(FIRST_RANK).unwrap_or(name);
-    let mut ranks = vec![(name.to_owned(), first)];
-    loop {
-        let next = format!("{stem}.{}.et", ranks.len());
-        match files.read(&next, MOST_DATA) {
-            Ok(bytes) => ranks.push((next, bytes)),
-            Err(_) => break,
-        }
-    }
+    let first = (name.to_owned(), first);
+    let ranks: Vec<_> = [first]
+        .into_iter()
+        .chain(further_files(name, files))
+        .collect();
     let ranks = ranks.iter();
     let ranks: Vec<chakra::File<'_>> = ranks
         .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
