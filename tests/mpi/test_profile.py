@@ -8,7 +8,7 @@ import pytest
 from mpi_lab import TestLab, build, lab_up, needs, totals
 from raddle.errors import ExperimentError, LabError
 from raddle.services.advice import read_advice
-from raddle.services.lab import Lab
+from raddle.services.lab import Backend, Lab
 from raddle.services.lab.verify import verify
 
 pytestmark = needs("openmpi")
@@ -37,7 +37,7 @@ def advice(folder: Path, text: str) -> str:
 
 
 def test_a_program_follows_its_advice(lab: TestLab, program: Path, tmp_path: Path) -> None:
-    words = ("--profile", advice(tmp_path, OFFLOAD), "--", program, "2000")
+    words = ("--profile", advice(tmp_path, OFFLOAD), "--offload", "sockets", "--", program, "2000")
     report = lab.report(tmp_path / "report.json", *words)
     assert totals(report, "offloaded")["MPI_Allreduce"] > 500
     # What is set explicitly wins.
@@ -46,7 +46,7 @@ def test_a_program_follows_its_advice(lab: TestLab, program: Path, tmp_path: Pat
 
 
 def test_advice_to_leave_sums_to_hosts(lab: TestLab, program: Path, tmp_path: Path) -> None:
-    words = ("--profile", advice(tmp_path, HOST), "--", program, "500")
+    words = ("--profile", advice(tmp_path, HOST), "--offload", "sockets", "--", program, "500")
     report = lab.report(tmp_path / "report.json", *words)
     assert totals(report, "offloaded").total() == 0
     assert "messages" in report, "messages are joined where that is faster"
@@ -65,6 +65,7 @@ def test_what_was_predicted_stands_beside_what_is_measured(
     predicted = "[predicted]\ntime_s = 0.5\nplain_s = 1.0\n"
     file = Path(advice(tmp_path, OFFLOAD + predicted))
     found = Lab.find(lab.name)
+    found.use(Backend.SOCKETS)
     words = (str(program), "3000")
     verified = verify(found, words, file, hosts=found.topology.hosts, ppn=(1, 1), pairs=2)
     told = verified.as_json()
@@ -73,12 +74,13 @@ def test_what_was_predicted_stands_beside_what_is_measured(
     assert told["gain_frac"]["predicted"] == 0.5
     assert 0 < told["plain_s"]["measured"] < 60
     assert told["gain_frac"]["measured"] < 1
+    assert found.backend is Backend.SOCKETS, "the lab is as it was"
     with pytest.raises(LabError, match="ended with status"):
         verify(found, ("false",), file, hosts=found.topology.hosts, ppn=(1, 1), pairs=2)
 
 
 def test_a_note_names_what_a_lab_does_not_have(lab: TestLab, program: Path, tmp_path: Path) -> None:
-    words = ("--profile", advice(tmp_path, OFFLOAD), "--", program, "100")
+    words = ("--profile", advice(tmp_path, OFFLOAD), "--offload", "sockets", "--", program, "100")
     done = lab.run("mpirun", *words)
     assert done.returncode == 0, done.stderr
     assert "wrong 0" in done.stdout
@@ -98,7 +100,8 @@ def test_an_advice_that_the_lab_cannot_follow(lab: TestLab, program: Path, tmp_p
 
 def test_a_broken_profile_breaks_no_program(lab: TestLab, program: Path, tmp_path: Path) -> None:
     broken = advice(tmp_path, "schema = 1\n[settings]\nrails = 0\n")
-    done = lab.run("mpirun", "--", program, "100", RADDLE_PROFILE=broken)
+    words = ("--offload", "sockets", "--", program, "100")
+    done = lab.run("mpirun", *words, RADDLE_PROFILE=broken)
     assert done.returncode == 0, done.stderr
     assert "wrong 0" in done.stdout
     told = [line for line in done.stderr.splitlines() if "RADDLE_PROFILE" in line]

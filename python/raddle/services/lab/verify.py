@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -62,6 +62,8 @@ def verify(
 ) -> Verified:
     """Run a program `pairs` times plain and as often with an advice, in the order A B B A.
 
+    The lab's switches then run again what they ran before.
+
     Parameters
     ----------
     watch
@@ -83,21 +85,33 @@ def verify(
         takes_messages=advice.takes_messages,
         has_protocol=advice.has_protocol,
     )
-    starts = {}
-    for name, run in (("plain", plain), ("advised", advised)):
-        watch(f"how long it takes to start, {name}")
-        empty = replace(run, program=EMPTY)
-        starts[name] = median(_seconds(lab, empty) for _ in range(STARTS))
-    found: dict[str, list[float]] = {"plain": [], "advised": []}
-    for pair in range(pairs):
-        turn = (("plain", plain), ("advised", advised))
-        for name, run in turn if pair % 2 == 0 else reversed(turn):
-            watch(f"pair {pair + 1} of {pairs}, {name}")
-            found[name].append(max(0.0, _seconds(lab, run) - starts[name]))
+    before = lab.backend
+    try:
+        found = _measured(lab, {"plain": plain, "advised": advised}, pairs, watch)
+    finally:
+        lab.use(before)
     if not all(map(all, found.values())):
         msg = "the program takes no longer than starting it: give it more to do"
         raise LabError(msg)
     return Verified(found["plain"], found["advised"], dict(advice.predicted))
+
+
+def _measured(
+    lab: Lab, runs: Mapping[str, MpiRun], pairs: int, watch: Callable[[str], None]
+) -> dict[str, list[float]]:
+    """Seconds of each run, less those of a program that does nothing."""
+    starts = {}
+    for name, run in runs.items():
+        watch(f"how long it takes to start, {name}")
+        empty = replace(run, program=EMPTY)
+        starts[name] = median(_seconds(lab, empty) for _ in range(STARTS))
+    found: dict[str, list[float]] = {name: [] for name in runs}
+    for pair in range(pairs):
+        turn = list(runs.items())
+        for name, run in turn if pair % 2 == 0 else reversed(turn):
+            watch(f"pair {pair + 1} of {pairs}, {name}")
+            found[name].append(max(0.0, _seconds(lab, run) - starts[name]))
+    return found
 
 
 def _backend(lab: Lab, advice: Advice) -> Backend:
