@@ -39,7 +39,8 @@ def advice(folder: Path, text: str) -> str:
 def test_a_program_follows_its_advice(lab: TestLab, program: Path, tmp_path: Path) -> None:
     words = ("--profile", advice(tmp_path, OFFLOAD), "--offload", "sockets", "--", program, "2000")
     report = lab.report(tmp_path / "report.json", *words)
-    assert totals(report, "offloaded")["MPI_Allreduce"] > 500
+    # Where plain calls measure faster, only those that are measured are offloaded.
+    assert totals(report, "offloaded")["MPI_Allreduce"] > 0
     # What is set explicitly wins.
     report = lab.report(tmp_path / "report.json", *words, RADDLE_OFFLOAD="never")
     assert totals(report, "offloaded").total() == 0
