@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | `COMP_NODE`, `MEM_LOAD_NODE`, `MEM_STORE_NODE`, `STORAGE_NODE`, `CHECKPOINT_NODE`, `BATCH_NODE` | | computing for `duration_micros` |
 //! | `COMM_SEND_NODE`, `COMM_RECV_NODE` | `comm_dst`, `comm_src`, `comm_size`, `comm_tag` (0) | a send or receive |
-//! | `COMM_COLL_NODE` | `comm_type`, `comm_size`, `pg_name`, `root` (the first member) | a collective; `comm_size` is the rank's share ([`CollectiveKind`](crate::CollectiveKind)) |
+//! | `COMM_COLL_NODE` | `comm_type`, `comm_size`, `pg_name`, `root` (the first member) | a collective; `comm_size` is the rank's share ([`CollectiveKind`]) |
 //! | `METADATA_NODE` | | nothing |
 
 mod schema;
