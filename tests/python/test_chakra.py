@@ -177,7 +177,7 @@ def test_members_that_disagree_are_told(tmp_path: Path) -> None:
         (["a.0.et", "a.2.et"], "the file of rank 1 is missing"),
         (["a.0.et", "b.0.et"], "rank 0 is in"),
         (["a.et"], "is called NAME.RANK.et"),
-        ([], "there is no Chakra file in it"),
+        ([], "or folders with Chakra files: NAME.RANK.et"),
     ],
 )
 def test_files_that_are_missing(tmp_path: Path, names: list[str], told: str) -> None:

@@ -53,7 +53,10 @@ def import_files(paths: Sequence[Path], out: Path, *, fabric: Path | None = None
     if len(paths) == 1 and first.is_dir():
         paths = sorted(first.glob(f"*{CHAKRA}"))
         if not paths:
-            msg = f"{first}: there is no Chakra file in it: they are called NAME.RANK{CHAKRA}"
+            msg = (
+                f"{first}: it is a folder, and only files are read here, or folders with Chakra "
+                f"files: NAME.RANK{CHAKRA}"
+            )
             raise TraceError(msg)
     elif len(paths) == 1 and first.suffix != CHAKRA:
         return import_goal(first, out, fabric=fabric)
