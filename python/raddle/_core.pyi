@@ -244,6 +244,9 @@ def schemes() -> list[tuple[str, str]]:
 def parse_quantity(kind: str, text: str) -> int:
     """A "time" in ps, a "size" in bytes or a "rate" in bit/s; ValueError says what is wrong."""
 
+def trace_fabric(path: str | PathLike[str]) -> str:
+    """The map that a trace is replayed on when no other is named, as TOML; empty: it has none."""
+
 def replay_costs(text: str = "", path: str = "costs") -> str:
     """Costs of hosts in a replay, as JSON: those of the TOML `text`, else the usual ones."""
 

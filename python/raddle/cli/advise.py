@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raddle import services
+from raddle import services, statistics
 from raddle.cli.options import AsJson, Jobs, Quiet, Threads, results_folder, whole
 from raddle.cli.progress import shown_progress
 from raddle.cli.talk import guarded, print_json, print_table, say, terminate_like_interrupt
@@ -29,7 +29,14 @@ def advise(
             show_default=False,
         ),
     ],
-    fabric: Annotated[Path, typer.Option("--fabric", help="The map, or an experiment with one.")],
+    fabric: Annotated[
+        Path | None,
+        typer.Option(
+            "--fabric",
+            help="The map, or an experiment with one.",
+            show_default="the first trace's own",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         results_folder(
@@ -43,6 +50,14 @@ def advise(
         Path | None,
         typer.Option(
             "--costs", help="Costs of hosts, as of raddle replay (TOML).", show_default="none"
+        ),
+    ] = None,
+    processors: Annotated[
+        int | None,
+        whole(
+            "--processors",
+            help="Processors that all hosts share, as in a lab.",
+            show_default="one for each rank",
         ),
     ] = None,
     rails: Annotated[
@@ -114,6 +129,7 @@ def advise(
         fabric=fabric,
         seeds=seeds,
         costs=costs,
+        processors=processors,
         rails=_words(rails),
         placements=_words(placement),
         systems=None if systems is None else _words(systems),
@@ -217,6 +233,7 @@ def _show(summary: dict[str, Any]) -> None:
         f"\n{many(runs['done'], 'run')}; every combination on every seed would be "
         f"{runs['full_product']:,} ({share} saved)"
     )
+    say(f"host costs {statistics.calibration.told(summary['host_costs'])}")
     say(f"\n{summary['headline']}")
 
 

@@ -28,11 +28,13 @@ from raddle.cli.talk import (
     terminate_like_interrupt,
 )
 from raddle.errors import LabError
+from raddle.files import write_text
 from raddle.text import duration_s, join_words, many
 
 if TYPE_CHECKING:
     from raddle.services.advice import Advice
     from raddle.services.lab import Backend, Lab
+    from raddle.services.lab.calibrate import Calibrated
     from raddle.services.lab.mpi import MpiRun
 
 __all__ = ["app"]
@@ -411,6 +413,66 @@ def list_labs(as_json: AsJson = False) -> None:
     print_table(("lab", "hosts", "switches", "offload", "processes", ""), rows)
     if not rows:
         say("no lab is up")
+
+
+@app.command(
+    epilog=examples(
+        "raddle lab calibrate --out costs.toml",
+        "raddle replay md.trace.parquet --costs costs.toml --processors 2",
+        "raddle advise md.trace.parquet --costs costs.toml --processors 2",
+    )
+)
+@guarded
+def calibrate(
+    out: Annotated[
+        Path, typer.Option("--out", help="File for the costs; --costs of other commands takes it.")
+    ] = Path("costs.toml"),
+    name: Annotated[
+        str, typer.Option("--name", help="The lab that is built for it, and removed again.")
+    ] = "calibrate",
+    check: Annotated[
+        bool,
+        typer.Option(
+            help="Also predict what no cost was fitted to, and print it beside what is measured."
+        ),
+    ] = True,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what messages, sums in switches and shared processors cost hosts of a lab here.
+
+    It takes half a minute, in which nothing else should run on the machine.
+    """
+    terminate_like_interrupt()
+    with _progress(shown=progress_wanted(quiet=quiet or as_json)) as tell:
+        found = services.lab.calibrate.calibrate(name, check=check, tell=tell)
+    write_text(out, found.toml())
+    if as_json:
+        print_json(found.as_json())
+    elif not quiet:
+        _show_calibrated(found)
+        say(f"\ncosts     {out}")
+
+
+def _show_calibrated(found: "Calibrated") -> None:
+    """Costs, and predictions with them beside what was measured."""
+    print_table(("cost", ""), list(found.costs.items()), left=1)
+    say()
+    rows = [
+        (
+            f"{row['what']}, {row['bytes']} B, by {row['carrier']}",
+            f"{many(row['hosts'], 'host')} on {many(row['processors'], 'processor')}",
+            fitted,
+            f"{row['predicted_us']:.1f} µs",
+            f"{row['measured_us']:.1f} µs",
+            f"{row['error_pct']:+.1f} %",
+        )
+        for fitted, rows in (("yes", found.fitted), ("no", found.checked))
+        for row in rows
+    ]
+    print_table(("", "", "fitted", "predicted", "measured", "error"), rows, left=3)
+    for reason in found.left_out:
+        say(f"note: not measured: {reason}")
 
 
 @app.command(

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raddle import report, results, services
+from raddle import report, results, services, statistics
 from raddle.cli.options import (
     AsJson,
     Jobs,
@@ -22,7 +22,7 @@ from raddle.cli.progress import shown_progress
 from raddle.cli.run import execute
 from raddle.cli.show import show_plan
 from raddle.cli.talk import guarded, print_json, print_table, say, say_one_thread
-from raddle.files import read_text, source_name, write_json
+from raddle.files import write_json
 from raddle.services.engines.choice import Engine
 from raddle.text import count, elapsed_s, many, span_us
 
@@ -145,13 +145,15 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Replay recorded programs on a simulated fabric; say what scheduling, switches, rails gain."""
+    given = services.costs.Costs({}) if costs is None else services.costs.read_file(costs)
     settings = services.replay.Settings(
         fabric=fabric,
         placement=placement,
         scope=scope,
         leaders=leaders,
         sockets=sockets,
-        costs=_costs(costs),
+        costs=given.changed,
+        costs_from=given.as_json(),
         seeds=seeds,
         gap_share=gap_share,
         start_skew=start_skew,
@@ -216,13 +218,6 @@ def replay(
             say(f"report    {folder / 'report.html'}")
 
 
-def _costs(file: Path | None) -> dict[str, Any]:
-    if file is None:
-        return {}
-    text = read_text(file, stream=True)
-    return services.replay.read_costs(text, source_name(file))
-
-
 def _show_plan(planned: dict[str, Any]) -> None:
     hosts = planned["hosts"]
     say(f"{planned['trace']}: {many(planned['runs'], 'run')}")
@@ -231,6 +226,7 @@ def _show_plan(planned: dict[str, Any]) -> None:
         f"at most {hosts['most_ranks']:,} on one"
     )
     say(f"fabric    {planned['fabric']}")
+    say(f"costs     {statistics.calibration.told(planned['calibration'])}")
     say(f"schemes   {', '.join(planned['schemes'])}")
     _show_algorithms(planned)
     say()
@@ -269,6 +265,7 @@ def _show(summary: dict[str, Any]) -> None:
         "through the network",
     )  # fmt: skip
     print_table(header, rows, left=2)
+    say(f"\nhost costs {statistics.calibration.told(summary['calibration'])}")
     _show_algorithms(summary)
     _show_notes(summary)
 

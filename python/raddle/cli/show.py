@@ -101,6 +101,8 @@ def show_summary(summary: Mapping[str, Any]) -> None:
     """Jobs, where there are any; a row per scheme; then the verdict."""
     verdict = statistics.verdict.verdict_of(summary)
     _show_jobs(summary.get("schemes", {}))
+    if "host_costs" in summary:
+        print(f"host costs {statistics.calibration.told(summary['host_costs'])}\n")
     rows = []
     for name, row in summary.get("schemes", {}).items():
         cells = [name, f"{row['finished']:,}/{row['flows']:,}"]

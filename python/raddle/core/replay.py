@@ -5,9 +5,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from raddle import _core
-from raddle.core.answers import Answer
+from raddle.core.answers import LEFT_OUT, Answer
 from raddle.core.runs import Progress
 
 __all__ = ["Costs", "HostCosts", "Occupied", "ReplayTime", "Schedule", "Session", "costs"]
@@ -36,11 +37,15 @@ class Costs(Answer):
     eager_limit: str
     local_eager_limit: str
     part_overhead: str
+    schedule_overhead: str
     switch_overhead: str
     look_overhead: str
     nic_gap: str
     nic_in_order: bool
     mtu: str
+    offload_send_overhead: Annotated[str | None, LEFT_OUT] = None
+    offload_receive_overhead: Annotated[str | None, LEFT_OUT] = None
+    offload_look_overhead: Annotated[str | None, LEFT_OUT] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ __all__ = [
     "assemble",
     "describe",
     "export_goal",
+    "fabric_of",
     "generate",
     "generate_training",
     "import_goal",
@@ -103,6 +104,17 @@ def describe(path: Path, *, matrix: bool = False) -> Trace:
         The file is no trace, is damaged, or has messages without their other end.
     """
     return Trace.from_json(_core.trace_describe(path, matrix))
+
+
+def fabric_of(path: Path) -> str:
+    """The map that a trace is replayed on when no other is named, as TOML; empty: it has none.
+
+    Raises
+    ------
+    TraceError
+        The file is no trace, or is damaged.
+    """
+    return _core.trace_fabric(path)
 
 
 def assemble(folder: Path, out: Path, fabric: str) -> Trace:

@@ -14,6 +14,7 @@ from raddle.report.chart import SPARE, Chart, View, colour_of, figure
 from raddle.report.html import render_page
 from raddle.report.why_replay import why_of_replay
 from raddle.results.trace import SUFFIX
+from raddle.statistics.calibration import named
 from raddle.statistics.readings import apart, tie_within
 from raddle.statistics.replay_notes import MEANING
 from raddle.statistics.rule import PerSeed, difference, leaders, tie_words
@@ -61,6 +62,8 @@ def render_replay(folder: Path) -> str:
             "Joined messages": f"scope {summary['scope']}",
             "Compute gaps vary by": f"{100 * summary['gap_share']:g} %",
             "Ranks start up to": f"{summary['start_skew']} later",
+            # A summary of before there was a calibration has none.
+            **({"Costs of hosts": named(source)} if (source := summary.get("calibration")) else {}),
             "Processors": summary["processors"] or "one for each rank",
             "Algorithms of collectives": _algorithms(summary),
         },

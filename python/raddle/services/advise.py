@@ -19,7 +19,7 @@ import tomli_w
 
 from raddle import core
 from raddle.errors import ExperimentError, TraceError
-from raddle.files import read_text, source_name, write_json, write_text
+from raddle.files import source_name, write_json, write_text
 from raddle.results.claim import claim_folder
 from raddle.results.trace import SUFFIX
 from raddle.services.combinations import (
@@ -35,9 +35,10 @@ from raddle.services.combinations import (
     saved,
     words,
 )
+from raddle.services.costs import Costs, read_file
 from raddle.services.engines.choice import LOCAL, Engine
 from raddle.services.fabric import Source
-from raddle.services.replay import ALL_SCHEDULES, read_costs
+from raddle.services.replay import ALL_SCHEDULES
 from raddle.services.runner import Watch
 from raddle.statistics.plans import Judged, in_order, judge
 from raddle.text import join_words, many, percent, suggest
@@ -80,7 +81,7 @@ def advise(
     search = _begun(traces, settings, out, engine, watch)
     with claim_folder(out, "advise"):
         (out / "runs").mkdir(exist_ok=True)
-        write_text(Path(search.fabric), Source.of(settings.fabric).export("auto", "toml"))
+        write_text(Path(search.fabric), _source(traces, settings).export("auto", "toml"))
         summary = _searched(search)
         write_json(out / "summary.json", summary)
         names = advice_names([program.job for program in search.programs])
@@ -171,18 +172,18 @@ def _begun(
             "  hint: name the rate of each, as in --rails 100Gbps,100Gbps"
         )
         raise ExperimentError(msg)
-    if settings.costs is not None:
-        read_costs(read_text(settings.costs), source_name(settings.costs))
+    _costs_of(settings)
     programs: list[Program] = []
     for trace in traces:
         taken = [program.job for program in programs]
         programs.append(Program.of(trace, settings.ranks_per_host, taken))
-    found = Source.of(settings.fabric).check("auto")
+    source = _source(traces, settings)
+    found = source.check("auto")
     needed = sum(program.hosts for program in programs)
     if needed > found.hosts:
         who = join_words(f"{it.job} ({many(it.ranks, 'rank')})" for it in programs)
         msg = (
-            f"{settings.fabric}: {who} need{'s' if len(programs) == 1 else ''} "
+            f"{source.name}: {who} need{'s' if len(programs) == 1 else ''} "
             f"{many(needed, 'host')}, and the fabric has {found.hosts:,}\n"
             "  hint: --ranks-per-host N puts more ranks on a host, or name a larger fabric"
         )
@@ -209,6 +210,21 @@ def _begun(
         plain,
         asked,
     )
+
+
+def _source(traces: Sequence[Path], settings: Settings) -> Source:
+    """The map that is named, or that the first trace brings along."""
+    return Source.of_trace(traces[0]) if settings.fabric is None else Source.of(settings.fabric)
+
+
+def _fabric_name(settings: Settings) -> str:
+    return "the trace's own" if settings.fabric is None else source_name(settings.fabric).name
+
+
+def _costs_of(settings: Settings) -> dict[str, Any]:
+    """Where the costs of hosts come from."""
+    costs = Costs({}) if settings.costs is None else read_file(settings.costs)
+    return costs.as_json()
 
 
 def _systems(settings: Settings) -> Sequence[str]:
@@ -330,7 +346,8 @@ def _summary(
     return {
         "schema": 1,
         "kind": "advise",
-        "fabric": source_name(search.settings.fabric).name,
+        "fabric": _fabric_name(search.settings),
+        "host_costs": _costs_of(search.settings),
         "seeds": list(seeds),
         "headline": _headline(search, chosen, judged),
         "advice": search.told(chosen),

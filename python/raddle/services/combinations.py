@@ -62,11 +62,14 @@ class Settings:
     Attributes
     ----------
     fabric
-        A map (any format that `raddle fabric check` reads), or an experiment with one.
+        A map (any format that `raddle fabric check` reads), or an experiment with one; None: that
+        of the first trace.
     seeds
         Seeds of the last stage, from 1.
     costs
         A file with costs of hosts, as `raddle replay --costs` takes it; None: the usual ones.
+    processors
+        Processors that all hosts share, as those of a lab do; None: each rank has its own.
     rails
         Rate of each rail, such as "100Gbps"; empty: hosts have one link.
     placements
@@ -79,9 +82,10 @@ class Settings:
         The budget: simulations, or seconds; None: as many as it takes.
     """
 
-    fabric: Path
+    fabric: Path | None = None
     seeds: int = 5
     costs: Path | None = None
+    processors: int | None = None
     rails: Sequence[str] = ()
     placements: Sequence[str] = PLACEMENTS
     systems: Sequence[str] | None = None
@@ -246,8 +250,13 @@ class Search:
         }
         if settings.rails:
             document["rails"] = {"rates": list(settings.rails), "lateness": LATENESS}
+        hosts: dict[str, Any] = {}
         if settings.costs is not None:
-            document["hosts"] = {"costs": str(settings.costs.absolute())}
+            hosts["costs"] = str(settings.costs.absolute())
+        if settings.processors is not None:
+            hosts["processors"] = settings.processors
+        if hosts:
+            document["hosts"] = hosts
         document["job"] = [
             {"name": program.job, "program": str(program.trace), **own} for program in self.programs
         ]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from raddle import core
 from raddle.core.fabric import DrawnFabric, Fabric, ImportedFabric
+from raddle.errors import TraceError
 from raddle.files import read_text, source_name
 
 __all__ = ["Source"]
@@ -30,6 +31,21 @@ class Source:
             It cannot be read.
         """
         return cls(read_text(file, stream=True), str(source_name(file)))
+
+    @classmethod
+    def of_trace(cls, trace: Path) -> "Source":
+        """The map that a trace brings along.
+
+        Raises
+        ------
+        TraceError
+            It has none, or is damaged.
+        """
+        text = core.trace.fabric_of(trace)
+        if not text:
+            msg = f"{trace}: the trace has no fabric of its own; name one with --fabric"
+            raise TraceError(msg)
+        return cls(text, str(trace))
 
     def build(self, format: str) -> str:
         """The whole map, "toml" or "hpcc-ns3", that a fabric table or an experiment describes."""

@@ -14,6 +14,7 @@ from raddle.machine import cores, cpu_name
 from raddle.plan import Plan
 from raddle.results.digests import digests
 from raddle.results.parts import how_it_went, remove_leftovers
+from raddle.services import costs
 from raddle.services.engines.work import RunState
 from raddle.version import __version__
 
@@ -52,6 +53,8 @@ def join(plan: Plan, out: Path, states: Sequence[RunState]) -> Mapping[str, Any]
             parameters=parameters,
             stats=done,
         )
+    if any("jobs" in row for row in summary["schemes"].values()):
+        summary = {**summary, "host_costs": costs.of_experiment(plan.experiment)}
     if write_json(out / "summary.json", summary):
         (out / "report.html").unlink(missing_ok=True)  # it shows other figures
     return summary

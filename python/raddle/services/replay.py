@@ -5,7 +5,6 @@ A replay keeps what each rank does and what it waits for, and simulates how long
 schedule, so that a gain is a mean over pairs of runs with a 95 % interval (Student t).
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -17,11 +16,12 @@ from typing import Any
 import tomli_w
 
 from raddle import core
-from raddle.core.replay import Costs, ReplayTime, Schedule, Session
+from raddle.core.replay import ReplayTime, Schedule, Session
 from raddle.core.runs import Progress
 from raddle.errors import TraceError
 from raddle.machine import cores, cores_of_each
 from raddle.results.trace import SUFFIX
+from raddle.services.costs import Costs
 from raddle.services.runner import Job, Look, Watch, check_counts, first_failure, run_jobs
 from raddle.statistics.replay_notes import notes
 from raddle.statistics.samples import Interval, mean_interval
@@ -33,7 +33,6 @@ __all__ = [
     "SCHEDULES",
     "Settings",
     "preview",
-    "read_costs",
     "replay",
     "replay_schemes",
 ]
@@ -69,6 +68,8 @@ class Settings:
         Sockets of a host; its ranks are spread over them in order.
     costs
         Costs of hosts that differ from the usual ones, by the names of `core.replay.Costs`.
+    costs_from
+        Where they come from, as `services.costs.Costs.as_json` gives it.
     seeds
         Runs of each schedule.
     gap_share
@@ -89,6 +90,7 @@ class Settings:
     scheme: str = "none"
     sockets: int = 2
     costs: dict[str, Any] = field(default_factory=dict)
+    costs_from: Mapping[str, Any] = field(default_factory=lambda: Costs({}).as_json())
     seeds: int = 5
     gap_share: float = 0.02
     start_skew: str = "1us"
@@ -381,23 +383,12 @@ def _what(session: Session, trace: Path, settings: Settings) -> dict[str, Any]:
         "algorithms": session.algorithms(),
         "one_thread": session.one_thread(),
         "costs": _costs(settings.costs).as_json(),
+        "calibration": dict(settings.costs_from),
         "recorded": {"time_s": recorded_s, "mpi_s": recorded_mpi_s},
     }
 
 
-def read_costs(text: str, name: Path) -> dict[str, Any]:
-    """Costs of hosts that differ from the usual ones, from the TOML of the file `name`.
-
-    Raises
-    ------
-    TraceError
-        The text is not valid; the message names the place.
-    """
-    core.replay.costs(text, str(name))
-    return tomllib.loads(text)
-
-
-def _costs(changed: dict[str, Any]) -> Costs:
+def _costs(changed: dict[str, Any]) -> core.replay.Costs:
     return core.replay.costs(tomli_w.dumps(changed))
 
 

@@ -67,7 +67,6 @@ def refuse_what_is_not_shared(settings: Settings, *, traces: bool) -> None:
         for option, is_given in (
             ("--scope", settings.scope != usual.scope),
             ("--leaders", settings.leaders != usual.leaders),
-            ("--processors", settings.processors is not None),
             ("--traces", traces),
         )
         if is_given
@@ -86,11 +85,8 @@ def experiment(shared: Shared, settings: Settings) -> str:
     Raises
     ------
     TraceError
-        A word is not known, or no map is named.
+        A word is not known, or there is no map.
     """
-    if settings.fabric is None:
-        msg = "several traces, --collectives and --rails need a map: name one with --fabric"
-        raise TraceError(msg)
     for option, words, known in (
         ("--collectives", shared.collectives, COLLECTIVES),
         ("--schedule", shared.schedules, ALL_SCHEDULES),
@@ -99,9 +95,12 @@ def experiment(shared: Shared, settings: Settings) -> str:
             if word not in known:
                 msg = f"{option}: `{word}` is not one: {suggest(word, known)}"
                 raise TraceError(msg)
+    source = (
+        Source.of_trace(shared.traces[0]) if settings.fabric is None else Source.of(settings.fabric)
+    )
     document: dict[str, Any] = {
         "schema": 1,
-        "fabric": _fabric(settings.fabric),
+        "fabric": _fabric(source, settings.fabric),
         "simulation": {"seeds": list(range(1, settings.seeds + 1))},
         "hosts": {
             "sockets": settings.sockets,
@@ -111,10 +110,12 @@ def experiment(shared: Shared, settings: Settings) -> str:
         "job": list(_jobs(shared, settings)),
         "setup": list(_setups(shared)),
     }
+    if settings.processors is not None:
+        document["hosts"]["processors"] = settings.processors
     if shared.costs is not None:
         document["hosts"]["costs"] = str(shared.costs.absolute())
     if shared.rails > 1:
-        document["rails"] = {"rates": [_rate(settings.fabric)] * shared.rails, "lateness": LATENESS}
+        document["rails"] = {"rates": [_rate(source)] * shared.rails, "lateness": LATENESS}
     return tomli_w.dumps(document)
 
 
@@ -165,17 +166,16 @@ def _setup(
     return setup if rails is None else {**setup, "rails": rails}
 
 
-def _fabric(file: Path) -> dict[str, Any]:
-    """The [fabric] table of an experiment whose map is that of a file."""
-    source = Source.of(file)
-    if source.check("auto") and "[fabric]" not in source.text:
+def _fabric(source: Source, file: Path | None) -> dict[str, Any]:
+    """The [fabric] table of an experiment on a map, that of `file` if it has one."""
+    if source.check("auto") and file is not None and "[fabric]" not in source.text:
         return {"file": str(file.absolute())}
     table: dict[str, Any] = tomllib.loads(source.export("auto", "toml"))
     del table["schema"]
     return table
 
 
-def _rate(fabric: Path) -> str:
+def _rate(source: Source) -> str:
     """The rate of most of a map's links."""
-    kinds = Source.of(fabric).check("auto").link_kinds
+    kinds = source.check("auto").link_kinds
     return max(kinds, key=lambda kind: (kind.links, build.parse_quantity("rate", kind.rate))).rate

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from raddle.lazy import attach
 
 __all__ = [
+    "calibration",
     "comparable",
     "contrast",
     "figures",
@@ -26,6 +27,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from raddle.statistics import (
+        calibration,
         comparable,
         contrast,
         figures,

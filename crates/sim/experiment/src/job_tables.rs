@@ -138,6 +138,11 @@ pub struct HostsTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub sockets: Option<u32>,
+    /// Processors that the ranks of all jobs share, as those of a lab do; rank r of all runs on r mod so many. Default: each rank
+    /// has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub processors: Option<u32>,
     /// Each seed varies compute gaps by up to this share. Default: 0.02.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]

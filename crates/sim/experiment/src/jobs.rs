@@ -13,7 +13,7 @@ use std::{collections::BTreeSet, sync::Arc};
 pub(super) use programs::further_files;
 use raddle_engine::{Multicast, Offload};
 use raddle_fabric::Fabric;
-use raddle_replay::{Job, JobSet, Noise, ReplayCosts};
+use raddle_replay::{HostSettings, Job, JobSet, Noise, ReplayCosts};
 use raddle_schedule::Settings;
 use raddle_text::{Files, InputError as ExperimentError, Node, Problem, clip, words::suggest};
 use raddle_trace::Trace;
@@ -39,9 +39,7 @@ pub struct SetupJobs {
 /// All jobs with their hosts, apart from what setups switch on.
 pub(super) struct Placed {
     jobs: Vec<PlacedJob>,
-    costs: ReplayCosts,
-    sockets: u32,
-    noise: Noise,
+    hosts: HostSettings,
 }
 
 struct PlacedJob {
@@ -190,18 +188,21 @@ impl Placed {
         }
         Ok(Self {
             jobs,
-            costs,
-            sockets: hosts.sockets.unwrap_or(2),
-            noise: Noise {
-                gap_share: hosts.gap_share.unwrap_or(usual.gap_share),
-                start_skew: hosts.start_skew.unwrap_or(usual.start_skew),
+            hosts: HostSettings {
+                costs,
+                sockets: hosts.sockets.unwrap_or(2),
+                processors: hosts.processors,
+                noise: Noise {
+                    gap_share: hosts.gap_share.unwrap_or(usual.gap_share),
+                    start_skew: hosts.start_skew.unwrap_or(usual.start_skew),
+                },
             },
         })
     }
 
     /// Costs of hosts.
     pub(super) const fn costs(&self) -> &ReplayCosts {
-        &self.costs
+        &self.hosts.costs
     }
 
     /// The jobs as a setup has them.
@@ -234,7 +235,7 @@ impl Placed {
             let problem = Problem::refused(&problem);
             ExperimentError::at(root.locate(&["multicast"]), problem)
         })?;
-        let set = JobSet::new(&jobs, &network.grants, self.costs, self.sockets, self.noise);
+        let set = JobSet::new(&jobs, &network.grants, self.hosts);
         let set = set.map_err(|error| {
             let message = error.problem.to_string();
             refused(root, ("job", error.place), "program", &message)

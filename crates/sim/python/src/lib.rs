@@ -444,6 +444,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(traces::trace_export, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_generate, module)?)?;
     module.add_function(wrap_pyfunction!(traces::replay_costs, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_fabric, module)?)?;
     module.add_function(wrap_pyfunction!(traffic_write, module)?)?;
     module.add_function(wrap_pyfunction!(traffic_describe, module)?)
 }

@@ -67,6 +67,13 @@ pub(crate) fn trace_describe(py: Python<'_>, path: PathBuf, matrix: bool) -> PyR
         .map_err(|error| raise(py, error))
 }
 
+/// The map that a trace is replayed on when no other is named, as TOML; empty: it has none.
+#[pyfunction]
+pub(crate) fn trace_fabric(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    py.detach(|| Ok(read_file(&path)?.fabric))
+        .map_err(|error: Failure| raise(py, error))
+}
+
 /// Read the GOAL schedule `path` into the trace `out`, with the TOML `fabric` as its own; JSON description.
 #[pyfunction]
 pub(crate) fn trace_import(

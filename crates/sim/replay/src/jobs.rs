@@ -49,6 +49,19 @@ pub struct JobError {
 /// What the network granted, by job and communicator.
 pub type Grants = BTreeMap<(usize, u32), Granted>;
 
+/// The hosts of all jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct HostSettings {
+    /// Their costs.
+    pub costs: ReplayCosts,
+    /// Sockets of a host; its ranks are spread over them in order.
+    pub sockets: u32,
+    /// Processors that the ranks of all jobs share, rank r of all on r mod so many. `None`: each rank has its own.
+    pub processors: Option<u32>,
+    /// What the seed varies.
+    pub noise: Noise,
+}
+
 /// Programs ready to run, each on hosts of its own.
 #[derive(Debug)]
 pub struct JobSet {
@@ -104,9 +117,7 @@ impl JobSet {
     pub fn new(
         jobs: &[Job],
         grants: &Grants,
-        costs: ReplayCosts,
-        sockets: u32,
-        noise: Noise,
+        hosts: HostSettings,
     ) -> Result<Self, JobError> {
         let mut ready = Vec::with_capacity(jobs.len());
         for (place, job) in jobs.iter().enumerate() {
@@ -125,7 +136,7 @@ impl JobSet {
             .iter()
             .map(|(prepared, plan)| (prepared, plan.as_ref()))
             .collect();
-        let program = Program::of_jobs(&parts, &costs);
+        let program = Program::of_jobs(&parts, &hosts.costs);
         Ok(Self {
             program,
             nodes: jobs.iter().flat_map(|job| job.nodes.clone()).collect(),
@@ -134,11 +145,11 @@ impl JobSet {
             collectives: ready.iter().map(|(own, _)| own.collectives).collect(),
             settings: ReplaySettings {
                 scheme: String::new(),
-                costs,
-                sockets,
-                processors: None,
+                costs: hosts.costs,
+                sockets: hosts.sockets,
+                processors: hosts.processors,
                 algorithms: Algorithms::default(),
-                noise,
+                noise: hosts.noise,
                 seed: 0,
             },
         })

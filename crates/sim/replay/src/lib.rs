@@ -39,7 +39,7 @@ pub use critical::{Share, Spent};
 pub use describe::trace_summary;
 pub use expand::{CollectiveCounts, Expanded, expand};
 pub use generate::{Application, Generate, Sizes, UnknownName};
-pub use jobs::{Grants, Job, JobError, JobSet, JobTime};
+pub use jobs::{Grants, HostSettings, Job, JobError, JobSet, JobTime};
 pub use machine::{Diaries, JobRun, Machine};
 pub use noise::Noise;
 pub use place::{PlaceError, RankPlacement};
@@ -80,10 +80,14 @@ pub struct ReplayCosts {
     /// Of putting a part into a joined message, or of taking it out; copying comes on top, at `local_copy_per_byte`.
     #[schemars(transform = at_most("1s"))]
     pub part_overhead: Span,
+    /// Of a message that a schedule has chosen the time of, at either end, on top of the others: the library that schedules
+    /// keeps it, orders it and finds it again.
+    #[schemars(transform = at_most("1s"))]
+    pub schedule_overhead: Span,
     /// Until a shared processor that goes from one rank to another works for that; see [`ReplaySettings::processors`].
     #[schemars(transform = at_most("1s"))]
     pub switch_overhead: Span,
-    /// Until a rank that waits on a shared processor has looked for messages in vain and given way to the next.
+    /// Until a rank that waits on a shared processor has looked for messages in vain and gives way to the next.
     #[schemars(transform = at_most("1s"))]
     pub look_overhead: Span,
     /// Least time between two packets of a network card (LogGP's g).
@@ -94,6 +98,18 @@ pub struct ReplayCosts {
     /// Payload of a full packet.
     #[schemars(transform = between("64B", "9000B"))]
     pub mtu: Bytes,
+    /// A rank hands an operand to switches that compute. Default: `send_overhead`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most("1s"))]
+    pub offload_send_overhead: Option<Span>,
+    /// A rank takes a result from switches that compute. Default: `receive_overhead`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most("1s"))]
+    pub offload_receive_overhead: Option<Span>,
+    /// As `look_overhead`, of a rank that waits for something from a group or from switches that compute. Default: `look_overhead`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = at_most("1s"))]
+    pub offload_look_overhead: Option<Span>,
 }
 
 impl Default for ReplayCosts {
@@ -104,17 +120,22 @@ impl Default for ReplayCosts {
             eager_limit: Bytes(64 << 10),
             local_eager_limit: Bytes(1 << 40),
             part_overhead: Span::from_ns(40),
+            schedule_overhead: Span::ZERO,
             switch_overhead: Span::from_us(2),
             look_overhead: Span::from_us(1),
             nic_gap: Span::from_ns(20),
             nic_in_order: false,
             mtu: Bytes(4096),
+            offload_send_overhead: None,
+            offload_receive_overhead: None,
+            offload_look_overhead: None,
         }
     }
 }
 
 impl ReplayCosts {
-    /// Reads costs from TOML, those of messages beside the others; what it leaves out is as usual.
+    /// Reads costs from TOML, those of messages beside the others; what it leaves out is as usual. A table `[calibration]`, which
+    /// says how they were measured, is for people.
     ///
     /// # Errors
     /// Text that is not TOML, unknown keys, or values out of range; with their place.
@@ -134,6 +155,7 @@ impl ReplayCosts {
         let Value::Table(table) = &mut root.value else {
             return read(&root);
         };
+        table.remove("calibration");
         if let Some(entry) = table
             .entries
             .iter()

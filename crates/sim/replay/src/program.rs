@@ -31,6 +31,8 @@ pub(super) struct Parcel {
     pub(super) issuer: u32,
     pub(super) receiver: u32,
     pub(super) bytes: u64,
+    /// Whether a schedule has chosen when it leaves.
+    pub(super) scheduled: bool,
     begin: u32,
     end: u32,
 }
@@ -365,7 +367,7 @@ impl Writer<'_> {
         if !collective && self.plan.is_some_and(|plan| plan.has(&in_trace)) {
             self.batch += 1;
         } else {
-            self.issue(transfer.target, transfer.bytes.0, &[message]);
+            self.issue(transfer.target, transfer.bytes.0, &[message], false);
         }
         if request.is_none() {
             self.flush();
@@ -375,7 +377,7 @@ impl Writer<'_> {
         }
     }
 
-    fn issue(&mut self, receiver: u32, bytes: u64, messages: &[u32]) {
+    fn issue(&mut self, receiver: u32, bytes: u64, messages: &[u32], scheduled: bool) {
         let program = &mut *self.program;
         let number = program.parcels.len() as u32;
         let begin = program.parts.len() as u32;
@@ -384,6 +386,7 @@ impl Writer<'_> {
             issuer: self.offset + self.rank,
             receiver,
             bytes,
+            scheduled,
             begin,
             end: program.parts.len() as u32,
         });
@@ -403,7 +406,7 @@ impl Writer<'_> {
             let parcel = self.planned.next().expect("a plan has every message once");
             let parts = plan.parts(parcel).iter();
             let parts: Vec<u32> = parts.map(|part| part + self.first_message).collect();
-            self.issue(self.offset + parcel.receiver, parcel.bytes, &parts);
+            self.issue(self.offset + parcel.receiver, parcel.bytes, &parts, true);
             self.batch -= parts.len() as u32;
         }
     }

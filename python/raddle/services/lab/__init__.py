@@ -10,6 +10,7 @@ group, so they are found again whatever has happened to the programs that starte
 - `switches`: the back-ends, a bridge or `raddle-switch`
 - `state`: what is noted of a lab, and who may change it when
 - `mpi`: `mpirun` inside; `verify`: a program plain and with an advice, in turns
+- `calibrate`: what hosts cost here; `bench` measures, `predict` simulates the same
 - `virtual`: the life of a lab
 """
 
@@ -17,16 +18,27 @@ from typing import TYPE_CHECKING
 
 from raddle.lazy import attach
 
-__all__ = ["Backend", "Lab", "LabSpec", "Mode", "Protocol", "Topology", "mpi", "topology", "verify"]
+__all__ = [
+    "Backend",
+    "Lab",
+    "LabSpec",
+    "Mode",
+    "Protocol",
+    "Topology",
+    "calibrate",
+    "mpi",
+    "topology",
+    "verify",
+]
 
 if TYPE_CHECKING:
-    from raddle.services.lab import mpi, topology, verify
+    from raddle.services.lab import calibrate, mpi, topology, verify
     from raddle.services.lab.topology import Backend, LabSpec, Mode, Protocol, Topology
     from raddle.services.lab.virtual import Lab
 else:
     __getattr__, __dir__ = attach(
         __name__,
-        modules=("mpi", "topology", "verify"),
+        modules=("calibrate", "mpi", "topology", "verify"),
         names={
             "Backend": "raddle.services.lab.topology",
             "Lab": "raddle.services.lab.virtual",

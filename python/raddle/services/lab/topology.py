@@ -9,6 +9,7 @@ from raddle.errors import LabError
 from raddle.text import many
 
 __all__ = [
+    "UNSHAPED_BPS",
     "Backend",
     "Host",
     "LabSpec",
@@ -24,8 +25,8 @@ MOST_HOSTS = 250
 MOST_RAILS = 8
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 SLOWEST_BPS, FASTEST_BPS = 10**5, 10**12
-UNSHAPED_BPS = 10**10
-"""What a link without a rate counts as in the simulator."""
+UNSHAPED_BPS = 10**11
+"""What a link without a rate counts as in the simulator: hosts spend more on bytes than links."""
 
 TOR, SPINE = 1, 2
 """Tiers of switches."""
@@ -127,7 +128,7 @@ class LabSpec:
         spines = 1
         hosts_per_leaf = 4
         host_rate = "400000000bps"
-        fabric_rate = "10000000000bps"
+        fabric_rate = "100000000000bps"
         """
         host_rate = self.rates[0] if self.rates else UNSHAPED_BPS
         return (

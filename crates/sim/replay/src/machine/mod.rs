@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ReplayCosts, ReplayError, ReplaySettings,
     noise::RankNoise,
-    program::{Parcel, Program, Round},
+    program::{Meaning, Parcel, Program, Round},
 };
 use diary::Diary;
 pub(crate) use diary::{Doing, Given, Stretch};
@@ -89,6 +89,25 @@ impl Stage<'_> {
         self.costs.host.copy_per_byte * parcel.bytes
     }
 
+    /// What either end of a parcel between hosts does besides what messages cost.
+    const fn schedule_cost(&self, parcel: &Parcel) -> Span {
+        if parcel.scheduled {
+            self.costs.schedule_overhead
+        } else {
+            Span::ZERO
+        }
+    }
+
+    /// How long a rank takes to look once for something of these tickets.
+    fn look(&self, tickets: &[u32]) -> Span {
+        let usual = self.costs.look_overhead;
+        let is_arrival = |ticket: &u32| self.program.meaning(*ticket) == Meaning::Arrived;
+        match self.costs.offload_look_overhead {
+            Some(own) if tickets.iter().any(is_arrival) => own,
+            _ => usual,
+        }
+    }
+
     /// Putting a part in, or taking it out.
     fn part_cost(&self, message: u32) -> Span {
         let bytes = self.program.message(message).bytes.0;
@@ -126,9 +145,20 @@ impl Stage<'_> {
         !parcel.is_joined() && parcel.bytes > self.costs.eager_limit.0
     }
 
-    /// What a round's bytes cost at either end.
-    fn round_copy(&self, round: &Round) -> Span {
-        self.costs.host.copy_per_byte * round.bytes
+    /// Giving a round to the network.
+    fn round_send(&self, round: &Round) -> Span {
+        let usual = self.costs.host.send_overhead;
+        let own = self.costs.offload_send_overhead;
+        let overhead = own.filter(|_| is_offload(round)).unwrap_or(usual);
+        overhead + self.costs.host.copy_per_byte * round.bytes
+    }
+
+    /// Taking from the network what a round gives.
+    fn round_receive(&self, round: &Round) -> Span {
+        let usual = self.costs.host.receive_overhead;
+        let own = self.costs.offload_receive_overhead;
+        let overhead = own.filter(|_| is_offload(round)).unwrap_or(usual);
+        overhead + self.costs.host.copy_per_byte * round.bytes
     }
 
     /// A parcel or a round as it goes through the network.
@@ -136,7 +166,7 @@ impl Stage<'_> {
         let envelope = self.costs.host.envelope.0;
         let (issuer, dst, bytes) = match self.program.round_of(tag) {
             // Switches compute on operands alone, a barrier on a single value.
-            Some(round) if matches!(round.to, Destination::Offload(_)) => {
+            Some(round) if is_offload(round) => {
                 (round.issuer, round.to, round.bytes.max(OPERAND))
             }
             Some(round) => (round.issuer, round.to, round.bytes + envelope),
@@ -156,6 +186,10 @@ impl Stage<'_> {
             tag,
         }
     }
+}
+
+const fn is_offload(round: &Round) -> bool {
+    matches!(round.to, Destination::Offload(_))
 }
 
 /// Bytes of a value that switches compute on.

@@ -46,6 +46,8 @@ enum What {
     Arrive(Item),
     /// What the rank was taking in is in.
     Served,
+    /// The rank has looked for messages, so many times by now.
+    Looked(u32),
     /// A parcel of the rank is with a host that told of it late.
     Delivered(u32),
 }
@@ -74,6 +76,12 @@ pub(super) struct Rank {
     /// What it takes in, and when that came.
     serving: Option<(Item, Time)>,
     inbox: VecDeque<(Item, Time)>,
+    /// Whether it has its processor and looks for messages before it gives it to another.
+    looks: bool,
+    /// How often it has begun to.
+    looked: u32,
+    /// How long it takes to look once for what it waits for.
+    look: Span,
     noise: RankNoise,
     /// When its present call began: the end of the one before, or of computing after that.
     since: Time,
@@ -99,6 +107,9 @@ impl Rank {
             missing: 0,
             serving: None,
             inbox: VecDeque::new(),
+            looks: false,
+            looked: 0,
+            look: Span::ZERO,
             noise,
             since,
             calls: Vec::new(),
@@ -265,7 +276,7 @@ impl<'a> Part<'a> {
         if parcel.bytes <= costs.eager_limit.0 {
             self.done(rank, program.delivered(number), now);
         }
-        let mut free = now + costs.host.send_overhead;
+        let mut free = now + costs.host.send_overhead + stage.schedule_cost(&parcel);
         if parcel.is_joined() {
             for &message in program.parts(&parcel) {
                 free += stage.part_cost(message);
@@ -281,8 +292,7 @@ impl<'a> Part<'a> {
     /// Gives something to the network for several hosts; when the rank is free again.
     fn give(&mut self, number: u32, now: Time) -> Time {
         let stage = &self.stage;
-        let copied = stage.round_copy(stage.program.round(number));
-        let free = now + stage.costs.host.send_overhead + copied;
+        let free = now + stage.round_send(stage.program.round(number));
         let tag = u64::from(stage.program.parcel_count()) + u64::from(number);
         self.created += 1;
         self.ready.push(Reverse((free, self.created, tag)));
@@ -306,6 +316,13 @@ impl<'a> Part<'a> {
                 self.wake(rank, now);
             }
             What::Served => self.served(rank, now),
+            What::Looked(turn) => {
+                let own = self.rank(rank);
+                if own.looks && own.looked == turn {
+                    own.looks = false;
+                    self.give_way(rank, now);
+                }
+            }
             What::Delivered(number) => {
                 self.done(rank, self.stage.program.delivered(number), now);
                 self.wake(rank, now);
@@ -324,7 +341,9 @@ impl<'a> Part<'a> {
             if let Some(diary) = &mut own.diary {
                 diary.waits();
             }
-            for &ticket in program.tickets(begin..end) {
+            let tickets = program.tickets(begin..end);
+            own.look = self.stage.look(tickets);
+            for &ticket in tickets {
                 own.missing += u32::from(self.stage.tickets[ticket as usize].await_it());
             }
         }
@@ -340,13 +359,19 @@ impl<'a> Part<'a> {
             State::Waiting => own.missing == 0 || !own.inbox.is_empty(),
             State::Over(since) => since <= now && !own.inbox.is_empty(),
         };
-        if has_work && own.serving.is_none() && self.processors.take(place) {
-            self.begin(rank, now);
+        if !has_work || own.serving.is_some() {
+            return;
+        }
+        if std::mem::take(&mut self.ranks[place].looks) {
+            self.work(rank, now);
+        } else if self.processors.take(place) {
+            let others = self.processors.looking(place);
+            self.begin(rank, others, now);
         }
     }
 
-    /// A rank in MPI that has its processor leaves its wait if nothing is missing, else takes the next thing in, else gives
-    /// the processor to another.
+    /// A rank in MPI that has its processor leaves its wait if nothing is missing, else takes the next thing in, else looks
+    /// for messages and then gives the processor to another.
     fn work(&mut self, rank: u32, now: Time) {
         let place = self.place(rank);
         let own = &mut self.ranks[place];
@@ -362,18 +387,31 @@ impl<'a> Part<'a> {
             let begin = self.switched(rank, now);
             let done = self.take_in(rank, next.0, begin);
             self.at(done, rank, What::Served);
-        } else if let Some(next) = self.processors.give_back(place) {
-            self.begin(self.ranks[next].number, now);
+        } else if self.processors.is_shared(place) {
+            own.looks = true;
+            own.looked += 1;
+            let (turn, look) = (own.looked, own.look);
+            self.at(now + look, rank, What::Looked(turn));
+        } else {
+            self.give_way(rank, now);
         }
     }
 
-    /// A rank has its processor. Those that look in vain there have their turns too: on average half of them come first.
-    fn begin(&mut self, rank: u32, now: Time) {
-        let others = u64::from(self.processors.looking(self.place(rank)));
-        self.work(
-            rank,
-            now + Span(self.stage.costs.look_overhead.0 * others / 2),
-        );
+    /// A rank that has nothing to do gives its processor to whoever waits for it.
+    fn give_way(&mut self, rank: u32, now: Time) {
+        let place = self.place(rank);
+        let look = self.ranks[place].look;
+        if let Some(next) = self.processors.give_back(place, look) {
+            // This one has just looked.
+            let others = self.processors.looking(next) - look;
+            self.begin(self.ranks[next].number, others, now);
+        }
+    }
+
+    /// A rank has its processor. Others there look for messages in vain, which takes them `looks`: on average half of them come
+    /// first.
+    fn begin(&mut self, rank: u32, looks: Span, now: Time) {
+        self.work(rank, now + Span(looks.0 / 2));
     }
 
     /// When a rank that has its processor since now begins to work.
@@ -394,8 +432,7 @@ impl<'a> Part<'a> {
                 return now + stage.local(rank, program.message(message).bytes.0);
             }
             Item::Round { number, .. } => {
-                let copied = stage.round_copy(program.round(number));
-                return now + stage.costs.host.receive_overhead + copied;
+                return now + stage.round_receive(program.round(number));
             }
             Item::Parcel(number) => number,
         };
@@ -403,7 +440,8 @@ impl<'a> Part<'a> {
         if stage.are_together(rank, parcel.issuer) {
             return now + stage.local(rank, parcel.bytes);
         }
-        let mut now = now + stage.costs.host.receive_overhead + stage.copy(&parcel);
+        let overhead = stage.costs.host.receive_overhead + stage.schedule_cost(&parcel);
+        let mut now = now + overhead + stage.copy(&parcel);
         if !parcel.is_joined() {
             return now;
         }

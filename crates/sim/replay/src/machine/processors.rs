@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use raddle_units::Span;
+
 /// Who has which processor, and who waits for it. Ranks are counted within their part.
 ///
 /// A rank keeps its processor until it gives it back; then whoever has waited longest has it.
@@ -9,14 +11,17 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Processors {
     /// Of each rank.
     of: Vec<u32>,
+    /// How many ranks are on each.
+    ranks: Vec<u32>,
     taken: Vec<bool>,
     /// Who worked last.
     last: Vec<usize>,
     lines: Vec<VecDeque<usize>>,
     in_line: Vec<bool>,
-    /// Ranks of each processor that look for messages in vain.
-    looking: Vec<u32>,
-    looks: Vec<bool>,
+    /// What ranks of each processor take that look for messages in vain, each once.
+    looking: Vec<Span>,
+    /// What each takes while it looks.
+    looks: Vec<Span>,
 }
 
 impl Processors {
@@ -30,13 +35,18 @@ impl Processors {
             }
             of.push(processor);
         }
+        let mut ranks = vec![0; last.len()];
+        for &processor in &of {
+            ranks[processor as usize] += 1;
+        }
         Self {
+            ranks,
             taken: vec![false; last.len()],
             lines: vec![VecDeque::new(); last.len()],
-            looking: vec![0; last.len()],
+            looking: vec![Span::ZERO; last.len()],
             last,
             in_line: vec![false; of.len()],
-            looks: vec![false; of.len()],
+            looks: vec![Span::ZERO; of.len()],
             of,
         }
     }
@@ -44,9 +54,8 @@ impl Processors {
     /// Gives a rank its processor, or else a place in the line for it, one at most.
     pub(super) fn take(&mut self, rank: usize) -> bool {
         let processor = self.of(rank);
-        if std::mem::take(&mut self.looks[rank]) {
-            self.looking[processor] -= 1;
-        }
+        let own = std::mem::take(&mut self.looks[rank]);
+        self.looking[processor] = self.looking[processor] - own;
         if !self.taken[processor] {
             self.taken[processor] = true;
             return true;
@@ -57,11 +66,12 @@ impl Processors {
         false
     }
 
-    /// Takes a rank's processor back, and gives it to the one that comes back. From now on the rank looks for messages.
-    pub(super) fn give_back(&mut self, rank: usize) -> Option<usize> {
+    /// Takes a rank's processor back, and gives it to the one that comes back. From now on the rank looks for messages, and takes so
+    /// long for that.
+    pub(super) fn give_back(&mut self, rank: usize, look: Span) -> Option<usize> {
         let processor = self.of(rank);
-        self.looks[rank] = true;
-        self.looking[processor] += 1;
+        self.looks[rank] = look;
+        self.looking[processor] = self.looking[processor] + look;
         let next = self.lines[processor].pop_front();
         match next {
             Some(next) => self.in_line[next] = false,
@@ -70,9 +80,14 @@ impl Processors {
         next
     }
 
-    /// Ranks that look for messages in vain on the processor of this one.
-    pub(super) fn looking(&self, rank: usize) -> u32 {
+    /// How long ranks take that look for messages in vain on the processor of this one, each once.
+    pub(super) fn looking(&self, rank: usize) -> Span {
         self.looking[self.of(rank)]
+    }
+
+    /// Whether other ranks are on the processor of this one.
+    pub(super) fn is_shared(&self, rank: usize) -> bool {
+        self.ranks[self.of(rank)] > 1
     }
 
     /// Whether a rank that begins to work finds the processor as another has left it.
@@ -90,16 +105,18 @@ impl Processors {
 mod tests {
     use super::*;
 
+    const LOOK: Span = Span::from_us(1);
+
     #[test]
     fn a_processor_goes_to_whoever_has_waited_longest() {
         let mut processors = Processors::new((0..5).map(|rank| rank % 2));
         assert!(processors.take(0) && processors.take(1));
         assert!(!processors.take(4) && !processors.take(2) && !processors.take(4));
-        assert_eq!(processors.give_back(0), Some(4));
-        assert_eq!(processors.give_back(1), None);
+        assert_eq!(processors.give_back(0, LOOK), Some(4));
+        assert_eq!(processors.give_back(1, LOOK), None);
         assert!(processors.take(3));
-        assert_eq!(processors.give_back(4), Some(2));
-        assert_eq!(processors.give_back(2), None);
+        assert_eq!(processors.give_back(4, LOOK), Some(2));
+        assert_eq!(processors.give_back(2, LOOK), None);
         assert!(processors.take(4));
     }
 
@@ -112,13 +129,13 @@ mod tests {
         );
         let mut looking = Vec::new();
         for rank in [0, 2, 4] {
-            processors.give_back(rank);
+            processors.give_back(rank, LOOK);
             looking.push(processors.looking(4));
         }
         assert!(processors.take(2) && !processors.take(0) && !processors.take(0));
         looking.push(processors.looking(4));
-        assert_eq!(looking, [1, 2, 3, 1]);
-        assert_eq!(processors.looking(1), 0);
+        assert_eq!(looking, [1, 2, 3, 1].map(|ranks| LOOK * ranks));
+        assert_eq!(processors.looking(1), Span::ZERO);
     }
 
     #[test]
@@ -132,6 +149,6 @@ mod tests {
     fn ranks_have_their_own_where_none_are_counted() {
         let mut processors = Processors::new(0..3);
         assert!((0..3).all(|rank| processors.take(rank)));
-        assert!((0..3).all(|rank| processors.give_back(rank).is_none()));
+        assert!((0..3).all(|rank| processors.give_back(rank, LOOK).is_none()));
     }
 }
