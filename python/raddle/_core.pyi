@@ -206,7 +206,12 @@ def settings() -> str:
 def job_key(secret: bytes, job: int) -> bytes:
     """Key (16 bytes) of a job at a site with this secret (32 bytes), as its switches derive it."""
 
-def assemble_trace(folder: str | PathLike[str], out: str | PathLike[str], fabric: str = "") -> str:
+def assemble_trace(
+    folder: str | PathLike[str],
+    out: str | PathLike[str],
+    fabric: str = "",
+    processors: int | None = None,
+) -> str:
     """Join the recordings `rank-N.rec` of `folder` into the trace `out`; JSON description.
 
     `fabric` is the TOML of the map that the trace is replayed on by default.

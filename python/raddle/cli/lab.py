@@ -367,6 +367,7 @@ def _record(lab: "Lab", run: "MpiRun", out: Path) -> int:
         out,
         lambda folder: services.lab.mpi.execute(lab, dataclasses.replace(run, recordings=folder)),
         fabric=lab.topology.spec.fabric(),
+        processors=os.cpu_count(),
     )
     say_recorded(recorded.trace, out, quiet=False)
     return recorded.status

@@ -35,11 +35,13 @@ class Costs(Answer):
 
     host: HostCosts
     eager_limit: str
+    long_copy_per_byte: str
     local_eager_limit: str
     part_overhead: str
     schedule_overhead: str
     switch_overhead: str
     look_overhead: str
+    time_slice: str
     nic_gap: str
     nic_in_order: bool
     mtu: str

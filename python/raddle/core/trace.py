@@ -71,6 +71,8 @@ class Trace(Answer):
     program: str
     mpi: str
     """The MPI library, or what made the trace."""
+    processors: int | None
+    """Processors that all ranks shared when it was recorded; None: each had its own."""
     has_fabric: bool
     """Whether it carries a map."""
     ranks: int
@@ -117,12 +119,13 @@ def fabric_of(path: Path) -> str:
     return _core.trace_fabric(path)
 
 
-def assemble(folder: Path, out: Path, fabric: str) -> Trace:
+def assemble(folder: Path, out: Path, fabric: str, processors: int | None = None) -> Trace:
     """Join the recordings `rank-N.rec` of `folder` into the trace `out`.
 
-    `fabric` is the TOML of the map that it is replayed on by default, or empty.
+    `fabric` is the TOML of the map that it is replayed on by default, or empty; `processors` how
+    many all ranks shared, rank r on r mod so many, None if each had its own.
     """
-    return Trace.from_json(_core.assemble_trace(folder, out, fabric))
+    return Trace.from_json(_core.assemble_trace(folder, out, fabric, processors))
 
 
 def import_goal(goal: Path, out: Path, fabric: str) -> Trace:

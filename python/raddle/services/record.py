@@ -86,7 +86,12 @@ def with_recorder(
 
 
 def assembled(
-    out: Path, run: Callable[[Path], int], *, fabric: str = "", cure: str | None = None
+    out: Path,
+    run: Callable[[Path], int],
+    *,
+    fabric: str = "",
+    processors: int | None = None,
+    cure: str | None = None,
 ) -> Recorded:
     """Run something that records into the folder it is given; make a trace of that.
 
@@ -117,7 +122,7 @@ def assembled(
         )
         raise TraceError(msg)
     try:
-        trace = core.trace.assemble(folder, out, fabric)
+        trace = core.trace.assemble(folder, out, fabric, processors)
     except RaddleError as error:
         if status != 0:
             shutil.rmtree(folder)

@@ -23,6 +23,8 @@ pub struct Trace {
     pub program: String,
     /// The MPI library and its version, or what made the trace.
     pub mpi: String,
+    /// Processors that all ranks shared, as those of a lab do: rank r was on r mod so many. `None`: each had its own.
+    pub processors: Option<u32>,
 }
 
 /// A time of a rank in nanoseconds since its own start, the end of MPI_Init; ranks are aligned there.

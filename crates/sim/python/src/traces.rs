@@ -43,17 +43,20 @@ fn wrong(error: impl std::fmt::Display) -> Failure {
     Failure::Trace(error.to_string())
 }
 
-/// Join the recordings `rank-N.rec` of `folder` into the trace `out`, with the TOML `fabric` as its own ("": none); JSON description.
+/// Join the recordings `rank-N.rec` of `folder` into the trace `out`, with the TOML `fabric` as its own ("": none), and the processors
+/// that its ranks shared; JSON description.
 #[pyfunction]
-#[pyo3(signature = (folder, out, fabric = ""))]
+#[pyo3(signature = (folder, out, fabric = "", processors = None))]
 pub(crate) fn assemble_trace(
     py: Python<'_>,
     folder: PathBuf,
     out: PathBuf,
     fabric: &str,
+    processors: Option<u32>,
 ) -> PyResult<String> {
     py.detach(|| {
         let mut trace = assemble_folder(&folder)?;
+        trace.processors = processors;
         trace.fabric = checked_fabric(fabric)?;
         keep(&trace, &out)
     })

@@ -35,6 +35,7 @@ pub fn trace_summary(trace: &Trace, matrix: bool) -> Result<Value, TraceError> {
     let mut summary = json!({
         "program": trace.program,
         "mpi": trace.mpi,
+        "processors": trace.processors,
         "has_fabric": !trace.fabric.is_empty(),
         "ranks": trace.ranks.len(),
         "hosts": trace.hosts,

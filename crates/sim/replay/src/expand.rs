@@ -87,6 +87,7 @@ pub fn expand(
         fabric: trace.fabric.clone(),
         program: trace.program.clone(),
         mpi: trace.mpi.clone(),
+        processors: trace.processors,
     };
     Ok(Expanded {
         trace,

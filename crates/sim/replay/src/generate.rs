@@ -150,6 +150,7 @@ impl Generate {
             fabric: String::new(),
             program: format!("generated: {}, seed {}", self.application.name(), self.seed),
             mpi: "generated".to_owned(),
+            processors: None,
         })
     }
 

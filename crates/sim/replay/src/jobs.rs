@@ -114,11 +114,7 @@ impl JobSet {
     ///
     /// # Errors
     /// A job that cannot be replayed.
-    pub fn new(
-        jobs: &[Job],
-        grants: &Grants,
-        hosts: HostSettings,
-    ) -> Result<Self, JobError> {
+    pub fn new(jobs: &[Job], grants: &Grants, hosts: HostSettings) -> Result<Self, JobError> {
         let mut ready = Vec::with_capacity(jobs.len());
         for (place, job) in jobs.iter().enumerate() {
             let failed = |problem| JobError {

@@ -28,6 +28,7 @@ mod place;
 mod plan;
 mod program;
 mod session;
+mod shares;
 mod training;
 
 pub use algorithms::{
@@ -61,6 +62,7 @@ use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::{MAX_SIZE_BYTES, collective::HostCosts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shares::Shares;
 
 use raddle_engine::{Discard, Network, Progress, RunConfig, SetupError, simulate};
 
@@ -70,9 +72,13 @@ use raddle_engine::{Discard, Network, Progress, RunConfig, SetupError, simulate}
 pub struct ReplayCosts {
     /// Costs of messages.
     pub host: HostCosts,
-    /// Longer messages between hosts are neither copied nor sent before their sender may go on.
+    /// Longer messages between hosts are not copied as others are, and not sent before their sender may go on.
     #[schemars(transform = at_most("1TiB"))]
     pub eager_limit: Bytes,
+    /// Copying a byte of such a longer message, at either end. Cards that reach into a program's memory make it nothing, sockets
+    /// of a kernel do not.
+    #[schemars(transform = at_most("1us"))]
+    pub long_copy_per_byte: Span,
     /// Longer messages inside a host keep their sender until they are taken in. Libraries that copy straight from one
     /// process to another have a short one (Open MPI 4: 4 KiB).
     #[schemars(transform = at_most("1TiB"))]
@@ -90,6 +96,9 @@ pub struct ReplayCosts {
     /// Until a rank that waits on a shared processor has looked for messages in vain and gives way to the next.
     #[schemars(transform = at_most("1s"))]
     pub look_overhead: Span,
+    /// After so long a rank that computes on a shared processor gives it to others that have something to do.
+    #[schemars(transform = between("1us", "1s"))]
+    pub time_slice: Span,
     /// Least time between two packets of a network card (LogGP's g).
     #[schemars(transform = at_most("1ms"))]
     pub nic_gap: Span,
@@ -118,11 +127,13 @@ impl Default for ReplayCosts {
         Self {
             host: HostCosts::default(),
             eager_limit: Bytes(64 << 10),
+            long_copy_per_byte: Span::ZERO,
             local_eager_limit: Bytes(1 << 40),
             part_overhead: Span::from_ns(40),
             schedule_overhead: Span::ZERO,
             switch_overhead: Span::from_us(2),
             look_overhead: Span::from_us(1),
+            time_slice: Span::from_us(4000),
             nic_gap: Span::from_ns(20),
             nic_in_order: false,
             mtu: Bytes(4096),
@@ -310,6 +321,7 @@ pub struct Prepared {
     /// Who carries its collectives.
     pub collectives: CollectiveCounts,
     rounds: BTreeMap<(u32, u32), expand::Round>,
+    shares: Shares,
 }
 
 impl Prepared {
@@ -341,6 +353,7 @@ impl Prepared {
         } = expand(trace, algorithms, carried)?;
         let pairing = Pairing::new(&trace)?;
         let supersteps = Supersteps::new(&trace, &pairing);
+        let shares = Shares::new(&trace);
         Ok(Self {
             trace,
             calls,
@@ -348,6 +361,7 @@ impl Prepared {
             supersteps,
             collectives,
             rounds,
+            shares,
         })
     }
 

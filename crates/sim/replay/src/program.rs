@@ -297,10 +297,9 @@ impl Writer<'_> {
         let mut end_ns = 0;
         self.return_from(0);
         for (index, event) in events.iter().enumerate() {
-            let gap = event.at.start_ns.saturating_sub(end_ns);
-            if gap > 0 {
-                let span = Span(gap.saturating_mul(1000));
-                self.program.steps.push(Step::Compute(span));
+            if event.at.start_ns > end_ns {
+                let work = prepared.shares.work(self.rank, end_ns, event.at.start_ns);
+                self.program.steps.push(Step::Compute(work));
             }
             end_ns = end_ns.max(event.at.end_ns);
             if event.action.ends_superstep() && !matches!(event.action, Action::Send { .. }) {

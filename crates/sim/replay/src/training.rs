@@ -275,6 +275,7 @@ impl Training {
                 self.data_parallel, self.tensor_parallel, self.pipeline_parallel
             ),
             mpi: "generated".to_owned(),
+            processors: None,
         })
     }
 

@@ -18,12 +18,12 @@ from raddle.services.lab.virtual import Lab
 from raddle.statistics.host_costs import Row, middle
 from raddle.text import many
 
-__all__ = ["BLOCKS", "BYTES", "PROGRAMS", "Bench", "compiled", "pinned"]
+__all__ = ["BLOCKS", "BYTES", "PROGRAMS", "Bench", "Loop", "compiled", "pinned"]
 
 SOURCE = Path(__file__).resolve().parent / "host_costs.c"
 COMPILER = "mpicc.openmpi"
 BYTES = (8, 512, 2048, 8192, 16384, 32768)
-"""Up to Open MPI's eager limit for TCP, 64 KiB: longer messages are not copied in a replay."""
+"""Up to Open MPI's eager limit for TCP, 64 KiB."""
 BLOCKS = 20
 PROGRAMS = 3
 """Each is run so often, since a program's pages and threads lie better in one than in another."""
@@ -64,6 +64,20 @@ def pinned(words: Sequence[str], processors: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """A walk through memory, then a sum ("sums") or an exchange with both neighbours ("ring").
+
+    `carrier` has the sums: "host" or "offload".
+    """
+
+    what: str
+    carrier: str
+    size: int
+    hosts: int
+    processors: int
+
+
+@dataclass(frozen=True, slots=True)
 class Bench:
     """A lab that is up, and the program that measures there.
 
@@ -90,21 +104,19 @@ class Bench:
         profile = "scheduled" if scheduled else None
         return self._middle(hosts, ppn, words, hosts * ppn, Backend.OFF, profile)
 
-    def loops(
-        self, what: str, size: int, hosts: int, processors: int, backend: Backend = Backend.OFF
-    ) -> Row:
-        """Times of a walk through memory and "sums" or a "ring" after it, a rank on each host.
+    def loop(self, loop: Loop, backend: Backend = Backend.OFF) -> Row:
+        """Times of a walk through memory and what a loop does after it, a rank on each host.
 
         Raises
         ------
         LabError
             The program fails.
         """
-        where = f"{many(hosts, 'host')} on {many(processors, 'processor')}"
-        self.tell(f"{what} of {where}, switches {backend}")
+        where = f"{many(loop.hosts, 'host')} on {many(loop.processors, 'processor')}"
+        self.tell(f"{loop.what} of {loop.size} B, {where}, switches {backend}")
         profile = None if backend is Backend.OFF else "offloaded"
-        words = (what, str(BLOCKS), str(size))
-        (row,) = self._middle(hosts, 1, words, processors, backend, profile)
+        words = (loop.what, str(BLOCKS), str(loop.size))
+        (row,) = self._middle(loop.hosts, 1, words, loop.processors, backend, profile)
         return row
 
     def _middle(

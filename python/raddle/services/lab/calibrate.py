@@ -1,9 +1,8 @@
 """Host costs, measured between hosts of a lab: what a replay needs to know of this machine.
 
-What a send costs, and a message inside a host, follows in closed form from times of messages. What
-receiving costs, sums in switches, and that ranks share processors is fitted: with these costs the
-simulator comes nearest to measured sums. Then exchanges in a ring and sums of another size are
-measured, which no cost was fitted to.
+What a send costs, and a message inside a host, follows in closed form from times of messages. The
+others are fitted: with these costs the simulator comes nearest to measured sums and exchanges in a
+ring of hosts, some of which share processors. Then loops are measured that no cost was fitted to.
 """
 
 import os
@@ -20,12 +19,12 @@ from typing import Any
 import tomli_w
 
 from raddle.errors import LabError
-from raddle.services.lab.bench import BLOCKS, PROGRAMS, Bench, compiled
-from raddle.services.lab.predict import Loop, as_costs, predicted
+from raddle.services.lab.bench import BLOCKS, PROGRAMS, Bench, Loop, compiled
+from raddle.services.lab.predict import as_costs, predicted
 from raddle.services.lab.tools import check_machine, mpi_library, switch_program
-from raddle.services.lab.topology import UNSHAPED_BPS, Backend, LabSpec
+from raddle.services.lab.topology import Backend, LabSpec
 from raddle.services.lab.virtual import Lab
-from raddle.statistics.host_costs import PLACES, Measured, Row, fit, of_messages
+from raddle.statistics.host_costs import Row, fit, of_messages
 from raddle.text import many
 
 __all__ = ["Calibrated", "calibrate", "machine"]
@@ -36,16 +35,45 @@ is the usual one, 64 KiB."""
 PROCESSORS = 2
 """So many are needed, and measured on."""
 HOSTS = 8
-SUMS = ((2, 2), (2, 1), (4, 1), (8, 1), (4, 2), (8, 2))
+SHAPES = ((2, 2), (2, 1), (4, 1), (8, 1), (4, 2), (8, 2))
 """Hosts and processors of sums that costs are fitted to."""
-SUM_BYTES = 8
-NS_PER_BYTE = 8e9 / UNSHAPED_BPS
-"""On the wire of a lab."""
-START = {"receive_overhead": 1.0, "switch_overhead": 3.0, "look_overhead": 4.0}
-START_OFFLOAD = {"offload_overhead": 3.0, "offload_look_overhead": 1.0}
-"""Where fits begin, in us."""
-CHECKS = (("ring", 512, 4), ("ring", 8192, 4), ("ring", 8192, 8), ("sums", 4096, 4))
-"""What is predicted with the costs and measured: what it is, bytes, and hosts."""
+LARGE, LONG = (4096, 32768), (131072, 1048576)
+"""Bytes of exchanges that copying is fitted to: below the eager limit, and above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Costs that are fitted to loops, and where the search for them begins, in us."""
+
+    start: Mapping[str, float]
+    loops: Sequence[Loop]
+
+
+STAGES = (
+    Stage(
+        {"receive_overhead": 1.0, "switch_overhead": 3.0, "look_overhead": 4.0},
+        [Loop("sums", "host", 8, *shape) for shape in SHAPES],
+    ),
+    Stage(
+        {"copy_per_byte": 1e-4},
+        [Loop("ring", "host", size, hosts, PROCESSORS) for hosts in (4, 8) for size in LARGE],
+    ),
+    Stage(
+        {"long_copy_per_byte": 1e-4}, [Loop("ring", "host", size, 4, PROCESSORS) for size in LONG]
+    ),
+)
+OFFLOAD = Stage(
+    {"offload_overhead": 3.0, "offload_look_overhead": 1.0},
+    [Loop("sums", "offload", 8, *shape) for shape in SHAPES],
+)
+CHECKS = (
+    Loop("ring", "host", 512, 4, PROCESSORS),
+    Loop("ring", "host", 2048, 8, PROCESSORS),
+    Loop("ring", "host", 16384, 8, PROCESSORS),
+    Loop("ring", "host", 524288, 4, PROCESSORS),
+    Loop("sums", "host", 4096, 4, PROCESSORS),
+)
+"""What is predicted with the costs, and then measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +81,8 @@ class Calibrated:
     """Costs, and what they were made of."""
 
     costs: Mapping[str, str]
-    measured: Measured
+    messages: Mapping[str, Sequence[Row]]
+    """What was measured of messages: between hosts, inside one, and scheduled."""
     fitted: Sequence[Mapping[str, Any]]
     """What costs were fitted to, and what comes out with them."""
     checked: Sequence[Mapping[str, Any]]
@@ -65,16 +94,12 @@ class Calibrated:
 
     def as_json(self) -> dict[str, Any]:
         """All of it."""
-        return {
-            "costs": dict(self.costs),
-            "calibration": {**self._calibration(), "measured": self.when.isoformat()},
-            "rows": self.measured.as_json(),
-        }
+        calibration = {**self._calibration(), "measured": self.when.isoformat()}
+        return {"costs": dict(self.costs), "calibration": calibration}
 
     def toml(self) -> str:
         """The file that `--costs` takes."""
-        calibration = {**self._calibration(), "rows": self.measured.as_json()}
-        return tomli_w.dumps({**self.costs, "calibration": calibration})
+        return tomli_w.dumps({**self.costs, "calibration": self._calibration()})
 
     def _calibration(self) -> dict[str, Any]:
         return {
@@ -83,6 +108,7 @@ class Calibrated:
             "programs": PROGRAMS,
             "blocks": BLOCKS,
             "left_out": list(self.left_out),
+            "messages": {place: list(rows) for place, rows in self.messages.items() if rows},
             "fitted": list(self.fitted),
             "checked": list(self.checked),
         }
@@ -113,31 +139,36 @@ def calibrate(
         )
         raise LabError(msg)
     backend, is_scheduled, left_out = _what_is_built()
+    stages = STAGES if backend is None else (*STAGES, OFFLOAD)
     with TemporaryDirectory(prefix="raddle-calibrate-") as scratch:
         folder = Path(scratch)
         program = compiled(folder)
         lab = Lab.up(LabSpec(name, hosts=HOSTS), replace=True, tell=tell)
         try:
             bench = Bench(lab, program, folder, tell)
-            measured = Measured(
-                {place: bench.messages(ppn) for ppn, place in enumerate(PLACES, start=1)},
-                bench.messages(scheduled=True) if is_scheduled else (),
-                {shape: bench.loops("sums", SUM_BYTES, *shape) for shape in SUMS},
-                {}
-                if backend is None
-                else {shape: bench.loops("sums", SUM_BYTES, *shape, backend) for shape in SUMS},
-            )
-            checks = [_checked(bench, *one) for one in CHECKS] if check else []
+            messages = {
+                "between": bench.messages(),
+                "inside": bench.messages(ppn=2),
+                "scheduled": bench.messages(scheduled=True) if is_scheduled else [],
+            }
+            rows = {loop: _measured(bench, loop, backend) for it in stages for loop in it.loops}
+            checks = {loop: _measured(bench, loop, backend) for loop in CHECKS} if check else {}
         finally:
             Lab.down(name)
-        tell("fitting")
-        costs, fitted = _fitted(measured, folder)
-        checked = [_beside(loop, row, costs, folder) for loop, row in checks]
+        known = of_messages(messages["between"], messages["inside"], messages["scheduled"])
+        for stage in stages:
+            tell(f"fitting {', '.join(stage.start)}")
+            known |= _fitted(stage, rows, known, folder)
+        costs = as_costs(known)
+        beside = [
+            [_beside(loop, row, costs, folder) for loop, row in own.items()]
+            for own in (rows, checks)
+        ]
     return Calibrated(
         {**costs, "local_eager_limit": LOCAL_EAGER_LIMIT},
-        measured,
-        fitted,
-        checked,
+        messages,
+        beside[0],
+        beside[1],
         left_out,
         machine(),
         datetime.now(UTC).replace(microsecond=0),
@@ -173,45 +204,27 @@ def _what_is_built() -> tuple[Backend | None, bool, list[str]]:
     return Backend.XDP, True, []
 
 
-def _fitted(measured: Measured, folder: Path) -> tuple[dict[str, str], list[Mapping[str, Any]]]:
-    """Costs, and the sums that some were fitted to beside what comes out with them."""
-    known = of_messages(measured, NS_PER_BYTE)
-    beside: list[Mapping[str, Any]] = []
-    for carrier, rows, start in (
-        ("host", measured.sums, START),
-        ("offload", measured.offloaded, START_OFFLOAD),
-    ):
-        if not rows:
-            continue
-        loops = [
-            Loop("sums", carrier, SUM_BYTES, hosts, processors, row["walk_us"])
-            for (hosts, processors), row in rows.items()
-        ]
-
-        def predict(
-            own: Mapping[str, float], known: Mapping[str, float] = known, loops: list[Loop] = loops
-        ) -> list[float]:
-            costs = as_costs({**known, **own})
-            return [predicted(loop, costs, folder) for loop in loops]
-
-        known |= fit(predict, [row["loop_us"] for row in rows.values()], start)
-        costs = as_costs(known)
-        beside += (
-            _beside(loop, row, costs, folder)
-            for loop, row in zip(loops, rows.values(), strict=True)
-        )
-    return as_costs(known), beside
+def _measured(bench: Bench, loop: Loop, backend: Backend | None) -> Row:
+    if loop.carrier == "host" or backend is None:
+        return bench.loop(loop)
+    return bench.loop(loop, backend)
 
 
-def _checked(bench: Bench, what: str, size: int, hosts: int) -> tuple[Loop, Row]:
-    """A loop and what it takes."""
-    row = bench.loops(what, size, hosts, PROCESSORS)
-    return Loop(what, "host", size, hosts, PROCESSORS, row["walk_us"]), row
+def _fitted(
+    stage: Stage, rows: Mapping[Loop, Row], known: Mapping[str, float], folder: Path
+) -> dict[str, float]:
+    """The costs of a stage, those before it given."""
+
+    def predict(own: Mapping[str, float]) -> list[float]:
+        costs = as_costs({**known, **own})
+        return [predicted(loop, rows[loop]["walk_us"], costs, folder) for loop in stage.loops]
+
+    return fit(predict, [rows[loop]["loop_us"] for loop in stage.loops], stage.start)
 
 
 def _beside(loop: Loop, row: Row, costs: Mapping[str, str], folder: Path) -> dict[str, Any]:
     """What is predicted of a loop beside what was measured."""
-    told = predicted(loop, costs, folder)
+    told = predicted(loop, row["walk_us"], costs, folder)
     return {
         "what": loop.what,
         "carrier": loop.carrier,

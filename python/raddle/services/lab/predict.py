@@ -1,7 +1,6 @@
 """What a lab's simulated fabric and hosts with such costs make of what `bench` measures."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +10,14 @@ from raddle import core
 from raddle.results.folder import Results
 from raddle.results.planned import Planned
 from raddle.results.trace import SUFFIX
+from raddle.services.lab.bench import Loop
 from raddle.services.lab.topology import LabSpec
 from raddle.services.run import execute_all, plan_text
 
-__all__ = ["Loop", "as_costs", "predicted"]
+__all__ = ["as_costs", "predicted"]
 
 REPEAT = 40
 PS_PER_US = 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """A walk of so many us, then a sum or an exchange in a ring, again and again.
-
-    `carrier` has the sums: "host" or "offload".
-    """
-
-    what: str
-    carrier: str
-    size: int
-    hosts: int
-    processors: int
-    walk_us: float
 
 
 def as_costs(values_us: Mapping[str, float]) -> dict[str, str]:
@@ -52,14 +37,14 @@ def as_costs(values_us: Mapping[str, float]) -> dict[str, str]:
     return found
 
 
-def predicted(loop: Loop, costs: Mapping[str, str], folder: Path) -> float:
-    """Time of one round of a loop, in us."""
+def predicted(loop: Loop, walk_us: float, costs: Mapping[str, str], folder: Path) -> float:
+    """Time of one round of a loop whose walks take so long, in us."""
     file = folder / "costs.toml"
     file.write_text(tomli_w.dumps(dict(costs)))
-    walk = f"{round(1e3 * loop.walk_us)}ns"
+    walk_ns = round(1e3 * walk_us)
     own: dict[str, Any] = {"name": "loop", "collectives": loop.carrier}
     if loop.what == "ring":
-        own["program"] = str(_ring(folder, loop))
+        own["program"] = str(_ring(folder, loop, walk_ns))
     else:
         own["ranks"] = loop.hosts
         own["program"] = {
@@ -67,7 +52,7 @@ def predicted(loop: Loop, costs: Mapping[str, str], folder: Path) -> float:
             "collective": "allreduce",
             "size": f"{loop.size}B",
             "repeat": REPEAT,
-            "compute": walk,
+            "compute": f"{walk_ns}ns",
         }
     document = {
         "schema": 1,
@@ -90,7 +75,7 @@ def predicted(loop: Loop, costs: Mapping[str, str], folder: Path) -> float:
     return float(row["time_ps"]) / PS_PER_US / REPEAT
 
 
-def _ring(folder: Path, loop: Loop) -> Path:
+def _ring(folder: Path, loop: Loop, walk_ns: int) -> Path:
     """A trace of exchanges with both neighbours."""
     ranks = []
     for rank in range(loop.hosts):
@@ -98,7 +83,7 @@ def _ring(folder: Path, loop: Loop) -> Path:
         lines = []
         for turn in range(REPEAT):
             begin = f"c{turn}"
-            lines.append(f"{begin}: calc {round(1e3 * loop.walk_us)}")
+            lines.append(f"{begin}: calc {walk_ns}")
             ends = []
             for side, peer in enumerate(to):
                 for word, verb in (

@@ -84,6 +84,7 @@ pub fn read(files: &[File<'_>]) -> Result<Trace, ChakraError> {
         fabric: String::new(),
         program: String::new(),
         mpi: "Chakra".to_owned(),
+        processors: None,
     };
     let agreed = trace.check();
     let agreed = agreed.and_then(|()| Pairing::new(&trace).map(drop));

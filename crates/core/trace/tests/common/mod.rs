@@ -84,6 +84,7 @@ impl Program {
             host: format!("node{}", rank / self.per_host),
             program: "program -n 3".to_owned(),
             mpi: "an MPI 1.0".to_owned(),
+            processors: None,
         }
     }
 

@@ -172,6 +172,7 @@ fn collectives(table: &CollectiveTable, kind: CollectiveKind, ranks: u32, per_ho
         fabric: String::new(),
         program: format!("generated: {}", kind.name()),
         mpi: "generated".to_owned(),
+        processors: None,
     }
 }
 

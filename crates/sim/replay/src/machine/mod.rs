@@ -84,7 +84,7 @@ impl Stage<'_> {
     /// Copying between a rank and the card.
     fn copy(&self, parcel: &Parcel) -> Span {
         if parcel.bytes > self.costs.eager_limit.0 {
-            return Span::ZERO;
+            return self.costs.long_copy_per_byte * parcel.bytes;
         }
         self.costs.host.copy_per_byte * parcel.bytes
     }
@@ -166,9 +166,7 @@ impl Stage<'_> {
         let envelope = self.costs.host.envelope.0;
         let (issuer, dst, bytes) = match self.program.round_of(tag) {
             // Switches compute on operands alone, a barrier on a single value.
-            Some(round) if is_offload(round) => {
-                (round.issuer, round.to, round.bytes.max(OPERAND))
-            }
+            Some(round) if is_offload(round) => (round.issuer, round.to, round.bytes.max(OPERAND)),
             Some(round) => (round.issuer, round.to, round.bytes + envelope),
             None => {
                 let parcel = self.program.parcel(tag as u32);

@@ -46,6 +46,8 @@ enum What {
     Arrive(Item),
     /// What the rank was taking in is in.
     Served,
+    /// The rank has computed for as long as it may while others wait for its processor.
+    Sliced,
     /// The rank has looked for messages, so many times by now.
     Looked(u32),
     /// A parcel of the rank is with a host that told of it late.
@@ -80,6 +82,8 @@ pub(super) struct Rank {
     looks: bool,
     /// How often it has begun to.
     looked: u32,
+    /// What is left of the gap that it computes in.
+    rest: Option<Span>,
     /// How long it takes to look once for what it waits for.
     look: Span,
     noise: RankNoise,
@@ -109,6 +113,7 @@ impl Rank {
             inbox: VecDeque::new(),
             looks: false,
             looked: 0,
+            rest: None,
             look: Span::ZERO,
             noise,
             since,
@@ -225,9 +230,17 @@ impl<'a> Part<'a> {
             let own = self.rank(rank);
             match program.steps(rank).get(own.step) {
                 Some(Step::Compute(span)) => {
-                    now += own.noise.gap(*span);
+                    let own = self.rank(rank);
+                    let work = own.rest.take().unwrap_or_else(|| own.noise.gap(*span));
+                    let slice = self.slice(rank, work);
+                    now += slice;
+                    let own = self.rank(rank);
                     own.since = now;
                     own.note(now, Doing::Computing);
+                    if slice < work {
+                        own.rest = Some(work - slice);
+                        break self.at(now, rank, What::Sliced);
+                    }
                 }
                 Some(Step::Send(parcel)) => {
                     now = self.send(rank, *parcel, now);
@@ -250,6 +263,29 @@ impl<'a> Part<'a> {
                 }
             }
             self.rank(rank).step += 1;
+        }
+    }
+
+    /// How much of its work a rank does before it looks whether others wait for its processor.
+    fn slice(&self, rank: u32, work: Span) -> Span {
+        if self.processors.is_shared(self.place(rank)) {
+            work.min(self.stage.costs.time_slice)
+        } else {
+            work
+        }
+    }
+
+    /// A rank that computes goes on, after those that wait for its processor.
+    fn sliced(&mut self, rank: u32, now: Time) {
+        let place = self.place(rank);
+        if !self.processors.is_wanted(place) {
+            return self.go(rank, now);
+        }
+        let next = self.processors.give_back(place, Span::ZERO);
+        self.processors.take(place);
+        if let Some(next) = next {
+            let looks = self.processors.looking(next);
+            self.begin(self.ranks[next].number, looks, now);
         }
     }
 
@@ -316,6 +352,7 @@ impl<'a> Part<'a> {
                 self.wake(rank, now);
             }
             What::Served => self.served(rank, now),
+            What::Sliced => self.sliced(rank, now),
             What::Looked(turn) => {
                 let own = self.rank(rank);
                 if own.looks && own.looked == turn {
@@ -375,7 +412,10 @@ impl<'a> Part<'a> {
     fn work(&mut self, rank: u32, now: Time) {
         let place = self.place(rank);
         let own = &mut self.ranks[place];
-        if own.state == State::Waiting && own.missing == 0 {
+        if own.rest.is_some() {
+            let begin = self.switched(rank, now);
+            self.go(rank, begin);
+        } else if own.state == State::Waiting && own.missing == 0 {
             own.state = State::Away;
             if let Some(diary) = &mut own.diary {
                 diary.waited(now);

@@ -85,6 +85,11 @@ impl Processors {
         self.looking[self.of(rank)]
     }
 
+    /// Whether others wait for the processor of this one.
+    pub(super) fn is_wanted(&self, rank: usize) -> bool {
+        !self.lines[self.of(rank)].is_empty()
+    }
+
     /// Whether other ranks are on the processor of this one.
     pub(super) fn is_shared(&self, rank: usize) -> bool {
         self.ranks[self.of(rank)] > 1

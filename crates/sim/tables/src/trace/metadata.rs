@@ -4,6 +4,7 @@ use parquet::file::metadata::KeyValue;
 use raddle_trace::Trace;
 
 const VERSION: &str = "1";
+const PROCESSORS: &str = "raddle.processors";
 /// Members of all communicators together: a limit for damaged files, whose runs may say anything.
 const MOST_MEMBERS: u64 = 1 << 28;
 
@@ -19,8 +20,14 @@ pub(super) fn of(trace: &Trace) -> Vec<KeyValue> {
         ("raddle.program", trace.program.clone()),
         ("raddle.mpi", trace.mpi.clone()),
     ]
+    .into_iter()
+    .chain(
+        trace
+            .processors
+            .map(|count| (PROCESSORS, count.to_string())),
+    )
     .map(|(key, value)| KeyValue::new(key.to_owned(), value))
-    .into()
+    .collect()
 }
 
 fn json(value: &impl serde::Serialize) -> String {
@@ -72,6 +79,9 @@ pub(super) fn read(pairs: &[KeyValue]) -> Result<Trace, String> {
         fabric: text("raddle.fabric")?,
         program: text("raddle.program")?,
         mpi: text("raddle.mpi")?,
+        processors: get(PROCESSORS)
+            .map(|text| parse(PROCESSORS, &text))
+            .transpose()?,
     })
 }
 

@@ -68,6 +68,7 @@ fn trace() -> Trace {
         fabric: "[fabric]\nkind = \"leaf-spine\"\n".to_owned(),
         program: "mpirun -n 3 a.out".to_owned(),
         mpi: "some MPI".to_owned(),
+        processors: Some(2),
     }
 }
 

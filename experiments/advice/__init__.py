@@ -1,0 +1,1 @@
+"""Advice beside measurements: programs that nobody tuned Raddle for, in labs."""
