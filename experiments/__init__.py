@@ -1,4 +1,4 @@
-"""Published experiments, a folder per paper: files for raddle, programs that print our tables.
+"""Experiments, a folder per paper or question: files for raddle, programs that print our tables.
 
 A program runs in the repository's root as `python3 -m experiments.PAPER.NAME`.
 """

@@ -3,18 +3,16 @@
 python3 -m experiments.replay.findings                  print the tables of docs/results/replay.md
 python3 -m experiments.replay.findings --runs 1 --out FOLDER    a quick look
 
-What messages cost is measured by host_costs.c, ping-pongs and bursts of pairs of ranks between two
-hosts, inside one, and between hosts on one processor; nothing is taken from LAMMPS. Costs of a
-replay follow in closed form. Each recorded run is replayed with them twice: on hosts with
-processors of their own, and on the processors of this machine, which all hosts of a lab share.
+What messages cost is measured by `raddle lab calibrate`; nothing is taken from LAMMPS. Each
+recorded run is replayed with these costs twice: on hosts with processors of their own, and on the
+processors of this machine, which all hosts of a lab share.
 Needs root, LAMMPS, Open MPI and what `make build` builds; measures only where nothing else runs.
 What is in the folder already is not measured again.
 """
 
-import json
 import os
-import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,24 +20,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from experiments import command_line
-from experiments.replay.record_programs import pinned, raddle, record
-from raddle import core
-from raddle.files import write_json
+from experiments.replay.record_programs import raddle, record
 from raddle.results.trace import SUFFIX
-from raddle.services.lab.topology import LabSpec
+from raddle.services.costs import read_file
 from raddle.services.replay import Settings, replay
 from raddle.statistics.waits import PARTS, split_time
 
-SOURCE = Path(__file__).resolve().parent / "host_costs.c"
 LAB = "replay"
-BYTES = (8, 512, 2048, 8192, 16384, 32768)
-"""Up to Open MPI's eager limit for TCP, 64 KiB: longer messages are not copied in a replay."""
-LOCAL_EAGER_LIMIT = "4KiB"
-"""Open MPI's for shared memory (`ompi_info --param btl vader --level 9`)."""
-BLOCKS = 20
 LIMIT_PCT = 15
 IN_MPI = "in MPI"
 SIZE, STEPS = 10, 250
@@ -60,17 +48,6 @@ class Shape:
 
 SHAPES = (Shape(2, 1), Shape(4, 1), Shape(4, 2))
 PROCESSORS = os.cpu_count() or 1
-LOOKING = 2
-"""Ranks beside the two of a processor that wait meanwhile."""
-PLACES = {
-    "between": (Shape(2, 1), 1, 2),
-    "inside": (Shape(1, 2), 1, 2),
-    "one processor": (Shape(2 * PROCESSORS, 1), PROCESSORS, 2 * PROCESSORS),
-    "beside others": (Shape((2 + LOOKING) * PROCESSORS, 1), PROCESSORS, 2 * PROCESSORS),
-}
-"""Where messages are measured: between ranks of two hosts, of one, of one processor, and of one on
-which others wait; how far apart the ranks of a pair are, and how many work."""
-Row = dict[str, float]
 
 
 @contextmanager
@@ -88,97 +65,25 @@ def lab(hosts: int) -> Iterator[None]:
 # ---- what messages cost --------------------------------------------------------------------
 
 
-def measure(program: Path, shape: Shape, stride: int, ranks: int) -> list[Row]:
-    """Times of messages between ranks that are `stride` apart, by size."""
-    place = ("--name", LAB, "--hosts", str(shape.hosts), "--ppn", str(shape.ppn))
-    words = (str(program), str(stride), str(ranks), str(BLOCKS), *map(str, BYTES))
-    done = raddle("lab", "mpirun", *place, "--offload", "off", "--", *pinned(words))
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
-def line(rows: list[Row], key: str) -> tuple[float, float]:
-    """Offset and slope of a time over bytes, in ns; each size counts by its relative error."""
-    sizes = np.array([row["bytes"] for row in rows])
-    times = np.array([1e3 * row[key] for row in rows])
-    slope, offset = np.polyfit(sizes, times, 1, w=1 / times)
-    return max(float(offset), 0.0), max(float(slope), 0.0)
-
-
-def wire(folder: Path) -> tuple[float, float]:
-    """Offset and slope of a message's time in the lab's simulated network, in ns.
-
-    A ping-pong on hosts that cost nothing.
-    """
-    rows: list[Row] = []
-    for octets in BYTES:
-        goal = folder / "wire.goal"
-        goal.write_text(
-            "num_ranks 2\n"
-            f"rank 0 {{\nl1: send {octets}b to 1\nl2: recv {octets}b from 1\nl2 requires l1\n}}\n"
-            f"rank 1 {{\nl1: recv {octets}b from 0\nl2: send {octets}b to 0\nl2 requires l1\n}}\n"
-        )
-        trace = folder / f"wire{SUFFIX}"
-        core.trace.import_goal(goal, trace, LabSpec(hosts=2).fabric())
-        free = dict.fromkeys(("send_overhead", "receive_overhead", "copy_per_byte"), "0ns")
-        took = replayed(trace, free, None)["time_s"]
-        rows.append({"bytes": octets, "half_us": 1e6 * took / 2})
-    return line(rows, "half_us")
-
-
-def costs(folder: Path, measured: dict[str, list[Row]]) -> dict[str, str]:
-    """Say what hosts cost.
-
-    A message takes o_s + c b on its sender, wire(b), and o_r + c b on its receiver; half a round
-    trip is the sum, a send in a burst the first of them. Inside a host both ends cost the same.
-    Between two ranks of one processor it also switches from one to the other, and half of the
-    ranks that wait there look for their messages first: the sender, and others if there are any.
-    """
-    base, slope = line(measured["between"], "half_us")
-    send, _ = line(measured["between"], "send_us")
-    wire_base, wire_slope = wire(folder)
-    inside_base, inside_slope = line(measured["inside"], "half_us")
-    shared_base, _ = line(measured["one processor"], "half_us")
-    beside_base, _ = line(measured["beside others"], "half_us")
-    look = max(2 * (beside_base - shared_base) / LOOKING, 0.0)
-    found = {
-        "send_overhead": send,
-        "receive_overhead": max(base - send - wire_base, 0.0),
-        "copy_per_byte": max(slope - wire_slope, 0.0) / 2,
-        "local_overhead": inside_base / 2,
-        "local_copy_per_byte": inside_slope / 2,
-        "socket_latency": 0.0,
-        "switch_overhead": max(shared_base - base - look / 2, 0.0),
-        "look_overhead": look,
-    }
-    times = {name: f"{round(1e3 * value)}ps" for name, value in found.items()}
-    return {**times, "local_eager_limit": LOCAL_EAGER_LIMIT}
-
-
-def calibrated(folder: Path) -> dict[str, list[Row]]:
-    """Measured times of messages between hosts and inside one: of each size, the middle of three.
-
-    Three programs, since a program's pages and threads lie better in one than in another.
-    """
-    kept = folder / "messages.json"
+def calibrated(folder: Path) -> dict[str, str]:
+    """Costs of hosts of a lab, measured if they are not there; prints what they were made of."""
+    kept = folder / "costs.toml"
     if not kept.is_file():
-        program = folder.resolve() / "host_costs"
-        subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE], check=True)
-        runs = {}
-        with lab(max(shape.hosts for shape, *_ in PLACES.values())):
-            for name, (shape, stride, ranks) in PLACES.items():
-                runs[name] = [measure(program, shape, stride, ranks) for _ in range(3)]
-        middle = {
-            name: [
-                {key: median(one[key] for one in same) for key in same[0]}
-                for same in zip(*of, strict=True)
-            ]
-            for name, of in runs.items()
-        }
-        write_json(kept, {"schema": 1, **middle})
-    found: dict[str, list[Row]] = json.loads(kept.read_text())
-    return {name: found[name] for name in PLACES}
+        done = raddle("lab", "calibrate", "--out", kept)
+        if done.returncode != 0:
+            sys.exit(done.stderr)
+    calibration = tomllib.loads(kept.read_text())["calibration"]
+    print("| | bytes | hosts | processors | predicted, us | measured, us | error |")
+    print("|---|---|---|---|---|---|---|")
+    for fitted, rows in ((", fitted", calibration["fitted"]), ("", calibration["checked"])):
+        for row in rows:
+            what = f"{row['what']} by {row['carrier']}{fitted}"
+            counts = " | ".join(f"{row[key]:,}" for key in ("bytes", "hosts", "processors"))
+            times = f"{row['predicted_us']:.1f} | {row['measured_us']:.1f}"
+            print(f"| {what} | {counts} | {times} | {row['error_pct']:+.1f} % |")
+    changed: dict[str, str] = read_file(kept).changed
+    print("\n" + ", ".join(f"{name} = {value}" for name, value in changed.items()))
+    return changed
 
 
 # ---- recorded and replayed -----------------------------------------------------------------
@@ -223,16 +128,6 @@ def compare(trace: Path, changed: dict[str, str]) -> dict[str, dict[str, float]]
 # ---- tables --------------------------------------------------------------------------------
 
 
-def print_costs(measured: dict[str, list[Row]], changed: dict[str, str]) -> None:
-    """What was measured of messages, and the costs that follow."""
-    print("| | bytes | MPI_Send, us | half a round trip, us |")
-    print("|---|---|---|---|")
-    for place, rows in measured.items():
-        for row in rows:
-            print(f"| {place} | {row['bytes']:,} | {row['send_us']:.1f} | {row['half_us']:.1f} |")
-    print("\n" + ", ".join(f"{name} = {value}" for name, value in changed.items()))
-
-
 def print_parts(shape: Shape, rows: list[dict[str, dict[str, float]]]) -> dict[str, float]:
     """Where the time goes, medians over the runs; gives the error of each replay in percent."""
     print(f"\n{shape}, ms, mean over ranks, median of {len(rows)} runs:\n")
@@ -257,9 +152,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    measured = calibrated(options.out)
-    changed = costs(options.out, measured)
-    print_costs(measured, changed)
+    changed = calibrated(options.out)
     errors: dict[Shape, float] = {}
     for shape in SHAPES:
         traces = recorded(options.out, shape, options.runs)

@@ -41,6 +41,7 @@ class Costs(Answer):
     schedule_overhead: str
     switch_overhead: str
     look_overhead: str
+    poll_overhead: str
     time_slice: str
     nic_gap: str
     nic_in_order: bool

@@ -26,7 +26,7 @@ pub enum Cause {
     Queue,
     /// A port on its way was paused by PFC.
     Pause,
-    /// Packets were lost and sent again.
+    /// Packets were sent again that were lost, and until then the sender waited.
     Retransmission,
 }
 
@@ -155,7 +155,9 @@ impl Journal {
         let busy: Span = sent.sent.iter().map(|it| it.time).sum();
         let before = sent.packet.sent_at.since(sent.start);
         // Its own packets, and what the card sent of others; the rest it was idle.
-        let idle = Span(before.0.saturating_sub((busy + sent.once + sent.again).0));
+        let own = busy + sent.once + sent.again;
+        debug_assert!(own <= before, "a card sent for {own} in {before}");
+        let idle = Span(before.0.saturating_sub(own.0));
         let paused = idle.min(sent.paused);
         self.pauses_of(
             at,
@@ -164,14 +166,13 @@ impl Journal {
             fabric,
             &mut parts,
         );
-        let lost = sent.again != Span::ZERO;
-        let held = if lost {
-            Cause::Retransmission
-        } else {
-            Cause::Pacing
-        };
-        parts.add(held, None, Some(at), idle - paused);
-        parts.add(Cause::Retransmission, None, Some(at), sent.again);
+        // What it was neither sending nor paused goes to loss as far as its waits came before packets that were sent again.
+        let held = idle - paused;
+        let gaps = sent.gaps_once + sent.gaps_again;
+        let lost = u128::from(held.0) * u128::from(sent.gaps_again.0) / u128::from(gaps.0.max(1));
+        let lost = Span(lost as u64);
+        parts.add(Cause::Pacing, None, Some(at), held - lost);
+        parts.add(Cause::Retransmission, None, Some(at), lost + sent.again);
         for waited in on_the_way {
             let at = (waited.node, waited.port);
             parts.queue(&waited.sent, at);
@@ -182,6 +183,7 @@ impl Journal {
         }
         let all = message.delivered.since(message.start);
         let explained: Span = parts.found.values().copied().sum();
+        debug_assert!(explained <= all, "{explained} of {all} are explained");
         parts.add(
             Cause::Transfer,
             None,

@@ -60,6 +60,8 @@ pub struct Rails {
     pub around: Bytes,
     /// Messages that a port has room for.
     pub buffers: u32,
+    /// Classes of messages that are flows as without rails, over each host's first link (by class; those beyond the end use rails).
+    pub plain_classes: Vec<bool>,
 }
 
 impl Rails {
@@ -73,7 +75,13 @@ impl Rails {
             room: 0,
             around: Bytes(0),
             buffers: BUFFERS,
+            plain_classes: Vec::new(),
         }
+    }
+
+    /// Whether messages of a class travel over rails.
+    pub(crate) fn carry(&self, class: u8) -> bool {
+        !self.plain_classes.get(usize::from(class)).is_some_and(|plain| *plain)
     }
 
     /// What one end of a connection is told.

@@ -176,6 +176,10 @@ pub struct Sent {
     pub again: Span,
     /// For how long the card was paused since then.
     pub paused: Span,
+    /// How long it was from one of the message's packets to the next, before those that were sent for the first time.
+    pub gaps_once: Span,
+    /// The same before those that were sent again.
+    pub gaps_again: Span,
 }
 
 /// A followed packet leaves a switch's port for which it has waited.

@@ -45,6 +45,9 @@ pub struct JobTable {
     /// How the messages of its supersteps are scheduled. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<Scheduling>,
+    /// Whether its messages travel over all rails where a setup uses them, or over the first one alone. Default: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rails: Option<bool>,
 }
 
 /// Hosts of a job.

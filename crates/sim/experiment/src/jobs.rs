@@ -85,6 +85,12 @@ pub(super) fn check(experiment: &Experiment, root: &Node) -> Result<(), Experime
         return Err(refused(root, ("job", MOST_JOBS), "name", &message));
     }
     let has_rails = experiment.rails.is_some();
+    for (index, one) in job.iter().enumerate() {
+        if one.rails.is_some() && !has_rails {
+            let message = "the experiment has no [rails]: say there which rails hosts have";
+            return Err(refused(root, ("job", index), "rails", message));
+        }
+    }
     for (index, one) in setup.iter().enumerate() {
         if one.rails == Some(true) && !has_rails {
             let message = "the experiment has no [rails]: say there which rails hosts have";

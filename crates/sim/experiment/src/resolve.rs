@@ -414,6 +414,13 @@ impl Resolver<'_> {
         let shares = experiment.job.len() > 1 || experiment.traffic.is_some();
         let simulation = &mut experiment.simulation;
         let alone = !experiment.job.is_empty() && *simulation.alone.get_or_insert(shares);
+        let on_one_link = experiment.job.iter().map(|job| job.rails == Some(false));
+        let on_one_link: Vec<bool> = on_one_link.collect();
+        if let Some(rails) = &mut base.rails
+            && on_one_link.contains(&true)
+        {
+            Arc::make_mut(rails).plain_classes = on_one_link;
+        }
         let configs: Vec<RunConfig> = schemes
             .iter()
             .map(|scheme| with_scheme(&base, scheme, &experiment.schemes))
@@ -1012,14 +1019,15 @@ fn with_scheme(base: &RunConfig, scheme: &SchemeRun, settings: &SchemeSettings) 
         scheme: scheme.parameters.clone(),
         ..base.clone()
     };
-    if !scheme.rails && config.rails.take().is_some() {
-        config.one_link = true;
+    if !scheme.rails {
+        config.one_link |= config.rails.take().is_some();
     }
     if let Some(jobs) = &scheme.jobs {
         config.multicast.clone_from(&jobs.multicast);
         config.offload.clone_from(&jobs.offload);
     }
     if let Some(rails) = &mut config.rails {
+        config.one_link = rails.plain_classes.contains(&true);
         let protocol = &mut Arc::make_mut(rails).protocol;
         protocol.scheme.clone_from(&scheme.scheme);
         protocol.schemes = settings.clone();

@@ -96,6 +96,9 @@ pub struct ReplayCosts {
     /// Until a rank that waits on a shared processor has looked for messages in vain and gives way to the next.
     #[schemars(transform = at_most("1s"))]
     pub look_overhead: Span,
+    /// The part of `look_overhead` in which a rank sees what comes; what comes later has to wait for its next turn.
+    #[schemars(transform = at_most("1s"))]
+    pub poll_overhead: Span,
     /// After so long a rank that computes on a shared processor gives it to others that have something to do.
     #[schemars(transform = between("1us", "1s"))]
     pub time_slice: Span,
@@ -133,6 +136,7 @@ impl Default for ReplayCosts {
             schedule_overhead: Span::ZERO,
             switch_overhead: Span::from_us(2),
             look_overhead: Span::from_us(1),
+            poll_overhead: Span::from_ns(500),
             time_slice: Span::from_us(4000),
             nic_gap: Span::from_ns(20),
             nic_in_order: false,

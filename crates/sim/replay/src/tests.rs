@@ -257,8 +257,8 @@ fn ranks_take_turns_on_shared_processors() {
     };
     // A wait for nothing is none: every rank computes to its end at once.
     let (switch, look) = turns();
-    // Those that are through look on.
-    let looks = |number: u64| look * number * (number + 1) / 4;
+    // Who is through looks, gives way, and looks again in the turns of the others.
+    let looks = |number: u64| look * number + look * number * number.saturating_sub(1) / 4;
     let turn = |number: u64| 3_000_000 * (number + 1) + switch * number + looks(number);
     assert_eq!(on(Some(1)), [turn(0), turn(1), turn(2), turn(3)]);
     assert_eq!(on(Some(2)), [turn(0), turn(0), turn(1), turn(1)]);
@@ -291,10 +291,70 @@ fn a_message_waits_for_the_processor_of_its_receiver() {
     let (switch, look) = turns();
     assert_eq!(
         ends(&trace, None, &shared)[0],
-        90_000_000 + 2 * switch + look + taken
+        90_000_000 + 2 * (switch + look) + taken
     );
     let sent = 500_000 + costs.send_overhead.0 + 8 * costs.copy_per_byte.0;
     assert_eq!(ends(&trace, None, &settings())[0], sent + wire(8) + taken);
+}
+
+/// A rank that looks for a message takes it in when it comes, and only then gives its processor to others.
+#[test]
+fn a_message_that_comes_while_its_receiver_looks_costs_no_turn() {
+    let costs = settings().costs.host;
+    let mut calls = Calls::new(3);
+    let (request, any) = (None, Wildcards::default());
+    let receive = Action::Receive {
+        message: message(1, 8),
+        request,
+        any,
+    };
+    calls.push(0, 0, receive);
+    let message = message(0, 8);
+    calls.push(1, 500, Action::Send { message, request });
+    calls.push(2, 90_000, Action::End);
+    let mut shared = ReplaySettings {
+        processors: Some(2),
+        ..settings()
+    };
+    shared.costs.look_overhead = Span::from_us(50);
+    shared.costs.poll_overhead = Span::from_us(50);
+    let trace = calls.trace(1);
+    let taken = costs.receive_overhead.0 + 8 * costs.copy_per_byte.0;
+    let sent = 500_000 + costs.send_overhead.0 + 8 * costs.copy_per_byte.0;
+    assert_eq!(ends(&trace, None, &shared)[0], sent + wire(8) + taken);
+}
+
+/// A rank with 1 us to compute waits for a time slice of one that computes for 1 s, not for its end; both take as long as
+/// both.
+#[test]
+fn long_work_is_done_in_slices() {
+    let mut calls = Calls::new(2);
+    calls.push(0, 1_000_000_000, Action::End);
+    calls.push(1, 1_000, Action::End);
+    let mut shared = ReplaySettings {
+        processors: Some(1),
+        ..settings()
+    };
+    shared.costs.time_slice = Span::from_us(4_000);
+    let found = ends(&calls.trace(1), None, &shared);
+    let (switch, look) = turns();
+    assert_eq!(found[1], 4_000_000_000 + switch + 1_000_000);
+    assert_eq!(found[0], 1_000_001_000_000 + 2 * switch + look);
+}
+
+/// Two ranks that shared a processor while they were recorded worked half of the time each.
+#[test]
+fn gaps_of_ranks_that_shared_a_processor_count_once() {
+    let mut calls = Calls::new(2);
+    for rank in [0, 1] {
+        calls.push(rank, 100_000, Action::End);
+    }
+    let mut trace = calls.trace(1);
+    assert_eq!(ends(&trace, None, &settings()), [100_000_000; 2]);
+    trace.processors = Some(1);
+    assert_eq!(ends(&trace, None, &settings()), [50_000_000; 2]);
+    trace.processors = Some(2);
+    assert_eq!(ends(&trace, None, &settings()), [100_000_000; 2]);
 }
 
 /// Whoever comes first is taken in first, whatever the order of requests.

@@ -27,6 +27,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 SLOWEST_BPS, FASTEST_BPS = 10**5, 10**12
 UNSHAPED_BPS = 10**11
 """What a link without a rate counts as in the simulator: hosts spend more on bytes than links."""
+DELAY = "100ns"
+"""The same of a link's delay: a frame is with the next node before its sender is through with it."""
 
 TOR, SPINE = 1, 2
 """Tiers of switches."""
@@ -129,12 +131,14 @@ class LabSpec:
         hosts_per_leaf = 4
         host_rate = "400000000bps"
         fabric_rate = "100000000000bps"
+        delay = "100ns"
         """
         host_rate = self.rates[0] if self.rates else UNSHAPED_BPS
         return (
             f'[fabric]\nkind = "leaf-spine"\nleaves = {-(-self.hosts // self.hosts_per_tor)}\n'
             f"spines = 1\nhosts_per_leaf = {min(self.hosts, self.hosts_per_tor)}\n"
-            f'host_rate = "{host_rate}bps"\nfabric_rate = "{UNSHAPED_BPS}bps"'
+            f'host_rate = "{host_rate}bps"\nfabric_rate = "{UNSHAPED_BPS}bps"\n'
+            f'delay = "{DELAY}"'
         )
 
 

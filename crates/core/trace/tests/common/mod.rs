@@ -84,7 +84,6 @@ impl Program {
             host: format!("node{}", rank / self.per_host),
             program: "program -n 3".to_owned(),
             mpi: "an MPI 1.0".to_owned(),
-            processors: None,
         }
     }
 
@@ -121,6 +120,7 @@ impl Program {
             fabric: String::new(),
             program: "program -n 3".to_owned(),
             mpi: "an MPI 1.0".to_owned(),
+            processors: None,
         }
     }
 }

@@ -72,6 +72,13 @@ struct Begun {
     paused: Span,
     /// For how long its own packets were sent.
     own: Span,
+    /// When the last of them was through, or the flow began.
+    through: Time,
+    /// The first byte that was not sent yet.
+    next: u64,
+    /// As [`Sent`] has them.
+    gaps_once: Span,
+    gaps_again: Span,
 }
 
 /// See the module.
@@ -259,6 +266,10 @@ impl Base<'_> {
                 sending: delays.ports[port].at_instant(self.cx.now),
                 paused,
                 own: Span::ZERO,
+                through: self.cx.now,
+                next: 0,
+                gaps_once: Span::ZERO,
+                gaps_again: Span::ZERO,
             };
             delays.begun.insert(index, begun);
         }
@@ -291,6 +302,14 @@ impl Base<'_> {
         let Some(begun) = delays.begun.get_mut(&index) else {
             return;
         };
+        let gap = now.since(begun.through);
+        if packet.seq() < begun.next {
+            begun.gaps_again += gap;
+        } else {
+            begun.gaps_once += gap;
+        }
+        begun.next = begun.next.max(packet.seq() + u64::from(packet.payload));
+        begun.through = now + taken;
         if followed {
             delays.waiting.remove(&handle);
             let mut sent = delays.ports[port].since(&begun.sending);
@@ -311,6 +330,8 @@ impl Base<'_> {
                 once,
                 again: begun.own - once,
                 paused: paused - begun.paused,
+                gaps_once: begun.gaps_once,
+                gaps_again: begun.gaps_again,
             };
             self.cx
                 .record(record.node, Record::Delay(DelayRecord::Sent(record)));

@@ -344,7 +344,7 @@ impl Process<'_> {
     fn start(&mut self, message: &Message) {
         let base = &mut self.base;
         let opening = match message.dst {
-            Destination::Host(dst) if self.rails.plan.is_some() => {
+            Destination::Host(dst) if self.rails.plan.is_some_and(|it| it.carry(message.class)) => {
                 return self.rails.start(base, message, dst);
             }
             Destination::Host(dst) => base.opening(message, dst),

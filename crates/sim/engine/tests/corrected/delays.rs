@@ -5,6 +5,7 @@ use raddle_engine::{
     blame::{Cause, Journal, Part, PortName, Taken},
 };
 use raddle_fabric::{Dumbbell, KAryFatTree, LeafSpine};
+use raddle_transport::cc::Telemetry;
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use raddle_workload::{FlowList, Message};
 
@@ -228,6 +229,54 @@ fn what_is_lost_is_sent_again() {
     assert!(again > time(1048), "{again}");
 }
 
+/// Without congestion control there is no pace: what is waited for after a loss is the timer. 16 flows at once into a buffer that
+/// holds few of their packets.
+#[test]
+fn waiting_for_a_lost_packet_is_not_pacing() {
+    let mut links = vec![(RATE, DELAY); 17];
+    links[16].0 = BitRate::from_gbps(1);
+    let lab = Lab::new(star(&links));
+    let messages: Vec<Message> = (0..16)
+        .map(|src| message(Time(0), NodeId(src), NodeId(16), 6_000))
+        .collect();
+    let timeout = Span::from_us(500);
+    let mut config = lab.config("none");
+    config.lossless = false;
+    config.buffer = Bytes(17 * 4096);
+    config.retransmission_timeout = timeout;
+    let told = Told::new(&lab, &config, &messages);
+    assert_eq!(told.journal.messages().len(), 16);
+    let mut resent = 0;
+    for taken in told.journal.messages() {
+        let parts = told.parts(taken);
+        let of = |cause| sum(&parts, |part| part.cause == cause);
+        assert_eq!(of(Cause::Pacing), Span::ZERO, "{parts:?}");
+        resent += u32::from(of(Cause::Retransmission) >= timeout);
+    }
+    assert!(resent > 3, "{resent}");
+}
+
+/// Flows that are paced and lose packets, too, waited for both.
+#[test]
+fn pacing_stays_pacing_beside_losses() {
+    let lab = pair();
+    let messages = [0, 1, 2].map(|src| {
+        let class = src as u8;
+        of(class, message(Time(0), NodeId(src), NodeId(3), 2_000_000))
+    });
+    let mut config = lab.config("dctcp");
+    config.lossless = false;
+    config.buffer = Bytes(120_000);
+    let told = Told::new(&lab, &config, &messages);
+    let (mut paced, mut again) = (Span::ZERO, Span::ZERO);
+    for taken in told.journal.messages() {
+        let parts = told.parts(taken);
+        paced += sum(&parts, |part| part.cause == Cause::Pacing);
+        again += sum(&parts, |part| part.cause == Cause::Retransmission);
+    }
+    assert!(again > time(1048) && paced > again, "{paced} {again}");
+}
+
 /// Whatever happens, parts add up; and on links of one rate without losses the transfer is what it would be alone.
 #[test]
 fn parts_add_up_and_the_transfer_is_that_of_an_idle_fabric() {
@@ -247,14 +296,17 @@ fn parts_add_up_and_the_transfer_is_that_of_an_idle_fabric() {
         pair(),
     ];
     let mut draws = Draws(11);
-    let mut pauses = 0;
-    for case in 0..42 {
+    let (mut pauses, mut losses) = (0, 0);
+    for case in 0..84 {
         let lab = &labs[case % 3];
         let hosts = lab.hosts();
         let count = hosts.len() as u64;
         let mut config = lab.config(SCHEMES[case % 7]);
         if draws.below(2) == 0 {
             config.buffer = Bytes(lab.smallest_buffer(&config).0 * 2);
+        } else if draws.below(3) == 0 {
+            config.lossless = false;
+            config.buffer = Bytes(lab.smallest_buffer(&config).0 / 2);
         }
         let messages: Vec<Message> = (0..80)
             .map(|_| {
@@ -274,6 +326,7 @@ fn parts_add_up_and_the_transfer_is_that_of_an_idle_fabric() {
             .collect();
         let told = Told::new(lab, &config, &messages);
         pauses += told.log.pauses.len();
+        let mut again = Span::ZERO;
         assert_eq!(told.journal.messages().len(), messages.len());
         for taken in told.journal.messages() {
             let parts = told.parts(taken);
@@ -290,12 +343,24 @@ fn parts_add_up_and_the_transfer_is_that_of_an_idle_fabric() {
                 (taken.src, taken.sport, taken.start)
             );
             assert!(taken.delivered <= flow.start + flow.fct.unwrap());
-            if config.scheme.signals().telemetry == raddle_transport::cc::Telemetry::None {
-                let transfer = sum(&parts, |part| part.cause == Cause::Transfer);
-                assert_eq!(transfer, idle(lab, flow.size.0, taken), "{parts:?}");
+            again += sum(&parts, |part| part.cause == Cause::Retransmission);
+            let transfer = sum(&parts, |part| part.cause == Cause::Transfer);
+            let alone = idle(lab, flow.size.0, taken);
+            if config.scheme.signals().telemetry == Telemetry::None {
+                assert_eq!(transfer, alone, "{parts:?}");
+            } else {
+                // Telemetry is a few bytes of each packet.
+                let packets = flow.size.0.div_ceil(MTU) + 6;
+                assert!(alone <= transfer, "{parts:?}");
+                assert!(transfer <= alone + time(64) * packets, "{parts:?}");
             }
         }
+        if config.lossless {
+            assert_eq!(again, Span::ZERO);
+        }
+        losses += u32::from(again != Span::ZERO);
     }
+    assert!(losses > 2, "{losses}");
     assert!(pauses > 100, "{pauses}");
 }
 

@@ -172,6 +172,31 @@ fn jobs_that_share_no_link_do_not_touch_each_other() {
     assert_eq!(together, alone);
 }
 
+/// Below one switch nobody meets: a job that keeps to one link takes what it takes where nobody has more, the other one less.
+#[test]
+fn a_job_keeps_to_one_link_beside_one_that_uses_both() {
+    let program = collective("allgather", "1MB", 2);
+    let rails = "[rails]\nrates = [\"100Gbps\", \"100Gbps\"]\n";
+    let text = |more: &str| {
+        let jobs = job("one", &program, &format!("ranks = 4\n{more}")) + &job("two", &program, "ranks = 4");
+        format!("{STAR}{rails}{jobs}").replace("schemes = [\"none\"]", "alone = false")
+            + "[[setup]]\nname = \"both\"\n[[setup]]\nname = \"first\"\nscheme = \"swift\"\nrails = false\n"
+    };
+    let times = |more: &str| {
+        let resolved = resolved(&text(more));
+        let runs = resolved.runs.iter().filter(|planned| planned.seed == 1);
+        let found: Vec<Vec<Span>> = runs
+            .map(|planned| run(&resolved, planned).1.iter().map(|job| job.time.unwrap()).collect())
+            .collect();
+        found
+    };
+    let (mixed, all) = (times("rails = false"), times(""));
+    assert_eq!(mixed[1], all[1]);
+    assert_eq!(mixed[0], [all[1][0], all[0][1]]);
+    let gain = mixed[0][0].0 as f64 / mixed[0][1].0 as f64;
+    assert!((1.5..2.1).contains(&gain), "{gain}");
+}
+
 #[test]
 fn every_switch_is_good_with_every_other() {
     let fabrics = [
@@ -197,7 +222,7 @@ fn every_switch_is_good_with_every_other() {
         }
         let particles =
             "generator = \"application\", application = \"particle-in-cell\", exchanges = 2";
-        text += &job("particles", particles, "ranks = 8\nranks_per_host = 2");
+        text += &job("particles", particles, "ranks = 8\nranks_per_host = 2\nrails = false");
         for (number, carrier) in carriers.iter().enumerate() {
             for scheduling in ["none", "reorder", "aggregate", "both", "published"] {
                 for rails in [false, true] {

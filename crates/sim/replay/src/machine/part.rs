@@ -225,6 +225,7 @@ impl<'a> Part<'a> {
     /// meanwhile can change it.
     fn go(&mut self, rank: u32, now: Time) {
         let program = self.stage.program;
+        let look = self.stage.costs.look_overhead;
         let mut now = now;
         loop {
             let own = self.rank(rank);
@@ -258,6 +259,7 @@ impl<'a> Part<'a> {
                 None => {
                     own.note(now, Doing::Host);
                     own.state = State::Over(now);
+                    own.look = look;
                     self.running -= 1;
                     break self.at(now, rank, What::Enter);
                 }
@@ -431,7 +433,8 @@ impl<'a> Part<'a> {
             own.looks = true;
             own.looked += 1;
             let (turn, look) = (own.looked, own.look);
-            self.at(now + look, rank, What::Looked(turn));
+            let poll = self.stage.costs.poll_overhead.min(look);
+            self.at(now + poll, rank, What::Looked(turn));
         } else {
             self.give_way(rank, now);
         }
@@ -442,9 +445,10 @@ impl<'a> Part<'a> {
         let place = self.place(rank);
         let look = self.ranks[place].look;
         if let Some(next) = self.processors.give_back(place, look) {
-            // This one has just looked.
+            // This one has just looked, but for what it takes after it has polled.
             let others = self.processors.looking(next) - look;
-            self.begin(self.ranks[next].number, others, now);
+            let rest = look - self.stage.costs.poll_overhead.min(look);
+            self.begin(self.ranks[next].number, others, now + rest);
         }
     }
 
