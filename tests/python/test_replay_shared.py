@@ -83,7 +83,6 @@ def test_the_plan_is_shown(traces: Path) -> None:
     [
         (["--collectives", "ofload"], "did you mean `offload`?"),
         (["--rails", "2", "--scope", "rank-to-rank"], "--scope is for one trace"),
-        (["--rails", "2", "--processors", "2"], "--processors is for one trace"),
         (["--rails", "2", "--placement", "in-turn"], "take recorded or blocks:N"),
         (["--rails", "2", "--scheme", "hpcc"], "hpcc"),
         (["--rails", "2", "--algorithm", "allreduce=tree"], "allreduce"),
@@ -98,7 +97,8 @@ def test_mistakes(traces: Path, words: list[str], told: str) -> None:
     assert len(shown.output.splitlines()) <= 9
 
 
-def test_a_map_is_needed(traces: Path) -> None:
-    shown = CliRunner().invoke(app, ["replay", str(traces / "pic.trace.parquet"), "--rails", "2"])
+def test_without_a_map_it_is_the_traces_own(traces: Path) -> None:
+    trace = str(traces / "pic.trace.parquet")
+    shown = CliRunner().invoke(app, ["replay", trace, "--rails", "2", "--dry-run"])
     assert shown.exit_code == 2
-    assert "name one with --fabric" in shown.output
+    assert "has no fabric of its own; name one with --fabric" in shown.output

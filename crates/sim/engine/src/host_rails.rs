@@ -81,7 +81,10 @@ impl Rails {
 
     /// Whether messages of a class travel over rails.
     pub(crate) fn carry(&self, class: u8) -> bool {
-        !self.plain_classes.get(usize::from(class)).is_some_and(|plain| *plain)
+        !self
+            .plain_classes
+            .get(usize::from(class))
+            .is_some_and(|plain| *plain)
     }
 
     /// What one end of a connection is told.

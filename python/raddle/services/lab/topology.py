@@ -28,7 +28,7 @@ SLOWEST_BPS, FASTEST_BPS = 10**5, 10**12
 UNSHAPED_BPS = 10**11
 """What a link without a rate counts as in the simulator: hosts spend more on bytes than links."""
 DELAY = "100ns"
-"""The same of a link's delay: a frame is with the next node before its sender is through with it."""
+"""The same of a delay: a frame is with the next node before its sender is through with it."""
 
 TOR, SPINE = 1, 2
 """Tiers of switches."""

@@ -306,7 +306,7 @@ fn parts_add_up_and_the_transfer_is_that_of_an_idle_fabric() {
             config.buffer = Bytes(lab.smallest_buffer(&config).0 * 2);
         } else if draws.below(3) == 0 {
             config.lossless = false;
-            config.buffer = Bytes(lab.smallest_buffer(&config).0 / 2);
+            config.buffer = Bytes(8 * 4096 + 20_000);
         }
         let messages: Vec<Message> = (0..80)
             .map(|_| {

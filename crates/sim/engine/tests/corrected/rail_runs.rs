@@ -30,6 +30,7 @@ pub(crate) fn rails(adjust: impl Fn(&mut Rails)) -> Rails {
         room: 0,
         around: Bytes(0),
         buffers: 4,
+        plain_classes: Vec::new(),
     };
     adjust(&mut rails);
     rails
