@@ -38,5 +38,4 @@ def main() -> None:
         heat = next_heat
 
 
-if __name__ == "__main__":
-    main()
+main()

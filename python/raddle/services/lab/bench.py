@@ -98,7 +98,8 @@ class Bench:
             The program fails.
         """
         how = ", scheduled" if scheduled else ""
-        self.tell(f"messages {'between' if ppn == 1 else 'inside'} hosts{how}")
+        where = "between hosts" if ppn == 1 else "inside a host"
+        self.tell(f"messages {where}{how}")
         hosts = 2 // ppn
         words = ("pairs", "1", "2", str(BLOCKS), *map(str, BYTES))
         profile = "scheduled" if scheduled else None

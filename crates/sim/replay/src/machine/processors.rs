@@ -55,7 +55,7 @@ impl Processors {
     pub(super) fn take(&mut self, rank: usize) -> bool {
         let processor = self.of(rank);
         let own = std::mem::take(&mut self.looks[rank]);
-        self.looking[processor] = self.looking[processor] - own;
+        self.looking[processor] -= own;
         if !self.taken[processor] {
             self.taken[processor] = true;
             return true;
@@ -71,7 +71,7 @@ impl Processors {
     pub(super) fn give_back(&mut self, rank: usize, look: Span) -> Option<usize> {
         let processor = self.of(rank);
         self.looks[rank] = look;
-        self.looking[processor] = self.looking[processor] + look;
+        self.looking[processor] += look;
         let next = self.lines[processor].pop_front();
         match next {
             Some(next) => self.in_line[next] = false,
