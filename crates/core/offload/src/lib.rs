@@ -90,6 +90,7 @@ pub mod recovery;
 pub mod reduce;
 pub mod retry;
 pub mod roles;
+pub mod seen;
 pub mod setup;
 pub mod switch;
 pub mod tree;

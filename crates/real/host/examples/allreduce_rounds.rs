@@ -1,7 +1,9 @@
 //! Time of a round of in-network Allreduce, without MPI: one process per host, a group that a file describes.
 //!
-//! Every process runs `allreduce_rounds FILE MEMBER [--rounds N] [--elements N]`. Member 0 sets the switches up, all
+//! Every process runs `allreduce_rounds FILE MEMBER [--rounds N] [--elements N] [--scenario FILE]`. Member 0 sets the switches up, all
 //! wait for each other, and then each round adds up doubles; every sum is checked. At the end each prints a line of JSON.
+//! A scenario of `tests/net/test_conformance.py` says how many rounds there are and what is lost; then the line has all that the
+//! member said and heard.
 //!
 //! FILE is JSON; switches stand in any order, `members` are those that are connected to them:
 //! {"job": 7, "key": "32 hexadecimal digits, from raddle-switch job-key", "members": ["10.0.0.1", "10.0.0.2"],
@@ -21,10 +23,13 @@ use std::{
 use lexopt::prelude::*;
 use raddle_host::{
     clock,
-    drive::{self, MESSAGE, Port},
+    drive::{self, MESSAGE, Port, SansIo},
 };
-use raddle_offload::member::{Member, MemberConfig, Outcome, RoundSpec};
-use raddle_units::Span;
+use raddle_offload::{
+    member::{Member, MemberConfig, Outcome, RoundSpec},
+    seen::Seen,
+};
+use raddle_units::{Span, Time};
 use raddle_wire::{
     DataType, Operation,
     native::{
@@ -58,6 +63,86 @@ const fn first() -> u32 {
     1
 }
 
+/// What the simulator's example `reduction_events` reads, too.
+#[derive(Debug, Deserialize)]
+struct Scenario {
+    rounds: u32,
+    elements: usize,
+    retry_ms: u64,
+    give_up_ms: u64,
+    lost: Vec<Lost>,
+}
+
+/// Messages of a member that never reach the socket, or never come from it.
+#[derive(Debug, Deserialize)]
+struct Lost {
+    member: u32,
+    sent: bool,
+    first: u64,
+    count: u64,
+}
+
+/// A member whose messages are written down, and lost as a scenario says.
+struct Witness {
+    member: Member,
+    config: MemberConfig,
+    lost: Vec<Lost>,
+    /// Contributions and results so far: heard, sent.
+    counts: [u64; 2],
+    events: Vec<serde_json::Value>,
+}
+
+impl Witness {
+    /// Writes a message down; whether it is lost.
+    fn loses(&mut self, now: Time, sent: bool, payload: &[u8]) -> bool {
+        let Some(seen) = Seen::of(payload, &self.config.key) else {
+            return false;
+        };
+        if !matches!(seen.kind, Kind::Contribution | Kind::Result) {
+            return false;
+        }
+        self.counts[usize::from(sent)] += 1;
+        let number = self.counts[usize::from(sent)];
+        self.events.push(serde_json::json!({
+            "member": self.config.member,
+            "at_us": now.0 as f64 / 1e6,
+            "sent": sent,
+            "what": seen.to_string(),
+        }));
+        self.lost.iter().any(|lost| {
+            lost.member == self.config.member
+                && lost.sent == sent
+                && number >= lost.first
+                && number - lost.first < lost.count
+        })
+    }
+}
+
+impl SansIo for Witness {
+    fn handle_packet(&mut self, now: Time, _from: SocketAddrV4, payload: &[u8]) {
+        if !self.loses(now, false, payload) {
+            self.member.handle_packet(now, payload);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.member.handle_timeout(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.member.poll_timeout()
+    }
+
+    fn poll_transmit(&mut self, buffer: &mut [u8]) -> Option<(SocketAddrV4, usize)> {
+        loop {
+            let (to, length) = self.member.poll_transmit(buffer)?;
+            if !self.loses(clock::now(), true, &buffer[..length]) {
+                return Some((to, length));
+            }
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SwitchEntry {
@@ -69,16 +154,23 @@ struct SwitchEntry {
 fn main() -> Result<()> {
     let mut parser = lexopt::Parser::from_env();
     let (mut places, mut rounds, mut elements) = (Vec::new(), 10_000_u32, 1_usize);
+    let mut scenario: Option<Scenario> = None;
     while let Some(argument) = parser.next()? {
         match argument {
             Long("rounds") => rounds = parser.value()?.parse()?,
             Long("elements") => elements = parser.value()?.parse()?,
+            Long("scenario") => {
+                let file = parser.value()?.string()?;
+                scenario = Some(serde_json::from_slice(&fs::read(file)?)?);
+            }
             Value(value) => places.push(value.string()?),
             other => return Err(other.unexpected().into()),
         }
     }
     let [file, member] = places.as_slice() else {
-        return Err("usage: allreduce_rounds FILE MEMBER [--rounds N] [--elements N]".into());
+        let usage =
+            "usage: allreduce_rounds FILE MEMBER [--rounds N] [--elements N] [--scenario FILE]";
+        return Err(usage.into());
     };
     let group: GroupFile = serde_json::from_slice(&fs::read(file)?)?;
     let member: u32 = member.parse()?;
@@ -96,7 +188,7 @@ fn main() -> Result<()> {
         }
     }
     meet(&group, member)?;
-    let config = MemberConfig {
+    let mut config = MemberConfig {
         job: group.job,
         key,
         group: group.group,
@@ -109,6 +201,11 @@ fn main() -> Result<()> {
         retry: Span::from_ms(2),
         give_up: Span::from_ms(10_000),
     };
+    if let Some(scenario) = scenario {
+        config.retry = Span::from_ms(scenario.retry_ms);
+        config.give_up = Span::from_ms(scenario.give_up_ms);
+        return play(Port::of(&socket), config, scenario);
+    }
     run(
         Port::of(&socket),
         config,
@@ -116,6 +213,54 @@ fn main() -> Result<()> {
         rounds,
         elements,
     )
+}
+
+/// Runs the rounds of a scenario, and prints what was said and heard.
+fn play(port: Port<'_>, config: MemberConfig, scenario: Scenario) -> Result<()> {
+    let spec = RoundSpec {
+        collective: Collective::Allreduce,
+        operation: Some(Operation::Sum),
+        data_type: Some(DataType::Double),
+        count: scenario.elements,
+        ordered: false,
+        root: 0,
+    };
+    let mut witness = Witness {
+        member: Member::new(clock::now(), config),
+        config,
+        lost: scenario.lost,
+        counts: [0; 2],
+        events: Vec::new(),
+    };
+    let operand = f64::from(config.member + 1)
+        .to_be_bytes()
+        .repeat(scenario.elements);
+    let mut done = 0;
+    for _ in 0..scenario.rounds {
+        witness.member.start(clock::now(), &spec, &operand)?;
+        drive::drive(&mut witness, port, Span::from_ms(1), |witness| {
+            witness.member.outcome() != Outcome::Pending
+        })?;
+        if !matches!(witness.member.outcome(), Outcome::Done(_)) {
+            break;
+        }
+        done += 1;
+    }
+    let events = std::mem::take(&mut witness.events);
+    // Others may still lack their last result.
+    let (until, mut buffer) = (
+        clock::now() + config.retry + Span::from_ms(200),
+        [0; MESSAGE],
+    );
+    while clock::now() < until {
+        drive::turn(&mut witness.member, port, &mut buffer, |_| false)?;
+        thread::sleep(Duration::from_millis(1));
+    }
+    println!(
+        "{}",
+        serde_json::json!({ "rounds": done, "events": events })
+    );
+    Ok(())
 }
 
 /// Runs the rounds, and prints what came out.

@@ -29,7 +29,7 @@ pub use buffers::{Buffers, IngressBuffer, PortBuffer, Sharing};
 pub use chance::{MarkReplay, TraceError};
 pub use engine::{footprint, needed_headroom, one_thread, simulate, simulate_in_ranks};
 pub use multicast::{CombiningTree, ForeignTime, Multicast, MulticastGroup, MulticastUpdate};
-pub use offload::{Offload, OffloadGroup, OffloadProtocol};
+pub use offload::{LostPackets, Offload, OffloadGroup, OffloadProtocol};
 pub use record::{Discard, Progress, Recorder};
 pub use semantics::Semantics;
 pub use setup::{LinkFault, Network, Partition, PortSeries, RunConfig, RunSummary, SetupError};

@@ -42,6 +42,30 @@ pub struct Offload {
     pub slots: u16,
     /// Most bytes of an operand in a packet. Native protocol only.
     pub segment_bytes: u16,
+    /// Packets that are lost on purpose.
+    pub lost: Vec<LostPackets>,
+}
+
+/// Packets of a member that are lost between it and the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LostPackets {
+    /// The member.
+    pub member: u32,
+    /// What it sends, or what it would receive.
+    pub sent: bool,
+    /// The first of them, counted from 1.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl LostPackets {
+    /// Whether a member's packet is one of them.
+    #[must_use]
+    pub const fn has(&self, member: u32, sent: bool, number: u64) -> bool {
+        let is_its = self.member == member && self.sent == sent;
+        is_its && number >= self.first && number - self.first < self.count
+    }
 }
 
 impl Offload {
@@ -55,6 +79,7 @@ impl Offload {
             retry: Span::from_ms(1),
             slots: 64,
             segment_bytes: 1024,
+            lost: Vec::new(),
         }
     }
 }

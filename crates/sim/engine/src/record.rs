@@ -293,6 +293,19 @@ pub struct PortRecord {
     pub drops: u64,
 }
 
+/// A member of an in-network reduction sent a packet, or one came for it; also those that are lost on purpose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReductionRecord {
+    /// When.
+    pub at: Time,
+    /// The member, counted through all groups.
+    pub member: u32,
+    /// Whether it sent it.
+    pub sent: bool,
+    /// The datagram's payload.
+    pub payload: Vec<u8>,
+}
+
 /// Receives what a run reports. All methods do nothing by default.
 pub trait Recorder {
     /// A flow ended (in order of completion), or the run did without it (then in order of start).
@@ -307,6 +320,8 @@ pub trait Recorder {
     fn ack(&mut self, _ack: &AckRecord) {}
     /// A piece of what kept a message is known; only when the run records delays.
     fn delay(&mut self, _delay: &DelayRecord) {}
+    /// A member of a reduction sent or got a packet; only when the run records reductions.
+    fn reduction(&mut self, _packet: &ReductionRecord) {}
     /// A sampling instant was passed.
     fn sample(&mut self, _sample: &Sample<'_>) {}
     /// A port's counters, at the end, in order of node and port.

@@ -265,6 +265,8 @@ pub struct RunConfig {
     pub record_acks: bool,
     /// Report what keeps those messages between hosts that are flows and whose class is below this: see [`crate::blame`].
     pub record_delays: Option<u16>,
+    /// Report every packet that a member of an in-network reduction sends or gets.
+    pub record_reductions: bool,
     /// Report the way of every flow.
     pub record_paths: bool,
     /// Ports whose queues are part of every sample.
@@ -308,6 +310,7 @@ impl RunConfig {
             watch_from: Bytes(1_000_000),
             record_acks: false,
             record_delays: None,
+            record_reductions: false,
             record_paths: false,
             port_series: PortSeries::None,
             marks: None,

@@ -8,7 +8,7 @@ use crate::{
     index::{List, PortIndex},
     record::{
         AckRecord, DelayRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, Recorder,
-        WayEnd,
+        ReductionRecord, WayEnd,
     },
 };
 
@@ -21,6 +21,7 @@ pub(super) enum Record {
     Ack(AckRecord),
     Way(Box<WayRecord>),
     Delay(DelayRecord),
+    Reduction(ReductionRecord),
 }
 
 /// A [`PathRecord`] with its hops.
@@ -42,6 +43,7 @@ impl Record {
             Self::Pause(record) => recorder.pause(record),
             Self::Ack(record) => recorder.ack(record),
             Self::Delay(record) => recorder.delay(record),
+            Self::Reduction(record) => recorder.reduction(record),
             Self::Way(way) => recorder.path(&PathRecord {
                 src: way.src,
                 dst: way.dst,

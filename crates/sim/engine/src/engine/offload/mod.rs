@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     index::{List, MemberIndex},
-    offload::{Offload, OffloadGroup, OffloadProtocol},
+    offload::{LostPackets, Offload, OffloadGroup, OffloadProtocol},
     setup::SetupError,
 };
 
@@ -145,6 +145,8 @@ struct Leader {
     /// The round's name for the workload.
     tag: u64,
     running: bool,
+    /// Packets that came for it, and that it sent, where they are counted.
+    packets: [u64; 2],
     timer: Time,
     /// Ports that lead from the host to the root.
     way: Vec<PortId>,
@@ -217,6 +219,7 @@ pub(super) struct Offloads {
     /// Ports towards switches that compute, by (where, switch): unicast tables know hosts only.
     ways: FxHashMap<(NodeId, NodeId), PortId>,
     buffer: Vec<u8>,
+    lost: Vec<LostPackets>,
 }
 
 fn ip(node: NodeId) -> Ipv4Addr {
@@ -314,6 +317,7 @@ impl Offloads {
         made.protocol = plan.protocol;
         (made.compute, made.places) = (plan.compute, plan.units);
         made.buffer = vec![0; native::BUFFER];
+        made.lost.clone_from(&plan.lost);
         for (index, group) in (0..).zip(&plan.groups) {
             let room = usize::from(u16::MAX - FIRST_PORT) - made.leaders.len();
             if group.members.len() < 2 || group.members.len() > room {
@@ -345,6 +349,7 @@ impl Offloads {
             place,
             tag: 0,
             running: false,
+            packets: [0; 2],
             timer: Time::NEVER,
             way,
             root: group.root,

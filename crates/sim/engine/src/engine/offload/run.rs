@@ -13,6 +13,7 @@ use super::{
     super::{
         flow::address,
         process::Base,
+        records::Record,
         what::{Kind, What},
     },
     Adder, Datagram, FIRST_PORT, Offloads, Speaker, ip, native, node_of, published, sport,
@@ -22,6 +23,7 @@ use crate::{
     index::{DatagramSlot, MemberIndex, PacketSlot, PortIndex},
     offload::OffloadProtocol,
     packet::{Envelope, Packet},
+    record::ReductionRecord,
     setup::SetupError,
 };
 
@@ -38,10 +40,46 @@ fn values(place: u32, size: u32, bytes: usize) -> (DataType, usize, Vec<u8>, Vec
 }
 
 impl Offloads {
+    /// The member that a packet of our own protocol is for.
+    fn native_member(&self, datagram: &Datagram) -> Option<MemberIndex> {
+        let member = u32::from(datagram.to.port().wrapping_sub(FIRST_PORT));
+        (self.protocol == OffloadProtocol::Native).then_some(MemberIndex(member))
+    }
+
+    /// Reports a member's packet where that is asked for; whether it is lost on purpose.
+    fn loses(
+        &mut self,
+        base: &mut Base<'_>,
+        member: MemberIndex,
+        sent: bool,
+        payload: &[u8],
+    ) -> bool {
+        let records = base.cx.config.record_reductions;
+        if !records && self.lost.is_empty() {
+            return false;
+        }
+        let Some(leader) = self.leaders.get_mut(member) else {
+            return false;
+        };
+        leader.packets[usize::from(sent)] += 1;
+        let number = leader.packets[usize::from(sent)];
+        if records {
+            let record = ReductionRecord {
+                at: base.cx.now,
+                member: member.0,
+                sent,
+                payload: payload.to_vec(),
+            };
+            base.cx.record(leader.host, Record::Reduction(record));
+        }
+        self.lost
+            .iter()
+            .any(|lost| lost.has(member.0, sent, number))
+    }
+
     /// Gives a packet to the member that it is for, and says which that is.
     fn hand_over(&mut self, now: Time, host: NodeId, datagram: &Datagram) -> Option<MemberIndex> {
-        if self.protocol == OffloadProtocol::Native {
-            let member = MemberIndex(u32::from(datagram.to.port().wrapping_sub(FIRST_PORT)));
+        if let Some(member) = self.native_member(datagram) {
             let leader = self.leaders.get_mut(member)?;
             if let Speaker::Native(core) = &mut leader.core {
                 core.handle_packet(now, &datagram.bytes);
@@ -106,6 +144,9 @@ impl Offloads {
         let from = SocketAddrV4::new(ip(host), sport(member));
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some((to, length)) = self.leaders[member].core.poll_transmit(&mut buffer) {
+            if self.loses(base, member, true, &buffer[..length]) {
+                continue;
+            }
             let packet = self.packet(base, host, from, to, &buffer[..length]);
             base.queue_control(nic, packet);
         }
@@ -261,6 +302,11 @@ impl Offloads {
         base.wires.packets.remove(handle);
         let datagram = base.wires.datagrams.take(place);
         let now = base.cx.now;
+        if let Some(member) = self.native_member(&datagram)
+            && self.loses(base, member, false, &datagram.bytes)
+        {
+            return;
+        }
         let Some(member) = self.hand_over(now, host, &datagram) else {
             return;
         };
