@@ -43,6 +43,7 @@ __all__ = [
     "settings",
     "trace_describe",
     "trace_export",
+    "trace_fabric",
     "trace_generate",
     "trace_import",
     "trace_import_chakra",

@@ -231,8 +231,14 @@ impl<'a> Part<'a> {
             let own = self.rank(rank);
             match program.steps(rank).get(own.step) {
                 Some(Step::Compute(span)) => {
-                    let own = self.rank(rank);
-                    let work = own.rest.take().unwrap_or_else(|| own.noise.gap(*span));
+                    let work = match own.rest.take() {
+                        // It may have waited for its processor.
+                        Some(rest) => {
+                            own.note(now, Doing::Host);
+                            rest
+                        }
+                        None => own.noise.gap(*span),
+                    };
                     let slice = self.slice(rank, work);
                     now += slice;
                     let own = self.rank(rank);
