@@ -59,9 +59,10 @@ def replay(
         list[str] | None,
         typer.Option(
             "--schedule",
-            help="Message schedule: none, reorder, aggregate, both (our window) or published "
-            "(both, by the paper's window); may be repeated.",
-            show_default="all but published",
+            help="Message schedule: none, reorder, aggregate, both (our window), published "
+            "(both, by the paper's window) or library (as libraddle_mpi.so joins messages); may be "
+            "repeated.",
+            show_default="none, reorder, aggregate and both",
         ),
     ] = None,
     collectives: Annotated[
@@ -77,12 +78,13 @@ def replay(
         int, whole(least=1, most=8, help="Links of each host that are used as one.")
     ] = 1,
     scope: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Which messages may be joined: of a rank to one other (rank-to-rank) or to all "
-            "ranks of a host (rank-to-node)."
+            "ranks of a host (rank-to-node).",
+            show_default="rank-to-rank for library, else rank-to-node",
         ),
-    ] = "rank-to-node",
+    ] = None,
     leaders: Annotated[
         int,
         whole(

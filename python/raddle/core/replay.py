@@ -154,11 +154,11 @@ class Session:
         """The same under another scheme; schedules of one are good for the other."""
         return Session(self.replay.under(scheme))
 
-    def schedule(self, name: str, scope: str, leaders: int = 1) -> Schedule:
-        """Schedule all supersteps: "none", "reorder", "aggregate", "both" or "published".
+    def schedule(self, name: str, scope: str | None, leaders: int = 1) -> Schedule:
+        """Schedule all supersteps by one of `services.replay.ALL_SCHEDULES`.
 
-        `scope` says which messages may be joined: "rank-to-rank" or "rank-to-node"; so many
-        `leaders` of a host take those for several of its ranks apart.
+        `scope` says which messages may be joined: "rank-to-rank" or "rank-to-node", None: as the
+        schedule does; so many `leaders` of a host take those for several of its ranks apart.
         """
         start = time.thread_time()
         plan = self.replay.plan(name, scope, leaders)

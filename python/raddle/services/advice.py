@@ -20,7 +20,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "collectives": ("host", "multicast", "offload"),
     "protocol": ("native", "published"),
     "mode": ("node", "socket"),
-    "scheduling": ("none", "reorder", "aggregate", "both", "published"),
+    "scheduling": ("none", "reorder", "aggregate", "both", "published", "library"),
 }
 """The values of settings that have few."""
 OTHERS = ("rails", "scheme", "placement")

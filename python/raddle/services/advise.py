@@ -38,7 +38,7 @@ from raddle.services.combinations import (
 from raddle.services.costs import Costs, read_file
 from raddle.services.engines.choice import LOCAL, Engine
 from raddle.services.fabric import Source
-from raddle.services.replay import ALL_SCHEDULES
+from raddle.services.replay import APPLICABLE_SCHEDULES
 from raddle.services.runner import Watch
 from raddle.statistics.plans import Judged, in_order, judge
 from raddle.text import join_words, many, percent, suggest
@@ -192,7 +192,7 @@ def _begun(
     options: dict[str, Sequence[Any]] = {
         "scheme": [name for name, _ in core.build.schemes() if name != "none"],
         "collectives": ["multicast", "offload"],
-        "scheduling": [name for name in ALL_SCHEDULES if name != "none"],
+        "scheduling": list(APPLICABLE_SCHEDULES),
         "rails": [len(settings.rails)] if settings.rails else [],
         "placement": list(settings.placements[1:]),
     }

@@ -30,6 +30,7 @@ from raddle.text import span_us, suggest
 
 __all__ = [
     "ALL_SCHEDULES",
+    "APPLICABLE_SCHEDULES",
     "SCHEDULES",
     "Settings",
     "preview",
@@ -40,8 +41,14 @@ __all__ = [
 SCHEDULES = ("none", "reorder", "aggregate", "both")
 """What is replayed unless it is said."""
 
-ALL_SCHEDULES = (*SCHEDULES, "published")
-"""`published`: both by the paper's window, which begins with the first message and joins all."""
+APPLICABLE_SCHEDULES = ("published", "library")
+"""What `libraddle_mpi.so` does with `RADDLE_SCHEDULE=published` and `on`.
+
+`published`: both by the paper's window, which begins with the first message and joins all;
+`library`: messages are joined as the program sends them.
+"""
+
+ALL_SCHEDULES = (*SCHEDULES, *APPLICABLE_SCHEDULES)
 
 MOST_CALLS = 2_000_000
 """A longer trace is not taken apart call by call."""
@@ -59,7 +66,8 @@ class Settings:
         "recorded", "blocks:N" (N ranks per host, in order) or "in-turn".
     scope
         Which messages may be joined: "rank-to-node", those of one rank to one host, whose leader
-        hands them on (the paper's); "rank-to-rank", those of one rank to one other.
+        hands them on (the paper's); "rank-to-rank", those of one rank to one other. None: as the
+        schedule does, "rank-to-rank" for "library", else "rank-to-node".
     leaders
         Ranks of a host, spread over it, that take messages for several of its ranks apart.
     scheme
@@ -85,7 +93,7 @@ class Settings:
 
     fabric: Path | None = None
     placement: str = "recorded"
-    scope: str = "rank-to-node"
+    scope: str | None = None
     leaders: int = 1
     scheme: str = "none"
     sockets: int = 2

@@ -129,8 +129,8 @@ impl Lines {
     }
 
     /// Appends a part for another process. It leaves at once if it stays inside the node, or is the first to its line in
-    /// this superstep; unless the superstep before had several: then others will follow, and wait with it. (Not where the
-    /// window begins with the first message, as published.)
+    /// this superstep; unless the superstep before had several: then others will follow, and it waits for them, if
+    /// [`Join::waits`] says so.
     pub(crate) fn push(
         &mut self,
         head: &PartHead,
@@ -153,7 +153,7 @@ impl Lines {
         let size = Bytes(bytes as u64);
         let line = &mut self.lines[number as usize];
         let first = line.window.is_none();
-        let waits = line.joins && !self.join.begins_with_first();
+        let waits = line.joins && self.join.waits;
         let [sent, heard] = self.degrees.estimate();
         let window = line.window.get_or_insert_with(|| {
             let mut window = Window::new(&self.join, sent, heard);

@@ -22,6 +22,7 @@ impl Default for Settings {
     fn default() -> Self {
         let join = Join {
             scope: Scope::RankToRank,
+            waits: true,
             ..Join::default()
         };
         Self {

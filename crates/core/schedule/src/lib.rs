@@ -53,7 +53,8 @@ pub use graph::{Edge, Graph, Graphs};
 pub use order::{Distance, Priority, Reorder, Start, reorder};
 pub use receive::{Delivery, Handover, ReceivePlan};
 pub use schedule::{
-    PUBLISHED, Parcel, Part, Schedule, Settings, UnknownVariant, Variant, schedule,
+    Before, LIBRARY, PUBLISHED, Parcel, Part, Schedule, Settings, UnknownVariant, Variant,
+    schedule, schedule_next,
 };
 pub use set::{Message, MessageSet, Placement, SetError};
 pub use window::{Join, Place, Scope, Window, growth_factor};

@@ -1,6 +1,6 @@
 //! The schedule of a superstep: what every process sends, in which order.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use raddle_units::Bytes;
 use thiserror::Error;
@@ -64,7 +64,7 @@ impl fmt::Display for Variant {
 
 /// A name that no variant has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is not a schedule: use none, reorder, aggregate, both or published")]
+#[error("`{0}` is not a schedule: use none, reorder, aggregate, both, published or library")]
 pub struct UnknownVariant(String);
 
 impl FromStr for Variant {
@@ -92,21 +92,29 @@ pub struct Settings<'a> {
 /// The name of [`Settings::named`] for the paper's system: both, with its window alone.
 pub const PUBLISHED: &str = "published";
 
+/// The name of [`Settings::named`] for what an MPI library does as the program sends: messages are joined, none overtakes others.
+pub const LIBRARY: &str = "library";
+
 impl Settings<'_> {
-    /// The settings of a name: of a [`Variant`], with our window; or [`PUBLISHED`].
+    /// The settings of a name: of a [`Variant`], with our window; [`PUBLISHED`], or [`LIBRARY`].
     ///
     /// # Errors
     /// There is no such name.
     pub fn named(name: &str) -> Result<Self, UnknownVariant> {
-        if name == PUBLISHED {
-            return Ok(Self {
+        Ok(match name {
+            PUBLISHED => Self {
                 join: Join::published(),
                 ..Self::default()
-            });
-        }
-        Ok(Self {
-            variant: name.parse()?,
-            ..Self::default()
+            },
+            LIBRARY => Self {
+                variant: Variant::Aggregate,
+                join: Join::library(),
+                ..Self::default()
+            },
+            name => Self {
+                variant: name.parse()?,
+                ..Self::default()
+            },
         })
     }
 }
@@ -206,6 +214,23 @@ impl Schedule {
 /// The result does not depend on how messages of different sources are interleaved in `set`.
 #[must_use]
 pub fn schedule(set: &MessageSet<'_>, settings: &Settings<'_>) -> Schedule {
+    schedule_next(set, settings, &mut Before::default())
+}
+
+/// Which messages had company in the last superstep that had any like them, as the next one needs to know where
+/// [`Join::waits`].
+#[derive(Debug, Clone, Default)]
+pub struct Before {
+    /// By what messages that may travel together have in common.
+    several: BTreeSet<(u32, u32)>,
+}
+
+/// [`schedule`] after another superstep, of which `before` tells; of this one then.
+pub fn schedule_next(
+    set: &MessageSet<'_>,
+    settings: &Settings<'_>,
+    before: &mut Before,
+) -> Schedule {
     let graphs = Graphs::new(set);
     let (program, place) = program_order(set);
     let ranks = set.placement().ranks();
@@ -230,7 +255,7 @@ pub fn schedule(set: &MessageSet<'_>, settings: &Settings<'_>) -> Schedule {
             lined_up.as_deref(),
             settings.join.scope,
         );
-        Joined::new(set, &graphs, line, &settings.join)
+        Joined::new(set, &graphs, line, &settings.join, before)
     });
 
     let mut writer = Writer {
@@ -312,18 +337,32 @@ struct Joined {
 }
 
 impl Joined {
-    fn new(set: &MessageSet<'_>, graphs: &Graphs, line: Vec<u32>, join: &Join) -> Self {
+    fn new(
+        set: &MessageSet<'_>,
+        graphs: &Graphs,
+        line: Vec<u32>,
+        join: &Join,
+        before: &mut Before,
+    ) -> Self {
         let mut begins = vec![(0, 0); set.messages().len()];
         let mut group = None;
         let mut window = Window::new(join, 1, 1);
         let mut begin = 0;
         for (at, &message) in (0..).zip(&line) {
             let own = group_of(set, message, join.scope);
-            if group != Some(own) {
+            if group == Some(own) {
+                if join.waits {
+                    before.several.insert(own);
+                }
+            } else {
                 group = Some(own);
                 let [from, to] = nodes(set, message);
                 let (out, into) = (graphs.nodes.out_degree(from), graphs.nodes.in_degree(to));
                 window = Window::new(join, out, into);
+                if before.several.remove(&own) {
+                    // As if the first had left alone.
+                    window.place(set.message(message).bytes);
+                }
             }
             if window.place(set.message(message).bytes) == Place::New {
                 begin = at;

@@ -80,6 +80,9 @@ pub struct Join {
     pub network_rate: BitRate,
     /// Ranks of a node that take parcels for several of its ranks apart ([`crate::Placement::leader`]).
     pub leaders: u32,
+    /// The first message of a superstep does not go alone where the last superstep that had any like it had several: others will
+    /// follow, and it waits for them.
+    pub waits: bool,
 }
 
 impl Default for Join {
@@ -97,11 +100,40 @@ impl Default for Join {
             copy_rate: BitRate::from_gbps(272),
             network_rate: BitRate::from_gbps(64),
             leaders: 1,
+            waits: false,
         }
     }
 }
 
+/// The longest parcel of an MPI library. Open MPI sends up to 64 KiB over TCP without asking the receiver, heads of its own
+/// included.
+const LIBRARY_LONGEST: Bytes = Bytes(63 << 10);
+
+/// Messages of at least this size go by reference in an MPI library. Shorter ones cost less when they are copied: by reference
+/// their bytes come before their envelopes, and the library copies them.
+const LIBRARY_ALONE: Bytes = Bytes(20 << 10);
+
 impl Join {
+    /// What is joined as a program sends it under an MPI library (`libraddle_mpi.so` with `RADDLE_SCHEDULE=on`).
+    #[must_use]
+    pub fn library() -> Self {
+        Self {
+            scope: Scope::RankToRank,
+            // A full parcel costs little more than a short one: a window is full from the second parcel on.
+            mtu: LIBRARY_LONGEST,
+            alone: LIBRARY_ALONE,
+            eager_limit: LIBRARY_LONGEST,
+            waits: true,
+            ..Self::default()
+        }
+    }
+
+    /// The paper's rule under an MPI library (`RADDLE_SCHEDULE=published`), whose parcels have a longest size.
+    #[must_use]
+    pub const fn library_published() -> Self {
+        Self::published_within(LIBRARY_LONGEST)
+    }
+
     /// The paper's rule alone, without our limits: everything is joined, by a window that begins with the first message.
     #[must_use]
     pub const fn published() -> Self {
@@ -115,6 +147,7 @@ impl Join {
             copy_rate: BitRate(u64::MAX),
             network_rate: BitRate(0),
             leaders: 1,
+            waits: false,
         }
     }
 
@@ -126,12 +159,6 @@ impl Join {
             cap: limit,
             ..Self::published()
         }
-    }
-
-    /// Whether a window begins with the first message, which therefore goes alone, as published.
-    #[must_use]
-    pub const fn begins_with_first(&self) -> bool {
-        self.mtu.0 == 0
     }
 
     /// The most that a joined parcel may have, its head and the heads of its parts included.

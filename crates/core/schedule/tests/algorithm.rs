@@ -1,8 +1,9 @@
 //! Algorithm 1 on an example small enough for paper, in all readings, and the growing window in closed form.
 
 use raddle_schedule::{
-    Distance, Edge, Graphs, Join, Message, MessageSet, Place, Placement, Priority, Reorder, Scope,
-    SetError, Settings, Start, Variant, Window, growth_factor, reorder, schedule,
+    Before, Distance, Edge, Graphs, Join, LIBRARY, Message, MessageSet, Place, Placement, Priority,
+    Reorder, Scope, SetError, Settings, Start, Variant, Window, growth_factor, reorder, schedule,
+    schedule_next,
 };
 use raddle_units::{BitRate, Bytes};
 
@@ -361,4 +362,38 @@ fn messages_without_bytes_are_joined_too() {
     let places: Vec<Place> = (0..100).map(|_| window.place(Bytes(0))).collect();
     assert_eq!(places[..2], [Place::New, Place::New]);
     assert!(places[2..].iter().all(|&place| place == Place::Same));
+}
+
+/// Parts of each parcel of rank 0, superstep after superstep, where it sends so many messages of 100 B to rank 1.
+fn parcels_of_supersteps(name: &str, counts: &[usize]) -> Vec<Vec<usize>> {
+    let placement = Placement::blocks(2, 1).unwrap();
+    let settings = Settings::named(name).unwrap();
+    let mut before = Before::default();
+    let superstep = |&count: &usize| {
+        let message = Message {
+            source: 0,
+            target: 1,
+            bytes: Bytes(100),
+        };
+        let messages = vec![message; count];
+        let set = MessageSet::new(&messages, &placement).unwrap();
+        let plan = schedule_next(&set, &settings, &mut before);
+        plan.sends(0)
+            .iter()
+            .map(|parcel| plan.parts(parcel).len())
+            .collect()
+    };
+    counts.iter().map(superstep).collect()
+}
+
+/// The first message goes alone, but waits for others where the last superstep that had any like it had several.
+#[test]
+fn the_library_waits_for_others_where_there_were_others_before() {
+    let found = parcels_of_supersteps(LIBRARY, &[4, 4, 1, 4, 0, 4]);
+    let expected: [&[usize]; 6] = [&[1, 3], &[4], &[1], &[1, 3], &[], &[4]];
+    assert_eq!(found, expected);
+    for name in ["both", "published"] {
+        let found = parcels_of_supersteps(name, &[4, 4]);
+        assert_eq!(found[0], found[1], "{name}");
+    }
 }

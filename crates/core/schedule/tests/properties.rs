@@ -97,6 +97,7 @@ fn settings() -> impl Strategy<Value = Settings<'static>> {
             copy_rate: BitRate::from_gbps(copy),
             network_rate: BitRate::from_gbps(network),
             leaders,
+            waits: false,
         },
     );
     let variant = select(Variant::ALL.to_vec());

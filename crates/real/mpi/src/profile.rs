@@ -65,13 +65,14 @@ macro_rules! words {
 words! { Collectives { Host = "host" => "never", Multicast = "multicast" => "never", Offload = "offload" => "auto", } }
 words! { Protocol { Native = "native" => "native", Published = "published" => "published", } }
 words! { Mode { Node = "node" => "node", Socket = "socket" => "socket", } }
-// The library orders and joins at once: it has no way to do one of them alone.
+// The library joins as the program sends: it has no way to order messages, or to do what a whole superstep's schedule does.
 words! { Scheduling {
     None = "none" => "off",
     Reorder = "reorder" => "on",
     Aggregate = "aggregate" => "on",
     Both = "both" => "on",
     Published = "published" => "published",
+    Library = "library" => "on",
 } }
 
 /// The variables that the text of an advice means.

@@ -306,6 +306,21 @@ pub struct ReductionRecord {
     pub payload: Vec<u8>,
 }
 
+/// A host finds that one of its rails to another host carries data, or no longer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RailRecord {
+    /// When.
+    pub at: Time,
+    /// The host.
+    pub host: NodeId,
+    /// The other one.
+    pub peer: NodeId,
+    /// The rail's number, from 0.
+    pub rail: u8,
+    /// Whether it carries data from now on.
+    pub up: bool,
+}
+
 /// Receives what a run reports. All methods do nothing by default.
 pub trait Recorder {
     /// A flow ended (in order of completion), or the run did without it (then in order of start).
@@ -322,6 +337,8 @@ pub trait Recorder {
     fn delay(&mut self, _delay: &DelayRecord) {}
     /// A member of a reduction sent or got a packet; only when the run records reductions.
     fn reduction(&mut self, _packet: &ReductionRecord) {}
+    /// A host's rail came or went; only when the run records rails.
+    fn rail(&mut self, _rail: &RailRecord) {}
     /// A sampling instant was passed.
     fn sample(&mut self, _sample: &Sample<'_>) {}
     /// A port's counters, at the end, in order of node and port.

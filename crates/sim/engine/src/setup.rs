@@ -267,6 +267,8 @@ pub struct RunConfig {
     pub record_delays: Option<u16>,
     /// Report every packet that a member of an in-network reduction sends or gets.
     pub record_reductions: bool,
+    /// Report when hosts' rails come and go.
+    pub record_rails: bool,
     /// Report the way of every flow.
     pub record_paths: bool,
     /// Ports whose queues are part of every sample.
@@ -311,6 +313,7 @@ impl RunConfig {
             record_acks: false,
             record_delays: None,
             record_reductions: false,
+            record_rails: false,
             record_paths: false,
             port_series: PortSeries::None,
             marks: None,

@@ -90,6 +90,8 @@ pub enum Scheduling {
     Both,
     /// Both, by the paper's window.
     Published,
+    /// Joined as they are sent, as `libraddle_mpi.so` does it.
+    Library,
 }
 
 impl Scheduling {
@@ -101,6 +103,7 @@ impl Scheduling {
             Self::Aggregate => "aggregate",
             Self::Both => "both",
             Self::Published => "published",
+            Self::Library => "library",
         }
     }
 }

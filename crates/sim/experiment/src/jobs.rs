@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod blame_tests;
+#[cfg(test)]
+mod example_tests;
 mod network;
 mod places;
 mod programs;

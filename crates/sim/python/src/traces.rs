@@ -297,14 +297,21 @@ impl Replay {
         Ok(Self { session })
     }
 
-    /// Schedule all supersteps ("none", "reorder", "aggregate", "both", "published"), joining "rank-to-rank" or
-    /// "rank-to-node" with so many leaders of a node. This is what scheduling costs.
-    fn plan(&self, py: Python<'_>, name: &str, scope: &str, leaders: u32) -> PyResult<ReplayPlan> {
+    /// Schedule all supersteps ("none", "reorder", "aggregate", "both", "published", "library"), joining "rank-to-rank" or
+    /// "rank-to-node" (None: what the schedule itself does) with so many leaders of a node. This is what scheduling costs.
+    #[pyo3(signature = (name, scope, leaders))]
+    fn plan(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        scope: Option<&str>,
+        leaders: u32,
+    ) -> PyResult<ReplayPlan> {
         py.detach(|| {
             let named = Settings::named(name).map_err(|error: UnknownVariant| wrong(error))?;
             let settings = Settings {
                 join: Join {
-                    scope: raddle_replay::scope(scope)?,
+                    scope: scope.map_or(Ok(named.join.scope), raddle_replay::scope)?,
                     leaders,
                     ..named.join
                 },

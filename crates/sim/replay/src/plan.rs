@@ -1,6 +1,6 @@
 //! The parcels of all supersteps of a trace.
 
-use raddle_schedule::{Message, MessageSet, Placement, Scope, Settings, schedule};
+use raddle_schedule::{Before, Message, MessageSet, Placement, Scope, Settings, schedule_next};
 use raddle_trace::Transfer;
 
 use super::{Prepared, ReplayError};
@@ -48,6 +48,7 @@ impl Plan {
         let mut made: Vec<(u32, PlannedParcel)> = Vec::new();
         let mut parts = Vec::new();
         let (mut indexes, mut messages) = (Vec::new(), Vec::new());
+        let mut before = Before::default();
         for superstep in 0..supersteps.len() {
             indexes.clear();
             messages.clear();
@@ -62,7 +63,8 @@ impl Plan {
                     });
                 }
             }
-            let plan = schedule(&MessageSet::new(&messages, &placement)?, settings);
+            let set = MessageSet::new(&messages, &placement)?;
+            let plan = schedule_next(&set, settings, &mut before);
             for parcel in plan.parcels() {
                 let begin = parts.len() as u32;
                 let own = plan.parts(parcel).iter();

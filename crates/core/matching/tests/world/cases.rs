@@ -70,6 +70,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             cap: Bytes(u64::MAX),
             most_parts,
             leaders,
+            waits: !published,
             ..join
         };
         Settings {

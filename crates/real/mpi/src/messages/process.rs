@@ -5,7 +5,7 @@ use raddle_matching::{
     BadNotice, Counts, Matcher, SetUpError, Settings as Agreed, Trial, Vote, Way,
 };
 use raddle_schedule::{Distance, Join, Placement};
-use raddle_units::{Bytes, Span, Time};
+use raddle_units::{Span, Time};
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,24 +14,13 @@ use crate::{
     settings::{self, Schedule},
 };
 
-/// The longest parcel. Open MPI sends up to 64 KiB over TCP without asking the receiver, heads of its own included.
-const LONGEST: Bytes = Bytes(63 << 10);
-
-/// Messages of at least this size go by reference. Shorter ones cost less when they are copied: by reference their bytes come
-/// before their envelopes, and the library copies them.
-const ALONE: Bytes = Bytes(20 << 10);
-
 /// What all ranks use. `keys` is the largest tag of the shadow channel.
 fn agreed(keys: u32) -> Agreed {
     let default = Agreed::default();
     let settings = settings::get();
     let ours = Join {
         scope: settings.schedule_scope,
-        // A full parcel costs little more than a short one: a window is full from the second parcel on.
-        mtu: LONGEST,
-        alone: ALONE,
-        eager_limit: LONGEST,
-        ..default.join
+        ..Join::library()
     };
     let join = match settings.schedule {
         // With rails only, small messages leave one by one.
@@ -40,7 +29,7 @@ fn agreed(keys: u32) -> Agreed {
             ..ours
         },
         Schedule::On | Schedule::Force => ours,
-        Schedule::Published => Join::published_within(LONGEST),
+        Schedule::Published => Join::library_published(),
     };
     Agreed {
         join: Join {

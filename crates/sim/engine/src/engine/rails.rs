@@ -12,11 +12,13 @@ use super::{
     bus::{CardBus, HostBus},
     process::Base,
     rail_notices::{self, Notice},
+    records::Record,
     what::{Kind, What},
 };
 use crate::{
     host_rails::Rails,
     index::{HalfIndex, List, NodeIndex, PortIndex},
+    record::RailRecord,
     setup::{RunConfig, SetupError},
 };
 
@@ -279,14 +281,29 @@ impl<'a> RailHosts<'a> {
                 self.received(base, half, target_port);
             }
             Event::Failed(_) => self.give_up(base, half),
+            Event::RailUp { rail } => self.record_rail(base, half, rail, true),
+            Event::RailDown { rail } => self.record_rail(base, half, rail, false),
             // Send tokens that come back are used when the half is fed.
             Event::Sent { .. }
             | Event::SendFailed { .. }
             | Event::Returned { .. }
-            | Event::Established
-            | Event::RailUp { .. }
-            | Event::RailDown { .. } => {}
+            | Event::Established => {}
         }
+    }
+
+    fn record_rail(&self, base: &mut Base<'_>, half: HalfIndex, rail: usize, up: bool) {
+        if !base.cx.config.record_rails {
+            return;
+        }
+        let &HalfConnection { host, peer, .. } = &self.halves[half];
+        let record = RailRecord {
+            at: base.cx.now,
+            host,
+            peer,
+            rail: rail as u8,
+            up,
+        };
+        base.cx.record(host, Record::Rail(record));
     }
 
     /// A half has failed: what it had is not delivered any more.

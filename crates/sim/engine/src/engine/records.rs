@@ -7,8 +7,8 @@ use super::{link::LinkEnd, what::Keys};
 use crate::{
     index::{List, PortIndex},
     record::{
-        AckRecord, DelayRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, Recorder,
-        ReductionRecord, WayEnd,
+        AckRecord, DelayRecord, FlowRecord, Hop, MemberRecord, PathRecord, PauseRecord, RailRecord,
+        Recorder, ReductionRecord, WayEnd,
     },
 };
 
@@ -22,6 +22,7 @@ pub(super) enum Record {
     Way(Box<WayRecord>),
     Delay(DelayRecord),
     Reduction(ReductionRecord),
+    Rail(RailRecord),
 }
 
 /// A [`PathRecord`] with its hops.
@@ -44,6 +45,7 @@ impl Record {
             Self::Ack(record) => recorder.ack(record),
             Self::Delay(record) => recorder.delay(record),
             Self::Reduction(record) => recorder.reduction(record),
+            Self::Rail(record) => recorder.rail(record),
             Self::Way(way) => recorder.path(&PathRecord {
                 src: way.src,
                 dst: way.dst,

@@ -126,6 +126,23 @@ fn a_double_tree_of_two_takes_two_steps_of_half_the_operand() {
     }
 }
 
+/// A half of the operand in one chunk climbs 2^k ranks in k steps and comes down in k. Parents of two take them in one after the
+/// other, and send to them one after the other; the root has one child. That is 2 k ways and (3 k - 1) times the overheads.
+#[test]
+fn two_trees_take_the_time_of_their_longest_way() {
+    for steps in 1..=4_u64 {
+        for bytes in [16_u64, 64, 1000] {
+            let ranks = 1 << steps;
+            let more = format!("ranks = {ranks}\nalgorithms = {{ allreduce = \"double-tree\" }}");
+            let program = collective("allreduce", &format!("{bytes}B"), 1);
+            let half = bytes / 2;
+            let expected = way(half + 32) * (2 * steps) + overheads(half) * (3 * steps - 1);
+            let text = STAR.to_owned() + &job("trees", &program, &more);
+            within_a_percent(time(&text), expected);
+        }
+    }
+}
+
 #[test]
 fn a_sum_in_a_switch_takes_one_way_there_and_back() {
     for (ranks, repeat) in [(2, 1), (8, 1), (16, 5)] {
