@@ -10,7 +10,9 @@ use raddle_fabric::Fabric;
 use raddle_units::{NodeId, Span, Time};
 use rustc_hash::FxHashMap;
 
-use crate::record::{ClassTime, DelayRecord, PacketName, PauseCause, PauseRecord, Sent, Waited};
+use crate::record::{
+    ClassTime, DelayRecord, FlowRecord, PacketName, PauseCause, PauseRecord, Sent, Waited,
+};
 
 /// Most switches from a paused port to the one whose queue is the reason: more would be a circle.
 const MOST_STEPS: usize = 64;
@@ -87,10 +89,16 @@ struct Waits {
     on_the_way: Vec<Waited>,
 }
 
+/// A flow: sending host, source port, and when it started.
+type FlowName = (NodeId, u16, Time);
+
 /// Takes the records of a run and tells of its messages.
 #[derive(Debug, Default)]
 pub struct Journal {
+    /// Last packets of messages, until their flows have ended.
     open: FxHashMap<PacketName, Waits>,
+    /// The same by flow: one each, and one for each time that it was sent again, since any of them may be the first to come.
+    last_packets: FxHashMap<FlowName, Vec<PacketName>>,
     taken: Vec<Taken>,
     pauses: BTreeMap<PortName, Vec<PauseRecord>>,
     causes: BTreeMap<PortName, Vec<PauseCause>>,
@@ -101,6 +109,8 @@ impl Journal {
     pub fn delay(&mut self, record: &DelayRecord) {
         match record {
             DelayRecord::Sent(sent) => {
+                let flow = (sent.packet.src, sent.sport, sent.start);
+                self.last_packets.entry(flow).or_default().push(sent.packet);
                 let waits = Waits {
                     sent: sent.clone(),
                     on_the_way: Vec::new(),
@@ -131,6 +141,20 @@ impl Journal {
                 causes.push(*cause);
             }
         }
+    }
+
+    /// Takes a flow, which is over: what is said of it from now on is not kept.
+    pub fn flow(&mut self, flow: &FlowRecord) {
+        let name = (flow.src, flow.sport, flow.start);
+        for packet in self.last_packets.remove(&name).unwrap_or_default() {
+            self.open.remove(&packet);
+        }
+    }
+
+    /// Last packets that are still followed.
+    #[must_use]
+    pub fn followed(&self) -> usize {
+        self.open.len()
     }
 
     /// Takes a pause.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raddle_engine::{
     Progress, Recorder,
     blame::{Cause, Journal},
-    record::{DelayRecord, PauseRecord},
+    record::{DelayRecord, FlowRecord, PauseRecord},
     simulate,
 };
 use raddle_random::Random;
@@ -18,6 +18,10 @@ use crate::{MemoryFiles, Resolved};
 struct Blamed(Journal);
 
 impl Recorder for Blamed {
+    fn flow(&mut self, flow: &FlowRecord) {
+        self.0.flow(flow);
+    }
+
     fn delay(&mut self, delay: &DelayRecord) {
         self.0.delay(delay);
     }

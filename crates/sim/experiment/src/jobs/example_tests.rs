@@ -8,7 +8,14 @@ use crate::{PlannedRun, Resolved};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../");
 const SCHEMES: [&str; 7] = ["none", "dctcp", "dcqcn", "timely", "hpcc", "pint", "swift"];
-const SCHEDULES: [&str; 5] = ["none", "reorder", "aggregate", "both", "published"];
+const SCHEDULES: [&str; 6] = [
+    "none",
+    "reorder",
+    "aggregate",
+    "both",
+    "published",
+    "library",
+];
 const CARRIERS: [&str; 4] = [
     "\"host\"",
     "\"multicast\"",
@@ -85,7 +92,12 @@ fn simulation(example: &mut Table) -> &mut Table {
 }
 
 /// Runs an example with every combination; each run is given to `check`.
-fn run_all(path: &str, mut example: Table, may_have_rails: bool, check: impl Fn(&str, RunSummary)) {
+fn run_all(path: &str, example: Table, may_have_rails: bool, check: impl Fn(&str, RunSummary)) {
+    let all = combinations(example.contains_key("job"), may_have_rails);
+    run_these(path, example, &all, check);
+}
+
+fn run_these(path: &str, mut example: Table, all: &[Switches], check: impl Fn(&str, RunSummary)) {
     let has_jobs = example.contains_key("job");
     let table = simulation(&mut example);
     table.remove("schemes");
@@ -93,12 +105,11 @@ fn run_all(path: &str, mut example: Table, may_have_rails: bool, check: impl Fn(
     if has_jobs {
         table.insert("alone".to_owned(), false.into());
     }
-    let all = combinations(has_jobs, may_have_rails);
     let mut text = toml::to_string(&example).unwrap();
-    if may_have_rails {
+    if all.iter().any(|one| one.rails) {
         text += "[rails]\nrates = [\"100Gbps\", \"100Gbps\"]\n";
     }
-    for (number, switches) in (0..).zip(&all) {
+    for (number, switches) in (0..).zip(all) {
         text += &switches.setup(&format!("s{number}"));
     }
     let resolved = match Resolved::new(&text, &format!("{ROOT}{path}"), &DiskFiles) {
@@ -110,7 +121,7 @@ fn run_all(path: &str, mut example: Table, may_have_rails: bool, check: impl Fn(
         .iter()
         .filter(|run| run.variant == crate::Variant::Loaded);
     let mut runs = 0;
-    for (planned, switches) in loaded.zip(&all) {
+    for (planned, switches) in loaded.zip(all) {
         let Switches {
             scheme,
             rails,
@@ -197,4 +208,57 @@ fn an_example_with_a_link_that_fails() {
 fn an_example_with_jobs() {
     let path = "examples/jobs.toml";
     run_all(path, bare(path, |_| ()), true, loses_nothing);
+}
+
+/// What the README shows first, with fewer steps of each program.
+fn together() -> Table {
+    bare("experiments/together.toml", |example| {
+        let traffic = example["traffic"].as_table_mut().unwrap();
+        traffic.insert("duration".to_owned(), "50us".into());
+        let fewer = [
+            ("training", "layers", 1),
+            ("solver", "repeat", 5),
+            ("plasma", "exchanges", 1),
+        ];
+        for job in example["job"].as_array_mut().unwrap() {
+            let name = job["name"].as_str().unwrap();
+            let Some((_, key, value)) = fewer.iter().find(|(job, ..)| *job == name) else {
+                continue;
+            };
+            let program = job["program"].as_table_mut().unwrap();
+            program.insert((*key).to_owned(), (*value).into());
+        }
+    })
+}
+
+/// Every carrier with every schedule; schemes and rails take turns.
+#[test]
+fn all_systems_together() {
+    let path = "experiments/together.toml";
+    let all = combinations(true, true);
+    let pairs = CARRIERS.len() * SCHEDULES.len();
+    let ways = all.len() / pairs;
+    let chosen: Vec<Switches> = (0..pairs)
+        .map(|pair| all[pair % ways * pairs + pair])
+        .collect();
+    run_these(path, together(), &chosen, loses_nothing);
+}
+
+#[test]
+#[ignore = "scale: 192 runs on 320 hosts, 2 min"]
+fn all_systems_together_under_every_scheme() {
+    run_all("experiments/together.toml", together(), true, loses_nothing);
+}
+
+/// Programs that were recorded.
+#[test]
+fn recorded_programs() {
+    for program in ["gromacs", "melt", "openfoam", "stencil", "sweep"] {
+        let text = format!(
+            "schema = 1\n[fabric]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 4\n\
+             [[job]]\nname = \"{program}\"\nprogram = \"{program}.trace.parquet\"\nranks_per_host = 1\n"
+        );
+        let path = format!("tests/data/traces/{program}.toml");
+        run_all(&path, text.parse().unwrap(), true, loses_nothing);
+    }
 }

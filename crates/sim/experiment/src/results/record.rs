@@ -126,6 +126,9 @@ impl Recorder for RunRecorder {
     fn flow(&mut self, flow: &FlowRecord) {
         self.flows_seen += 1;
         self.flows_finished += u64::from(flow.fct.is_some());
+        if let Some(journal) = &mut self.journal {
+            journal.flow(flow);
+        }
         let class = self
             .classes
             .get(usize::from(flow.class))
