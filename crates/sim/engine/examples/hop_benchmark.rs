@@ -5,7 +5,7 @@
 //! cargo run --release --example hop_benchmark -- --hosts 8192 --traffic permutation --flows 8192
 //! ```
 //! Prints one JSON object. `--threads N` runs on so many, `--parts N` cuts the fabric into so many processes;
-//! `--effort` counts how much several threads can do at the same time. `--flows N` stops the workload after N flows: instructions per packet-hop are the difference
+//! `--effort` counts how much several threads can do at the same time, `--delays` records what keeps each message. `--flows N` stops the workload after N flows: instructions per packet-hop are the difference
 //! of a run and one twice as long under `valgrind --tool=callgrind`.
 
 use std::{
@@ -15,8 +15,10 @@ use std::{
 
 use lexopt::prelude::*;
 use raddle_engine::{
-    Discard, Network, Partition, Progress, RunConfig, Semantics,
+    Discard, Network, Partition, Progress, Recorder, RunConfig, Semantics,
+    blame::Journal,
     effort::{Effort, THREADS},
+    record::{DelayRecord, FlowRecord, PauseRecord},
     simulate,
 };
 use raddle_fabric::{FatTree320, KAryFatTree};
@@ -33,6 +35,7 @@ struct Options {
     compat: bool,
     threads: usize,
     effort: bool,
+    delays: bool,
     parts: Option<u16>,
 }
 
@@ -46,6 +49,7 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
         compat: false,
         threads: 1,
         effort: false,
+        delays: false,
         parts: None,
     };
     let mut parser = lexopt::Parser::from_env();
@@ -59,6 +63,7 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
             Long("compat") => options.compat = true,
             Long("threads") => options.threads = parser.value()?.parse()?,
             Long("effort") => options.effort = true,
+            Long("delays") => options.delays = true,
             Long("parts") => options.parts = Some(parser.value()?.parse()?),
             _ => return Err(argument.unexpected().into()),
         }
@@ -85,6 +90,24 @@ impl<W: Workload> Workload for First<W> {
     }
     fn finished(&self) -> bool {
         self.left == 0 || self.inner.finished()
+    }
+}
+
+/// Keeps what it hears of delays.
+#[derive(Default)]
+struct Told(Journal);
+
+impl Recorder for Told {
+    fn flow(&mut self, flow: &FlowRecord) {
+        self.0.flow(flow);
+    }
+
+    fn delay(&mut self, delay: &DelayRecord) {
+        self.0.delay(delay);
+    }
+
+    fn pause(&mut self, pause: &PauseRecord) {
+        self.0.pause(pause);
     }
 }
 
@@ -128,6 +151,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = RunConfig::new(scheme, 1, line_rate);
     config.buffer = Bytes::from_mib(32);
     config.threads = options.threads;
+    config.record_delays = options.delays.then_some(256);
+    let mut recorder: Box<dyn Recorder> = if options.delays {
+        Box::new(Told::default())
+    } else {
+        Box::new(Discard)
+    };
     let effort = options.effort.then(Arc::default);
     config.effort = effort.clone();
     if let Some(parts) = options.parts {
@@ -139,7 +168,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         &network,
         &config,
         &mut workload,
-        &mut Discard,
+        recorder.as_mut(),
         &Progress::default(),
     )?;
     let wall_s = start.elapsed().as_secs_f64();
