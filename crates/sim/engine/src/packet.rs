@@ -400,6 +400,13 @@ pub(crate) struct Packets {
     marks: Option<Vec<Mark>>,
 }
 
+/// Makes room for a mark, and makes it.
+#[cold]
+fn grow(marks: &mut Vec<Mark>, place: usize, mark: Mark) {
+    marks.resize(place, Mark::default());
+    marks.push(mark);
+}
+
 impl Packets {
     #[inline]
     pub(crate) fn insert(&mut self, packet: Packet) -> PacketSlot {
@@ -415,19 +422,19 @@ impl Packets {
         self.marks = Some(Vec::new());
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(crate) fn set_mark(&mut self, packet: PacketSlot, mark: Mark) {
         if let Some(marks) = &mut self.marks {
             let place = packet.0 as usize;
-            if place >= marks.len() {
-                marks.resize(place + 1, Mark::default());
+            match marks.get_mut(place) {
+                Some(own) => *own = mark,
+                None => grow(marks, place, mark),
             }
-            marks[place] = mark;
         }
     }
 
     /// What is known of a packet; nothing where packets are not marked.
+    #[inline]
     pub(crate) fn mark(&self, packet: PacketSlot) -> Mark {
         let marks = self.marks.as_deref().unwrap_or_default();
         marks.get(packet.0 as usize).copied().unwrap_or_default()

@@ -23,28 +23,39 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 struct Sending {
     by_class: Vec<ClassTime>,
-    /// Whose packet is on the wire, and until when.
-    last: Option<(Option<u8>, Time)>,
+    /// The place in it of the packet that is on the wire, or was last.
+    last: usize,
+    /// Until when that packet is on the wire.
+    until: Time,
 }
 
 impl Sending {
+    #[inline]
     fn add(&mut self, class: Option<u8>, now: Time, done: Time) {
+        self.until = done;
         let time = done.since(now);
-        match self.by_class.iter_mut().find(|it| it.class == class) {
+        // Most packets have the class of the one before.
+        if let Some(own) = self.by_class.get_mut(self.last)
+            && own.class == class
+        {
+            own.time += time;
+            return;
+        }
+        let known = self.by_class.iter().position(|it| it.class == class);
+        self.last = known.unwrap_or(self.by_class.len());
+        match self.by_class.get_mut(self.last) {
             Some(own) => own.time += time,
             None => self.by_class.push(ClassTime { class, time }),
         }
-        self.last = Some((class, done));
     }
 
     /// What a port sends from now on, counted from what it has sent.
     fn at_instant(&self, now: Time) -> Self {
         let mut counted = self.clone();
-        if let Some((class, until)) = self.last
-            && until > now
-            && let Some(own) = counted.by_class.iter_mut().find(|it| it.class == class)
+        if self.until > now
+            && let Some(own) = counted.by_class.get_mut(self.last)
         {
-            own.time -= until.since(now);
+            own.time -= self.until.since(now);
         }
         counted
     }
@@ -130,8 +141,7 @@ impl Context<'_> {
 
 impl Wires<'_> {
     /// A port begins to send a packet.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(super) fn note_departure(
         &mut self,
         cx: &mut Context<'_>,
@@ -139,9 +149,29 @@ impl Wires<'_> {
         handle: PacketSlot,
     ) {
         let mark = self.packets.mark(handle);
-        self.note_sending(cx, port, mark.class);
-        let followed = mark.followed && self.packets.get(handle).kind == PacketKind::Data;
-        let Some(delays) = self.delays.as_mut().filter(|_| followed) else {
+        let Some(delays) = &mut self.delays else {
+            return;
+        };
+        let done = self.ends[port].busy_until;
+        delays.ports[port].add(mark.class, cx.now, done);
+        if mark.followed {
+            self.note_followed(cx, port, handle, mark.class);
+        }
+    }
+
+    /// A followed packet leaves a port.
+    #[cold]
+    #[inline(never)]
+    fn note_followed(
+        &mut self,
+        cx: &mut Context<'_>,
+        port: PortIndex,
+        handle: PacketSlot,
+        class: Option<u8>,
+    ) {
+        // Its acknowledgement is not followed.
+        let is_data = self.packets.get(handle).kind == PacketKind::Data;
+        let Some(delays) = self.delays.as_mut().filter(|_| is_data) else {
             return;
         };
         let Some((since, then)) = delays.waiting.remove(&handle) else {
@@ -153,7 +183,7 @@ impl Wires<'_> {
         // The packet itself has been counted already.
         let own = self.ends[port].busy_until.since(cx.now);
         let mut sent = delays.ports[port].since(&then);
-        if let Some(it) = sent.iter_mut().find(|it| it.class == mark.class) {
+        if let Some(it) = sent.iter_mut().find(|it| it.class == class) {
             it.time -= own;
         }
         sent.retain(|it| it.time != Span::ZERO);
@@ -169,23 +199,22 @@ impl Wires<'_> {
         cx.record(end.node, Record::Delay(DelayRecord::Waited(waited)));
     }
 
-    /// A port is busy from now on.
+    /// A port begins to send a frame that is no packet.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_sending(&mut self, cx: &Context<'_>, port: PortIndex, class: Option<u8>) {
+    pub(super) fn note_pfc_frame(&mut self, cx: &Context<'_>, port: PortIndex) {
         if let Some(delays) = &mut self.delays {
             let done = self.ends[port].busy_until;
-            delays.ports[port].add(class, cx.now, done);
+            delays.ports[port].add(None, cx.now, done);
         }
     }
 
-    /// A packet comes to the port of a switch by which it will leave.
+    /// A followed packet comes to the port of a switch by which it will leave.
     #[cold]
     #[inline(never)]
     pub(super) fn note_arrival(&mut self, now: Time, out: PortIndex, handle: PacketSlot) {
         if let Some(delays) = &mut self.delays
-            && self.packets.mark(handle).followed
-            // Its acknowledgement is not.
+            // Its acknowledgement is not followed.
             && self.packets.get(handle).kind == PacketKind::Data
         {
             let sending = delays.ports[out].at_instant(now);

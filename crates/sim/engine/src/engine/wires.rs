@@ -132,7 +132,7 @@ impl Wires<'_> {
         pause: bool,
     ) {
         let (at, key) = self.occupy(cx, port, bytes, Kind::Pfc);
-        self.note_sending(cx, port, None);
+        self.note_pfc_frame(cx, port);
         let end = &self.ends[port];
         let what = What::Pfc(end.peer, class, pause);
         if end.peer_process == HERE {
@@ -247,7 +247,7 @@ impl Wires<'_> {
             queue,
             kind,
         };
-        if self.delays.is_some() {
+        if self.delays.is_some() && self.packets.mark(handle).followed {
             self.note_arrival(cx.now, out, handle);
         }
         let leaving = &self.ends[out];
