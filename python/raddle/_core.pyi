@@ -298,7 +298,7 @@ class Replay:
     def under(self, scheme: str) -> Replay:
         """The same under another scheme; plans and schedules of one are good for the other."""
     def plan(self, name: str, scope: str | None, leaders: int) -> ReplayPlan:
-        """Schedule all supersteps by "none", "reorder", "aggregate", "both", "published" or "library".
+        """Schedule all supersteps: "none", "reorder", "aggregate", "both", "published", "library".
 
         `scope` says which messages may be joined: "rank-to-rank" or "rank-to-node", None: as the
         schedule does; so many `leaders` of a host take those for several of its ranks apart.

@@ -118,7 +118,8 @@ def test_a_window_grows_alike_once_ranks_know_their_neighbours(worlds: Worlds) -
     first, all_of_them = found
     print(f"first superstep: {first}, all: {all_of_them} (simulated, real)")
     for name in SCHEDULES:
-        here, there = (after - before for before, after in zip(first[name], all_of_them[name], strict=True))
+        pairs = zip(first[name], all_of_them[name], strict=True)
+        here, there = (after - before for before, after in pairs)
         assert here == there
     assert first["library"][0] == first["library"][1]
 

@@ -194,7 +194,7 @@ def test_rails_come_and_go_alike(name: str, tmp_path: Path) -> None:
 
 
 def are_alike(here: list[Change], there: list[Change]) -> bool:
-    """The same happens; a rail goes down after the same time, and is up one heartbeat after its cable."""
+    """The same happens; rails go down after the same time, and are up a heartbeat after cables."""
     if [(one.rail, one.up) for one in here] != [(one.rail, one.up) for one in there]:
         return False
     for own, other in zip(here, there, strict=True):
