@@ -48,8 +48,8 @@ WORSE_FRAC = 0.03
 COMBINATIONS = {
     "plain": ("host", "none"),
     "offload": ("offload", "none"),
-    "scheduling": ("host", "both"),
-    "offload, scheduling": ("offload", "both"),
+    "scheduling": ("host", "library"),
+    "offload, scheduling": ("offload", "library"),
 }
 """Collectives and scheduling of each, as replays name them."""
 PYTHON = "/usr/bin/python3"
@@ -134,7 +134,7 @@ def predicted(case: Case, costs: Path) -> dict[str, float]:
     out = case.folder / f"{case.name}-{case.hosts}-replay"
     choices = [
         *("--collectives", "host", "--collectives", "offload"),
-        *("--schedule", "none", "--schedule", "both"),
+        *("--schedule", "none", "--schedule", "library"),
     ]
     given = ("--costs", costs, "--processors", str(os.cpu_count()), "--sockets", "1")
     command("replay", case.trace, *choices, *given, "--out", out, "--no-report", "-q")
