@@ -15,7 +15,7 @@ The plan (``schema`` 1)::
                               "warning": null}]},
      "settings": [{"key": "buffer", "value": "32 MiB", "source": "the experiment"}],
      "score": {"reading": "per-flow", "variance": "pvar"}, "warnings": [],
-     "jobs": [], "setups": [], "one_thread": null}
+     "jobs": [], "job_hosts": {}, "setups": [], "one_thread": null}
 
 ``variant`` is ``loaded``, ``isolated`` (the twin with the tested flows only) or ``alone-JOB`` (a
 job without all others). An estimate that
@@ -25,7 +25,7 @@ cannot be made is null; its seconds are those of the machine in docs/results/per
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from raddle.errors import RaddleError
@@ -130,6 +130,8 @@ class Plan:
     score: Mapping[str, Any]
     warnings: tuple[str, ...]
     jobs: tuple[str, ...] = ()
+    job_hosts: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+    """By job: its ranks' hosts in order, and how many ranks each has; the same in all setups."""
     """Programs that share the fabric, in the order of the experiment."""
     one_thread: str | None = None
     """Why its runs keep to one thread, if they do."""
@@ -162,6 +164,10 @@ class Plan:
             score=raw.get("score") or {},
             warnings=tuple(raw.get("warnings", [])),
             jobs=tuple(raw.get("jobs", [])),
+            job_hosts={
+                job: tuple((name, ranks) for name, ranks in hosts)
+                for job, hosts in raw.get("job_hosts", {}).items()
+            },
             one_thread=raw.get("one_thread"),
         )
 

@@ -80,12 +80,32 @@ def test_what_was_predicted_stands_beside_what_is_measured(
         verify(found, ("false",), file, hosts=found.topology.hosts, ppn=(1, 1), pairs=2)
 
 
+def test_ranks_are_where_the_advice_has_them(lab: TestLab, tmp_path: Path) -> None:
+    """Unless it is said where they are to be, or the lab has other hosts."""
+    script = 'echo "rank $OMPI_COMM_WORLD_RANK on $(hostname)"'
+
+    def places(hosts: str, *words: str) -> tuple[list[str], str]:
+        file = advice(tmp_path, f'schema = 1\n[program]\nhosts = "{hosts}"\n')
+        run = ("--profile", file, "--offload", "off", *words, "--", "sh", "-c", script)
+        done = lab.run("mpirun", *run)
+        assert done.returncode == 0, done.stderr
+        return sorted(done.stdout.split("\n"))[1:], done.stderr
+
+    assert places("h2:2,h1:1")[0] == ["rank 0 on h2", "rank 1 on h2", "rank 2 on h1"]
+    assert places("h2:2,h1:1", "--hosts", "h1,h2")[0] == ["rank 0 on h1", "rank 1 on h2"]
+    found, said = places("h2:1,h7:1")
+    assert found == ["rank 0 on h1", "rank 1 on h2"]
+    assert "note: the advice is for h2 and others" in said
+    with pytest.raises(ExperimentError, match="`hosts` is 'h1': write HOST:RANKS"):
+        read_advice(Path(advice(tmp_path, 'schema = 1\n[program]\nhosts = "h1"\n')))
+
+
 def test_a_note_names_what_a_lab_does_not_have(lab: TestLab, program: Path, tmp_path: Path) -> None:
     words = ("--profile", advice(tmp_path, OFFLOAD), "--offload", "sockets", "--", program, "100")
     done = lab.run("mpirun", *words)
     assert done.returncode == 0, done.stderr
     assert "wrong 0" in done.stdout
-    assert "note: a lab has neither: scheme of the advice" in done.stderr
+    assert "note: a lab has no congestion control" in done.stderr
 
 
 def test_an_advice_that_the_lab_cannot_follow(lab: TestLab, program: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from raddle.cli.app import app
 from raddle.errors import ExperimentError, RaddleError, TraceError
+from raddle.services.advice import read_advice
 from raddle.services.advise import advice_toml, advise, read_budget
 from raddle.services.combinations import Combination, Settings
 from raddle.services.trace import generate_training, import_goal
@@ -161,6 +162,12 @@ def test_jobs_that_share_the_fabric_are_told_apart(
     assert {file.name for file in out.glob("*.toml")} == {
         "advice-sums.toml", "advice-computing.toml",
     }  # fmt: skip
+    hosts = [
+        {name for name, _ in read_advice(out / f"advice-{job}.toml").hosts}
+        for job in ("sums", "computing")
+    ]
+    assert len(hosts[0]) == first["ranks"]
+    assert not hosts[0] & hosts[1], "each has hosts of its own"
 
 
 def test_a_plan_that_sets_less_comes_first_where_it_is_no_worse() -> None:
@@ -245,10 +252,14 @@ def test_the_command_shows_plans_and_what_to_set(sums: Path, fabric: Path, tmp_p
 def test_the_file_is_toml_that_says_it_all() -> None:
     """As `advice.toml` is documented."""
     settings = {"scheme": "dctcp", "rails": 2, "placement": "spread"}
-    text = advice_toml("lammps", 64, settings, time_s=1.23, plain_s=1.9)
+    program = {"program": "lammps", "ranks": 64, "predicted_s": 1.23, "plain_s": 1.9}
+    text = advice_toml(program, settings, [("h1", 32), ("h3", 32)])
     assert tomllib.loads(text) == {
         "schema": 1,
-        "program": {"name": "lammps", "ranks": 64},
+        "program": {"name": "lammps", "ranks": 64, "hosts": "h1:32,h3:32"},
         "settings": settings,
         "predicted": {"time_s": 1.23, "plain_s": 1.9},
     }
+    # Ranks of h1 lie apart: no list of hosts says so.
+    apart = advice_toml(program, settings, [("h1", 1), ("h3", 1), ("h1", 1)])
+    assert "hosts" not in tomllib.loads(apart)["program"]

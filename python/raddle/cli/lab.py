@@ -29,13 +29,14 @@ from raddle.cli.talk import (
 )
 from raddle.errors import LabError
 from raddle.files import write_text
-from raddle.text import duration_s, join_words, many
+from raddle.text import duration_s, many
 
 if TYPE_CHECKING:
     from raddle.services.advice import Advice
     from raddle.services.lab import Backend, Lab
     from raddle.services.lab.calibrate import Calibrated
     from raddle.services.lab.mpi import MpiRun
+    from raddle.services.lab.topology import Host
 
 __all__ = ["app"]
 
@@ -237,8 +238,14 @@ def mpirun(
         ),
     ] = None,
     ppn: Annotated[
-        str, typer.Option("--ppn", metavar="P|P,...", help="Ranks of a host, or of each host.")
-    ] = "1",
+        str | None,
+        typer.Option(
+            "--ppn",
+            metavar="P|P,...",
+            help="Ranks of a host, or of each host.",
+            show_default="1",
+        ),
+    ] = None,
     offload: Annotated[
         Offload | None,
         typer.Option(
@@ -295,7 +302,6 @@ def mpirun(
 ) -> None:
     """Run an MPI program on hosts of a lab; exit with its status."""
     lab = services.lab.Lab.find(name, say=say)
-    chosen = services.lab.mpi.parse_hosts(lab, hosts)
     try:
         more = tuple(shlex.split(mpi_args))
     except ValueError as error:
@@ -305,9 +311,10 @@ def mpirun(
     advice = None if profile is None else services.advice.read_advice(profile)
     if advice is not None:
         _check_lab(lab, advice, backend)
+    chosen, ranks = _places(lab, advice, hosts, ppn)
     run = services.lab.mpi.MpiRun(
         hosts=chosen,
-        ppn=services.lab.mpi.parse_ppn(ppn, len(chosen)),
+        ppn=ranks,
         backend=backend,
         profile=profile,
         takes_messages=advice is not None and advice.takes_messages,
@@ -341,9 +348,23 @@ def _check_lab(lab: "Lab", advice: "Advice", backend: "Backend") -> None:
             f"  hint: make a lab with `raddle lab up --rails {advice.rails}`"
         )
         raise LabError(msg)
-    left = [key for key in ("scheme", "placement") if key in advice.settings]
-    if left:
-        say(f"note: a lab has neither: {join_words(left)} of the advice")
+    if "scheme" in advice.settings:
+        say("note: a lab has no congestion control of its own: `scheme` of the advice is left out")
+
+
+def _places(
+    lab: "Lab", advice: "Advice | None", hosts: str | None, ppn: str | None
+) -> tuple[tuple["Host", ...], tuple[int, ...]]:
+    """Hosts of a run and the ranks of each: as it is said, else as an advice has them."""
+    if advice is not None and hosts is None and ppn is None:
+        places = services.lab.mpi.advised_hosts(lab, advice)
+        if places is not None:
+            return places
+        if advice.hosts:
+            first = advice.hosts[0][0]
+            say(f"note: the advice is for {first} and others, not for this lab's hosts")
+    chosen = services.lab.mpi.parse_hosts(lab, hosts)
+    return chosen, services.lab.mpi.parse_ppn(ppn or "1", len(chosen))
 
 
 def _prepare_switches(lab: "Lab", backend: "Backend") -> None:

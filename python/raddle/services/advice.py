@@ -3,8 +3,9 @@
 Its form is in docs/reference/advise.md.
 """
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 }
 """The values of settings that have few."""
 OTHERS = ("rails", "scheme", "placement")
+HOSTS = re.compile(r"[^,:\s]+:[1-9][0-9]{0,5}(,[^,:\s]+:[1-9][0-9]{0,5})*")
+"""As `mpirun -H` takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,13 @@ class Advice:
         """Whether switches are to compute."""
         named = self.environment.get("RADDLE_OFFLOAD", "never") != "never"
         return named or self.settings.get("collectives") == "offload"
+
+    @property
+    def hosts(self) -> Sequence[tuple[str, int]]:
+        """The hosts that it was predicted on, and how many ranks each has; maybe none are named."""
+        text = self.program.get("hosts", "")
+        pairs = [word.rpartition(":") for word in text.split(",") if word]
+        return [(name, int(ranks)) for name, _, ranks in pairs]
 
     @property
     def has_protocol(self) -> bool:
@@ -87,6 +97,10 @@ def read_advice(file: Path) -> Advice:
             raise ExperimentError(msg)
     for key, value in tables["settings"].items():
         _check(file, key, value)
+    hosts = tables["program"].get("hosts", "")
+    if not isinstance(hosts, str) or (hosts and not HOSTS.fullmatch(hosts)):
+        msg = f'{file}: [program]: `hosts` is {hosts!r}: write HOST:RANKS,..., such as "h1:2,h2:2"'
+        raise ExperimentError(msg)
     for name, value in tables["environment"].items():
         if not name.startswith("RADDLE_") or not isinstance(value, str):
             msg = f"{file}: [environment]: `{name}` must be a RADDLE_* variable, its value a string"

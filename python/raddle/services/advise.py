@@ -88,30 +88,32 @@ def advise(
         for old in out.glob("advice*.toml"):
             if old.name not in names:
                 old.unlink()
+        placement = summary["advice"].get("placement", search.plain.placement)
         for name, told in zip(names, summary["programs"], strict=True):
-            write_text(
-                out / name,
-                advice_toml(
-                    told["program"],
-                    told["ranks"],
-                    summary["advice"],
-                    time_s=told["predicted_s"],
-                    plain_s=told["plain_s"],
-                ),
-            )
+            hosts = search.hosts.get((placement, told["job"]), ())
+            write_text(out / name, advice_toml(told, summary["advice"], hosts))
     return summary
 
 
 def advice_toml(
-    program: str, ranks: int, settings: Mapping[str, Any], *, time_s: float, plain_s: float
+    program: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    hosts: Sequence[tuple[str, int]] = (),
 ) -> str:
-    """The advice for a program as `advice.toml` (schema 1) has it; times in seconds."""
+    """The advice for a program as `advice.toml` (schema 1) has it.
+
+    `program` is its row in `summary.json`. `hosts` are those of its ranks in order, and how many
+    each has; where a host comes twice, no list of hosts says which ranks it has, and none is given.
+    """
+    table: dict[str, Any] = {"name": program["program"], "ranks": program["ranks"]}
+    if hosts and len({name for name, _ in hosts}) == len(hosts):
+        table["hosts"] = ",".join(f"{name}:{ranks}" for name, ranks in hosts)
     return tomli_w.dumps(
         {
             "schema": 1,
-            "program": {"name": program, "ranks": ranks},
+            "program": table,
             "settings": dict(settings),
-            "predicted": {"time_s": time_s, "plain_s": plain_s},
+            "predicted": {"time_s": program["predicted_s"], "plain_s": program["plain_s"]},
         }
     )
 

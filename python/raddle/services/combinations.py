@@ -179,6 +179,8 @@ class Search:
     carried: dict[tuple[Combination, str], tuple[int, int]] = field(default_factory=dict)
     """Collectives that multicast and switches carried."""
     refused: dict[str, str] = field(default_factory=dict)
+    hosts: dict[tuple[str, str], Sequence[tuple[str, int]]] = field(default_factory=dict)
+    """By rule of placement and job: hosts, and how many ranks each has."""
     runs: int = 0
     began: float = field(default_factory=time.monotonic)
 
@@ -195,6 +197,7 @@ class Search:
                 plan = plan_text(self._experiment(own, seeds), path)
                 points.append(Planned(plan, self.out / "runs" / name))
                 asked.append(own)
+                self.hosts |= {(placement, job): it for job, it in plan.job_hosts.items()}
         outcomes = execute_all(
             points, self.out / "runs", engine=self.engine, watch=self.watch, replace=True
         )

@@ -21,7 +21,7 @@ use raddle_workload::{
 use serde_json::{Value as Json, json};
 
 use super::{
-    resolve::Resolved,
+    resolved::Resolved,
     sources::{build_fabric, rebase_files},
 };
 use crate::results::ResultsError;

@@ -4,7 +4,8 @@
 //! - `fields`, `job_tables`, `rails`, `switch`: the tables of the file, and their JSON Schema; `names`: nodes in them.
 //! - `jobs`: programs that share the fabric, their hosts, and what the network carries for them.
 //! - `check`: what types cannot say.
-//! - `resolve`, `settings`, `sources`, `ports`: network, schemes, runs; every setting with its source; maps and files
+//! - `resolve` makes of it what can run, `resolved`: network, schemes, runs, what each run is driven with.
+//! - `settings`, `sources`, `ports`: every setting with its source; maps and files
 //!   outside; ports by their names.
 //! - `estimate`, `measure`, `plan`: what runs will cost, counted and measured; all of it as JSON.
 //! - [`results`]: runs the experiment and leaves its tables in a folder.
@@ -47,6 +48,7 @@ mod rails;
 #[cfg(test)]
 mod rails_tests;
 mod resolve;
+mod resolved;
 pub mod results;
 mod settings;
 mod sources;
@@ -75,6 +77,6 @@ pub use names::NodeName;
 pub use raddle_disk::DiskFiles;
 pub use raddle_text::{Files, InputError as ExperimentError, MemoryFiles, Place, Problem};
 pub use rails::RailsTable;
-pub use resolve::{PlannedRun, Resolved, SchemeRun, Variant};
+pub use resolved::{PlannedRun, Resolved, SchemeRun, Variant};
 pub use settings::Setting;
 pub use switch::{EgressTable, IngressTable, PortsTable, SharingName, SwitchTable};

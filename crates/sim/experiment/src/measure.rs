@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     estimate::{Counts, Estimate, Part},
-    resolve::{Resolved, Variant},
+    resolved::{Resolved, Variant},
 };
 
 /// What is measured where the beginning of a run says little of its rest: 8,192 hosts, 6.4 million packet-hops, 0.2 GB of

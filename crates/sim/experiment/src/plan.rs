@@ -1,5 +1,7 @@
 //! A resolved experiment as JSON: what will run, with which parameters.
 
+use std::collections::BTreeMap;
+
 use indexmap::IndexMap;
 use raddle_text::MOST_TEXT;
 use raddle_workload::TrafficSource;
@@ -11,7 +13,7 @@ use super::{
     fields::{RecordTable, ScoreTable, SimulationTable},
     job_tables::{HostsTable, JobTable, MulticastTable, OffloadTable, ProgramSource, SetupTable},
     rails::RailsTable,
-    resolve::{Resolved, SchemeRun},
+    resolved::{Resolved, SchemeRun},
     switch::SwitchTable,
 };
 use raddle_text::Files;
@@ -165,6 +167,7 @@ impl Resolved {
             },
             "traffic": { "flows": flows, "bytes": bytes, "classes": self.classes },
             "jobs": self.experiment.job.iter().map(|job| &job.name).collect::<Vec<_>>(),
+            "job_hosts": self.job_hosts(),
             "setups": self.experiment.setup,
             "runs": runs,
             "parameters": parameters,
@@ -173,6 +176,24 @@ impl Resolved {
             "warnings": self.warnings,
             "one_thread": self.one_thread,
         })
+    }
+}
+
+impl Resolved {
+    /// By job: hosts of its ranks, and how many ranks one after the other each has. All setups have the same.
+    fn job_hosts(&self) -> BTreeMap<&str, Vec<(String, usize)>> {
+        let fabric = &self.network.fabric;
+        let set = self.schemes.first().and_then(|scheme| scheme.jobs.as_ref());
+        let jobs = set.iter().flat_map(|jobs| {
+            let names = jobs.set.names().iter().enumerate();
+            names.map(|(job, name)| (name.as_str(), jobs.set.hosts(job)))
+        });
+        jobs.map(|(name, ranks)| {
+            let hosts = ranks.chunk_by(|one, next| one == next);
+            let hosts = hosts.map(|own| (fabric.node_name(own[0]).into_owned(), own.len()));
+            (name, hosts.collect())
+        })
+        .collect()
     }
 }
 

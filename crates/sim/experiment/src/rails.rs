@@ -16,7 +16,7 @@ use raddle_engine::rails::{Bus, Card, Cut, PolicyName, Protocol, Rails};
 #[serde(deny_unknown_fields)]
 pub struct RailsTable {
     /// Rate of each rail: that of a host's link in its copy of the fabric, whose other links are in proportion.
-    #[schemars(length(min = 1, max = MAX_RAILS), transform = each(between("1bps", "1000Tbps")))]
+    #[schemars(length(min = 1, max = MAX_RAILS), transform = each(between("1Mbps", "1000Tbps")))]
     pub rates: Vec<BitRate>,
     /// Which rails a message takes. Default: dynamic, those that are free.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -40,7 +40,7 @@ fn what_rails_cannot_do_is_refused_with_its_place() {
         ),
         (
             with("[\"100Gbps\", \"100Gbps\"]", "[\"0bps\"]"),
-            &["exp/rails.toml:10:10", "from 1bps"],
+            &["exp/rails.toml:10:10", "from 1Mbps"],
         ),
         (
             with("lateness = \"2us\"", "latenes = \"2us\""),

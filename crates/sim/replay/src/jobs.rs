@@ -151,6 +151,13 @@ impl JobSet {
         })
     }
 
+    /// The hosts of a job's ranks, in order.
+    #[must_use]
+    pub fn hosts(&self, job: usize) -> &[NodeId] {
+        let ranks = self.program.ranks_of(job);
+        &self.nodes[ranks.start as usize..ranks.end as usize]
+    }
+
     /// Names of the jobs.
     #[must_use]
     pub fn names(&self) -> &[String] {

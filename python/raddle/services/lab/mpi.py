@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from raddle.errors import LabError
+from raddle.services.advice import Advice
 from raddle.services.lab.jobs import job_key
 from raddle.services.lab.tools import check_machine, mpi_library
 from raddle.services.lab.topology import Backend, Host, Mode, Protocol
@@ -195,6 +196,15 @@ def parse_hosts(lab: Lab, text: str | None) -> tuple[Host, ...]:
         msg = f"`{text}` names a host twice; --ppn says how many ranks a host has"
         raise LabError(msg)
     return tuple(lab.topology.host(name) for name in names)
+
+
+def advised_hosts(lab: Lab, advice: Advice) -> tuple[tuple[Host, ...], tuple[int, ...]] | None:
+    """Hosts of an advice, and the ranks of each; None if it names none, or others than a lab's."""
+    known = {host.name: host for host in lab.topology.hosts}
+    if not advice.hosts or any(name not in known for name, _ in advice.hosts):
+        return None
+    names, ranks = zip(*advice.hosts, strict=True)
+    return tuple(known[name] for name in names), ranks
 
 
 def parse_ppn(text: str, hosts: int) -> tuple[int, ...]:

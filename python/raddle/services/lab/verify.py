@@ -10,7 +10,7 @@ from typing import Any
 
 from raddle.errors import LabError
 from raddle.services.advice import Advice, read_advice
-from raddle.services.lab.mpi import MpiRun, prepared
+from raddle.services.lab.mpi import MpiRun, advised_hosts, prepared
 from raddle.services.lab.topology import Backend, Host
 from raddle.services.lab.virtual import Lab
 from raddle.statistics.samples import mean_interval
@@ -78,8 +78,13 @@ def verify(
     """
     advice = read_advice(file)
     plain = MpiRun(hosts=hosts, ppn=ppn, backend=Backend.OFF, program=tuple(program))
+    places = advised_hosts(lab, advice)
+    if places is not None and sum(places[1]) == sum(ppn):
+        hosts, ppn = places
     advised = replace(
         plain,
+        hosts=hosts,
+        ppn=ppn,
         backend=_backend(lab, advice),
         profile=file,
         takes_messages=advice.takes_messages,

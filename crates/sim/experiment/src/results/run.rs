@@ -11,7 +11,7 @@ use raddle_workload::{TrafficError, Workload};
 use serde::{Deserialize, Serialize};
 
 use super::{ResultsError, RunRecorder, tables::Table};
-use crate::{Files, PlannedRun, Resolved, resolve::AfterRun};
+use crate::{Files, PlannedRun, Resolved, resolved::AfterRun};
 use raddle_engine::{
     Discard, Progress, RunConfig,
     blame::{Journal, PortName},
