@@ -77,9 +77,10 @@ bench-mpi: setup build ## Measure in-network Allreduce against plain MPI in a la
 accept: setup build ## Measure every promise that has a number: command, limit, measured, pass or fail
 	@$(BIN)/python3 -m bench.accept
 
-docs: setup build ## Build the API pages into target/doc
-	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	echo "open target/doc/raddle_engine/index.html; the other pages are in docs/"
+docs: setup program ## Build the site with its gallery into target/site/html, and the pages of the crates into target/doc
+	@$(BIN)/python -m scripts.make_site
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	echo "open target/doc/raddle_engine/index.html for the crates"
 
 fuzz: ## Fuzz every parser for MINUTES=1 each (needs cargo-fuzz and a nightly toolchain)
 	@for target in $$(cargo +nightly fuzz list); do

@@ -107,7 +107,11 @@ def test_small_allreduces_belong_into_switches(sums: Path, fabric: Path, tmp_pat
     advice = tomllib.loads((out / "advice.toml").read_text())
     assert advice == {
         "schema": 1,
-        "program": {"name": "sums", "ranks": 8},
+        "program": {
+            "name": "sums",
+            "ranks": 8,
+            "hosts": ",".join(f"h{host}:1" for host in range(8)),
+        },
         "settings": {"collectives": "offload"},
         "predicted": {
             "time_s": best["predicted_s"],
