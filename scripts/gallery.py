@@ -203,15 +203,19 @@ def _goodput(figure: Figure, results: Results) -> None:
     schemes = list(dict.fromkeys(names.tolist()))
     times, delivered = table["time_ps"].to_numpy() / 1e6, table["delivered_bytes"].to_numpy()
     axis = figure.subplots()
-    # A bin has a sample at least.
-    bins = max(1, min(BINS, len(np.unique(times))))
-    edges = np.linspace(0.0, max(1.0, float(times.max())), bins + 1)
+    # Samples tell of the time since the one before, and come at equal distances but for the last.
+    apart = np.diff(np.unique(times))
+    step = float(np.median(apart)) if len(apart) else 1.0
+    width = step * np.ceil(times.max() / step / BINS)
+    edges = step / 2 + width * np.arange(np.ceil(times.max() / width) + 1)
     for place, scheme in enumerate(schemes):
         own = names == scheme
         sums, _ = np.histogram(times[own], edges, weights=delivered[own])
-        gbps = sums * 8 / (edges[1] - edges[0]) / 1e3
+        gbps = sums * 8 / width / 1e3
         colour = PALETTE[place % len(PALETTE)]
-        axis.step(edges[:-1], gbps, where="post", color=colour, label=scheme, linewidth=1)
+        axis.step(
+            edges[:-1] - step / 2, gbps, where="post", color=colour, label=scheme, linewidth=1
+        )
     axis.set_xlabel("time in µs")
     axis.set_ylabel("goodput in Gbit/s")
     axis.legend(fontsize=7, ncols=4)

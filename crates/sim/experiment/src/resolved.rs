@@ -84,7 +84,7 @@ pub struct Resolved {
     pub runs: Vec<PlannedRun>,
     /// What a user should know before the run.
     pub warnings: Vec<String>,
-    /// Why runs keep to one thread, where they do ([`one_thread`]).
+    /// Why runs keep to one thread, where they do ([`raddle_engine::one_thread`]).
     pub one_thread: Option<&'static str>,
     /// Classes of the traffic.
     pub classes: Vec<String>,
