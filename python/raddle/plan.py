@@ -130,9 +130,9 @@ class Plan:
     score: Mapping[str, Any]
     warnings: tuple[str, ...]
     jobs: tuple[str, ...] = ()
+    """Programs that share the fabric, in the order of the experiment."""
     job_hosts: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
     """By job: its ranks' hosts in order, and how many ranks each has; the same in all setups."""
-    """Programs that share the fabric, in the order of the experiment."""
     one_thread: str | None = None
     """Why its runs keep to one thread, if they do."""
     set_up_s: float = 0.0
