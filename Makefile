@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 EXPERIMENT ?= experiments/congestion/large.toml
 OUT ?= demo
 
-.PHONY: help setup program build demo test test-scale check check-bare fmt generate bench bench-mpi accept docs fuzz races audit clean
+.PHONY: help setup program build demo test test-scale check check-bare fmt generate bench bench-mpi accept docs paper fuzz races audit clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -22,7 +22,8 @@ program: ## Build the program raddle alone, into .venv/bin
 	echo "built $(BIN)/raddle"
 
 build: program ## Build all that this machine can: also raddle-switch, raddle-perf and the libraries
-	@scripts/build-extras
+	@python3 scripts/build_explorer.py
+	scripts/build-extras
 
 demo: program ## Run the large experiment: six congestion-control schemes on 376 nodes; leaves demo/report.html
 	@$(BIN)/raddle run $(EXPERIMENT) --out $(OUT)
@@ -76,6 +77,9 @@ bench-mpi: setup build ## Measure in-network Allreduce against plain MPI in a la
 
 accept: setup build ## Measure every promise that has a number: command, limit, measured, pass or fail
 	@$(BIN)/python3 -m bench.accept
+
+paper: setup program ## Draw the picture of paper/paper.md from the run that it describes
+	@$(BIN)/python -m scripts.make_paper
 
 docs: setup program ## Build the site with its gallery into target/site/html, and the pages of the crates into target/doc
 	@$(BIN)/python -m scripts.make_site

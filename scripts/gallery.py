@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.figure import Figure
 
+from raddle.report.explorer import write_explorer
 from raddle.results import Results
 from raddle.results.digests import digests
 
@@ -71,7 +72,7 @@ def pin(found: Sequence[Entry]) -> None:
 
 
 def made(entry: Entry, work: Path, pages: Path, extra: Path) -> Entry:
-    """Run an entry in `work`; its page and picture into `pages`, its report into `extra`.
+    """Run an entry in `work`; its page and picture into `pages`, its report and explorer into `extra`.
 
     Returns
     -------
@@ -87,6 +88,7 @@ def made(entry: Entry, work: Path, pages: Path, extra: Path) -> Entry:
     (pages / f"{entry.name}.svg").write_text(picture(Results(out)))
     (pages / f"{entry.name}.md").write_text(page(entry, done.stdout))
     shutil.copy(out / "report.html", extra / f"{entry.name}.html")
+    shutil.move(write_explorer(out), extra / f"{entry.name}-explorer.html")
     return Entry(entry.file, entry.title, tables_hash(out))
 
 
@@ -130,7 +132,8 @@ raddle run {entry.file}
 {said.strip()}
 ```
 
-<a href="reports/{entry.name}.html">The whole report</a>
+<a href="reports/{entry.name}.html">The whole report</a> ·
+<a href="reports/{entry.name}-explorer.html">Look into the run</a>
 
 ```{{literalinclude}} ../{entry.file}
 :language: toml

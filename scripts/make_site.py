@@ -14,7 +14,7 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts import gallery
+from scripts import gallery, notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "target" / "site"
@@ -22,7 +22,7 @@ SOURCE = SITE / "source"
 """What Sphinx reads: the repository's files, and what is made for the site."""
 PAGES = ROOT / "docs" / "site"
 MERMAID = "mermaid@11.12.1"
-LEFT_OUT = (".git", ".venv", "target", "out", "demo", "*_cache", "__pycache__", "*.so")
+LEFT_OUT = (".git", ".venv", "target", "out", "demo", "node_modules", "*_cache", "__pycache__", "*.so")
 
 
 def staged() -> None:
@@ -84,6 +84,7 @@ def main() -> int:
         parser.error("--pin keeps the hashes of all: leave --only out")
     staged()
     scripted()
+    notebook.page(ROOT / "examples" / "tutorial.ipynb", SOURCE / "examples")
     try:
         drawn(options.only or [], keep=options.pin)
     except gallery.Changed as error:

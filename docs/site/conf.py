@@ -34,7 +34,7 @@ extensions = [
 ]
 root_doc = "index"
 include_patterns = [
-    *("*.md", "docs/*.md", "docs/**/*.md", "gallery/*.md", "api/*.rst"),
+    *("*.md", "docs/*.md", "docs/**/*.md", "gallery/*.md", "examples/*.md", "api/*.rst"),
     "tests/data/traces/README.md",
 ]
 exclude_patterns = ["docs/site"]

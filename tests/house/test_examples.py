@@ -6,7 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".venv" / "bin"
@@ -36,6 +38,16 @@ def test_experiment_runs_and_every_flow_ends(file: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
 def test_script_runs(file: Path, tmp_path: Path) -> None:
     assert run(BIN / "python", file, folder=tmp_path)
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda file: file.stem)
+def test_notebook_runs(file: Path) -> None:
+    """Every cell, in a kernel of its own; the pictures are there."""
+    book = nbformat.read(file, as_version=4)
+    assert not any(cell.get("outputs") for cell in book.cells), "outputs do not belong into git"
+    NotebookClient(book, timeout=120, resources={"metadata": {"path": str(EXAMPLES)}}).execute()
+    shown = [out.get("data", {}) for cell in book.cells for out in cell.get("outputs", [])]
+    assert sum("image/png" in data for data in shown) == 2
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ def test_it_builds_without_a_warning() -> None:
     """Every link is checked by Sphinx; two pages of the gallery stand for all."""
     build("--only", "examples/flow-file.toml", "--only", "examples/link-failure.toml")
     html = ROOT / "target" / "site" / "html"
-    for page in ("index", "README", "docs/concepts/worlds", "api/raddle.run", "gallery/index"):
+    for page in ("index", "README", "docs/concepts/worlds", "api/raddle.run", "gallery/index",
+                 "examples/tutorial"):  # fmt: skip
         assert (html / f"{page}.html").is_file()
     assert "link-failure" in (html / "searchindex.js").read_text()
     # Nothing is fetched when a page is looked at.

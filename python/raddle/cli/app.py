@@ -21,6 +21,7 @@ from raddle.cli.start import doctor, init, schema
 from raddle.cli.status import status
 from raddle.cli.sweep import sweep
 from raddle.cli.talk import Commands, examples
+from raddle.cli.view import view
 from raddle.cli.why import why
 from raddle.version import __version__
 
@@ -185,6 +186,15 @@ app.command(
         "raddle merge out/my-sweep   what shards left in one folder, in place",
     ),
 )(merge)
+app.command(
+    name="view",
+    epilog=examples(
+        "raddle view out/my",
+        "raddle view out/my out/other   two runs side by side",
+        "raddle view out/my --port 8000 --no-browser   on another machine: ssh -L 8000:localhost:8000",
+        "raddle report out/my --explorer   the same as one file",
+    ),
+)(view)
 app.command(
     name="why",
     epilog=examples(

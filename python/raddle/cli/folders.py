@@ -18,10 +18,16 @@ __all__ = ["compare", "report"]
 @guarded
 def report(
     folder: Annotated[Path, typer.Argument(help="A results folder.", show_default=False)],
+    explorer: Annotated[
+        bool,
+        typer.Option(
+            "--explorer", help="Write explorer.html instead: what `raddle view` shows, as one file."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the page of a results folder of `raddle run`, `sweep` or `route` again."""
-    file = pages.write_page(folder)
+    file = pages.explorer.write_explorer(folder) if explorer else pages.write_page(folder)
     faults = (
         results.faults.faults_of(results.load(folder))
         if (folder / "flows.parquet").is_file()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from raddle.lazy import attach
 
 __all__ = [
+    "explorer",
     "gains",
     "parts",
     "plots",
@@ -17,7 +18,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from raddle.report import gains, parts, plots, trace
+    from raddle.report import explorer, gains, parts, plots, trace
     from raddle.report.write import (
         write_page,
         write_replay_report,
@@ -28,6 +29,6 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = attach(
         __name__,
-        modules=("gains", "parts", "plots", "trace"),
+        modules=("explorer", "gains", "parts", "plots", "trace"),
         names={name: "raddle.report.write" for name in __all__ if name.startswith("write_")},
     )

@@ -25,6 +25,7 @@ USES: Mapping[str, str] = {
     "jobs.parquet": "times of jobs are left out",
     "blame.parquet": "what the time of jobs was spent on is left out",
     "delays.parquet": "what the time of flows was spent on is left out",
+    "ranks.parquet": "what ranks did when is left out",
     "acks.parquet": "acknowledgements are left out",
     "isolated/": "the tested flows alone are left out",
     "isolated/flows.parquet": "the tested flows alone are left out",

@@ -262,6 +262,17 @@ class Results:
         return self._asked_for("delays")
 
     @cached_property
+    def ranks(self) -> pa.Table | None:
+        """What each rank of the jobs did when, if it was recorded (`[record] ranks = true`).
+
+        Rows of a rank follow each other from the job's start on. `activity` is `start`,
+        `computing`, `host` or `waiting`; of a wait, `from_rank` is the rank whose message or
+        contribution ended it, `late_ps` the time until that rank had issued it, and `cause`,
+        `culprit` and `port` what most of its way was spent on.
+        """
+        return self._asked_for("ranks")
+
+    @cached_property
     def paths(self) -> pa.Table | None:
         """The way of every flow, hop by hop, if it was recorded (`[record] paths = true`).
 

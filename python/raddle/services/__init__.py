@@ -31,6 +31,7 @@ __all__ = [
     "template",
     "trace",
     "traffic",
+    "view",
     "why",
 ]
 
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         template,
         trace,
         traffic,
+        view,
         why,
     )
 else:

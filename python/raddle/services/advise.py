@@ -399,7 +399,7 @@ def _why(
 ) -> str:
     """Which system gives how much alone, and all of them together."""
     if judged.noise:
-        return "noise: no difference from plain that the seeds could show"
+        return "noise: at most 3 % from plain, or no difference that the seeds could show"
     told = search.told(one)
     if len(told) == 1:
         return f"{words(told)} alone {_signed(judged.gain)}"

@@ -34,8 +34,11 @@ class Judged:
 
     @property
     def noise(self) -> bool:
-        """Whether the 95 % interval of the gain includes 0; of one seed, whether that is a tie."""
-        return _tie(self.gains)
+        """Whether the gain is at most 3 %, more or less, or its 95 % interval includes 0.
+
+        The same rule as for jobs of a run: what replays leave out is worth more than 3 %.
+        """
+        return abs(self.gains.mean) <= TIE_PERCENT / 100 or _tie(self.gains)
 
     def told(self) -> dict[str, Any]:
         """As `summary.json` has it."""
@@ -55,6 +58,8 @@ def judge(times: Sequence[float], gains: Sequence[float], settings: int) -> Judg
     --------
     >>> judge([1.0, 1.1], [0.5, 0.5], 1).noise, judge([1.0, 1.1], [-0.1, 0.1], 1).noise
     (False, True)
+    >>> judge([1.0, 1.0], [0.02, 0.02], 1).noise
+    True
     """
     return Judged(mean_interval(times), mean_interval(gains), gains, settings)
 

@@ -18,7 +18,6 @@ use raddle_engine::{
     Discard, Network, Partition, Progress, Recorder, RunConfig, Semantics,
     blame::Journal,
     effort::{Effort, THREADS},
-    record::{DelayRecord, FlowRecord, PauseRecord},
     simulate,
 };
 use raddle_fabric::{FatTree320, KAryFatTree};
@@ -93,24 +92,6 @@ impl<W: Workload> Workload for First<W> {
     }
 }
 
-/// Keeps what it hears of delays.
-#[derive(Default)]
-struct Told(Journal);
-
-impl Recorder for Told {
-    fn flow(&mut self, flow: &FlowRecord) {
-        self.0.flow(flow);
-    }
-
-    fn delay(&mut self, delay: &DelayRecord) {
-        self.0.delay(delay);
-    }
-
-    fn pause(&mut self, pause: &PauseRecord) {
-        self.0.pause(pause);
-    }
-}
-
 #[expect(clippy::print_stdout, reason = "the benchmark's result")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = options()?;
@@ -153,7 +134,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     config.threads = options.threads;
     config.record_delays = options.delays.then_some(256);
     let mut recorder: Box<dyn Recorder> = if options.delays {
-        Box::new(Told::default())
+        Box::new(Journal::default())
     } else {
         Box::new(Discard)
     };

@@ -10,8 +10,11 @@ use raddle_fabric::Fabric;
 use raddle_units::{NodeId, Span, Time};
 use rustc_hash::FxHashMap;
 
-use crate::record::{
-    ClassTime, DelayRecord, FlowRecord, PacketName, PauseCause, PauseRecord, Sent, Waited,
+use crate::{
+    Recorder,
+    record::{
+        ClassTime, DelayRecord, FlowRecord, PacketName, PauseCause, PauseRecord, Sent, Waited,
+    },
 };
 
 /// Most switches from a paused port to the one whose queue is the reason: more would be a circle.
@@ -285,6 +288,21 @@ impl Journal {
         let causes = self.causes.get(&(peer.node, peer.number))?;
         let after = causes.partition_point(|cause| cause.at <= since);
         causes.get(after.checked_sub(1)?)
+    }
+}
+
+/// A run whose records serve nothing but to say who kept whom.
+impl Recorder for Journal {
+    fn flow(&mut self, flow: &FlowRecord) {
+        Self::flow(self, flow);
+    }
+
+    fn delay(&mut self, delay: &DelayRecord) {
+        Self::delay(self, delay);
+    }
+
+    fn pause(&mut self, pause: &PauseRecord) {
+        Self::pause(self, pause);
     }
 }
 

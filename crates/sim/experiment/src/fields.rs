@@ -181,6 +181,9 @@ pub struct RecordTable {
     /// The same of every flow, in delays.parquet (large). Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delays: Option<bool>,
+    /// What each rank of the jobs did when, and whom it waited for, in ranks.parquet (large). Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<bool>,
     /// Ports whose queues are sampled in port_queues.parquet: "NODE:3" is a port by its number, "NODE->PEER" all that lead
     /// to a neighbour, "NODE" all of a node. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]

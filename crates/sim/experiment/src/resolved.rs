@@ -182,6 +182,12 @@ impl Resolved {
         self.experiment.record.blame == Some(true) && run.variant == Variant::Loaded
     }
 
+    /// Whether it is kept what the ranks of jobs did in a run.
+    #[must_use]
+    pub fn records_ranks(&self, run: &PlannedRun) -> bool {
+        self.experiment.record.ranks == Some(true) && run.variant == Variant::Loaded
+    }
+
     /// Whether a job takes part in a run.
     #[must_use]
     pub fn takes_part(&self, run: &PlannedRun, job: usize) -> bool {
@@ -208,7 +214,8 @@ impl Resolved {
             return Ok((drive(background.as_mut()), AfterRun::default()));
         };
         let takes_part = |job| self.takes_part(run, job);
-        let machine = jobs.set.machine(run.seed, takes_part, self.blames(run));
+        let keeps_diaries = self.blames(run) || self.records_ranks(run);
+        let machine = jobs.set.machine(run.seed, takes_part, keeps_diaries);
         let mut machine = machine
             .map_err(|error| ExperimentError::of_file(&self.name, Problem::refused(&error)))?;
         let mut both = Beside::new(&mut machine, background);

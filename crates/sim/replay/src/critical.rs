@@ -64,6 +64,62 @@ pub struct Share {
     pub time: Span,
 }
 
+/// A stretch of a rank's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// The rank, from 0 in its job.
+    pub rank: u32,
+    /// Its beginning.
+    pub start: Time,
+    /// Its end.
+    pub end: Time,
+    /// What the rank did.
+    pub kind: ActivityKind,
+    /// What it waited for, where that is known.
+    pub wait: Option<Wait>,
+}
+
+/// What a rank does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActivityKind {
+    /// Has not begun.
+    Start,
+    /// Computes.
+    Computing,
+    /// Sends, receives, copies.
+    Host,
+    /// Waits.
+    Waiting,
+}
+
+impl ActivityKind {
+    /// As results name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Computing => "computing",
+            Self::Host => "host",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The rank that it came from, from 0 in its job.
+    pub from: u32,
+    /// How much of the wait was over when that rank issued it: the rank was late, not the network.
+    pub late: Span,
+    /// What most of its way was spent on.
+    pub spent: Option<Spent>,
+    /// The class of messages that stood in that way most.
+    pub culprit: Option<u8>,
+    /// Where.
+    pub port: Option<PortName>,
+}
+
 type Shares = BTreeMap<(Spent, Option<u8>, Option<PortName>), Span>;
 
 /// A run's jobs, to be followed back.
@@ -172,6 +228,58 @@ impl<'a> Critical<'a> {
             .collect();
         shares.sort_by_key(|share| std::cmp::Reverse(share.time));
         shares
+    }
+
+    /// What the ranks of a job did, rank by rank, in order of time.
+    pub(crate) fn activities(&self, job: usize, start: Time) -> Vec<Activity> {
+        let ranks = self.program.ranks_of(job);
+        let first = ranks.start;
+        let mut all = Vec::new();
+        for rank in ranks {
+            let mut since = start;
+            for stretch in self.stretches.get(&rank).copied().unwrap_or_default() {
+                let wait = match stretch.doing {
+                    Doing::Waiting { ticket, came } => {
+                        self.wait(rank, ticket, since, came.min(stretch.until), first)
+                    }
+                    _ => None,
+                };
+                if stretch.until > since {
+                    all.push(Activity {
+                        rank: rank - first,
+                        start: since,
+                        end: stretch.until,
+                        kind: match stretch.doing {
+                            Doing::Before => ActivityKind::Start,
+                            Doing::Computing => ActivityKind::Computing,
+                            Doing::Host => ActivityKind::Host,
+                            Doing::Waiting { .. } => ActivityKind::Waiting,
+                        },
+                        wait,
+                    });
+                }
+                since = since.max(stretch.until);
+            }
+        }
+        all
+    }
+
+    /// What ended a wait that began at `since`; `first` is the job's first rank.
+    fn wait(&self, rank: u32, ticket: u32, since: Time, came: Time, first: u32) -> Option<Wait> {
+        let way = self.way(rank, ticket).filter(|way| way.sent <= came)?;
+        let mut shares = Shares::new();
+        self.travel(&way, came, &mut shares);
+        let most = shares.iter().max_by_key(|&(_, &time)| time);
+        let (spent, culprit, port) = most.map_or((None, None, None), |(&(spent, by, at), _)| {
+            (Some(spent), by, at)
+        });
+        Some(Wait {
+            from: way.from - first,
+            late: Span(way.sent.0.saturating_sub(since.0)),
+            spent,
+            culprit,
+            port,
+        })
     }
 
     /// What a rank's time was spent on just before `now`: who did what before that.

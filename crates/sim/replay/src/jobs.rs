@@ -12,7 +12,8 @@ use raddle_units::{NodeId, Span, Time};
 use super::{
     Algorithms, Carried, CollectiveCounts, Collectives, Diaries, Granted, JobRun, Machine, Noise,
     Plan, Prepared, Program, ReplayCosts, ReplayError, ReplaySettings, Share, Wish,
-    critical::Critical, wishes,
+    critical::{Activity, Critical},
+    wishes,
 };
 
 /// A program that shares a fabric with others.
@@ -202,6 +203,19 @@ impl JobSet {
     ) -> Vec<Share> {
         let critical = Critical::new(&self.program, &self.nodes, fabric, journal, diaries);
         critical.shares(job, Time::ZERO + self.starts[job])
+    }
+
+    /// What the ranks of a job did, rank by rank, in order of time, from the job's start on. Empty if its machine kept no diaries.
+    #[must_use]
+    pub fn activities(
+        &self,
+        job: usize,
+        diaries: &Diaries,
+        journal: &Journal,
+        fabric: &Fabric,
+    ) -> Vec<Activity> {
+        let critical = Critical::new(&self.program, &self.nodes, fabric, journal, diaries);
+        critical.activities(job, Time::ZERO + self.starts[job])
     }
 
     /// How long each job took that `runs` names, if its ranks ended then: (rank, time), through all jobs.

@@ -36,7 +36,7 @@ pub use algorithms::{
     BcastAlgorithm, UnknownAlgorithm,
 };
 pub use carried::{Carried, Carrier, Collectives, Granted, Wish, wishes};
-pub use critical::{Share, Spent};
+pub use critical::{Activity, ActivityKind, Share, Spent, Wait};
 pub use describe::trace_summary;
 pub use expand::{CollectiveCounts, Expanded, expand};
 pub use generate::{Application, Generate, Sizes, UnknownName};

@@ -89,6 +89,7 @@ impl Column {
             (Self::U32(column), Cell::U32(value)) => column.append_value(value),
             (Self::U64(column), Cell::U64(value)) => column.append_value(value),
             (Self::U16(column), Cell::Null) => column.append_null(),
+            (Self::U32(column), Cell::Null) => column.append_null(),
             (Self::U64(column), Cell::Null) => column.append_null(),
             (Self::F64(column), Cell::F64(value)) => column.append_value(value),
             (Self::F64(column), Cell::Null) => column.append_null(),

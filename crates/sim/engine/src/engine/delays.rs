@@ -9,6 +9,7 @@
 use raddle_dataplane::FrameKind;
 use raddle_units::{Span, Time};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::{
     context::Context, flow::FlowTo, link::Device, process::Base, records::Record, wires::Wires,
@@ -19,10 +20,14 @@ use crate::{
     record::{ClassTime, DelayRecord, PacketName, PauseCause, Sent, Waited},
 };
 
-/// For how long a port sent, by class of messages; in order of their first packets.
+/// Classes whose times lie in a port's own row; those of more are elsewhere, which takes longer.
+const CLASSES_IN_ROW: usize = 6;
+
+/// For how long a port sent, by class of messages.
 #[derive(Clone, Debug, Default)]
 struct Sending {
-    by_class: Vec<ClassTime>,
+    /// At 0: packets that no class is known of; then class by class.
+    by_class: SmallVec<[Span; CLASSES_IN_ROW]>,
     /// The place in it of the packet that is on the wire, or was last.
     last: usize,
     /// Until when that packet is on the wire.
@@ -33,20 +38,11 @@ impl Sending {
     #[inline]
     fn add(&mut self, class: Option<u8>, now: Time, done: Time) {
         self.until = done;
-        let time = done.since(now);
-        // Most packets have the class of the one before.
-        if let Some(own) = self.by_class.get_mut(self.last)
-            && own.class == class
-        {
-            own.time += time;
-            return;
+        self.last = place_of(class);
+        if self.last >= self.by_class.len() {
+            self.by_class.resize(self.last + 1, Span::ZERO);
         }
-        let known = self.by_class.iter().position(|it| it.class == class);
-        self.last = known.unwrap_or(self.by_class.len());
-        match self.by_class.get_mut(self.last) {
-            Some(own) => own.time += time,
-            None => self.by_class.push(ClassTime { class, time }),
-        }
+        self.by_class[self.last] += done.since(now);
     }
 
     /// What a port sends from now on, counted from what it has sent.
@@ -55,25 +51,33 @@ impl Sending {
         if self.until > now
             && let Some(own) = counted.by_class.get_mut(self.last)
         {
-            own.time -= self.until.since(now);
+            *own -= self.until.since(now);
         }
         counted
     }
 
-    /// What was sent since then, in order of classes.
-    fn since(&self, then: &Self) -> Vec<ClassTime> {
-        let before = |class| {
-            let found = then.by_class.iter().find(|it| it.class == class);
-            found.map_or(Span::ZERO, |it| it.time)
-        };
-        let all = self.by_class.iter().map(|it| ClassTime {
-            class: it.class,
-            time: it.time - before(it.class),
+    /// What was sent since then, in order of classes, without `own` of a class.
+    fn since(&self, then: &Self, class: Option<u8>, own: Span) -> Vec<ClassTime> {
+        let before = |place: usize| then.by_class.get(place).copied().unwrap_or_default();
+        let all = self.by_class.iter().enumerate().map(|(place, &time)| {
+            let class_there = place.checked_sub(1).map(|class| class as u8);
+            let left_out = if class_there == class {
+                own
+            } else {
+                Span::ZERO
+            };
+            ClassTime {
+                class: class_there,
+                time: time - before(place) - left_out,
+            }
         });
-        let mut found: Vec<ClassTime> = all.filter(|it| it.time != Span::ZERO).collect();
-        found.sort_unstable_by_key(|it| it.class);
-        found
+        all.filter(|it| it.time != Span::ZERO).collect()
     }
+}
+
+/// Where times of a class are counted.
+fn place_of(class: Option<u8>) -> usize {
+    class.map_or(0, |class| usize::from(class) + 1)
 }
 
 /// A flow at its card.
@@ -182,11 +186,7 @@ impl Wires<'_> {
         }
         // The packet itself has been counted already.
         let own = self.ends[port].busy_until.since(cx.now);
-        let mut sent = delays.ports[port].since(&then);
-        if let Some(it) = sent.iter_mut().find(|it| it.class == class) {
-            it.time -= own;
-        }
-        sent.retain(|it| it.time != Span::ZERO);
+        let sent = delays.ports[port].since(&then, class, own);
         let end = &self.ends[port];
         let waited = Waited {
             packet: PacketName::of(self.packets.get(handle)),
@@ -341,11 +341,7 @@ impl Base<'_> {
         begun.through = now + taken;
         if followed {
             delays.waiting.remove(&handle);
-            let mut sent = delays.ports[port].since(&begun.sending);
-            if let Some(it) = sent.iter_mut().find(|it| it.class == Some(flow.class)) {
-                it.time -= begun.own;
-            }
-            sent.retain(|it| it.time != Span::ZERO);
+            let sent = delays.ports[port].since(&begun.sending, Some(flow.class), begun.own);
             let record = Sent {
                 packet: PacketName::of(&packet),
                 dst: packet.dst(),

@@ -3,38 +3,21 @@
 use std::collections::BTreeMap;
 
 use raddle_engine::{
-    Progress, Recorder,
+    Progress,
     blame::{Cause, Journal},
-    record::{DelayRecord, FlowRecord, PauseRecord},
     simulate,
 };
 use raddle_random::Random;
-use raddle_replay::{JobTime, Share, Spent};
+use raddle_replay::{Activity, JobTime, Share, Spent};
 use raddle_units::Span;
 
 use crate::{MemoryFiles, Resolved};
-
-#[derive(Default)]
-struct Blamed(Journal);
-
-impl Recorder for Blamed {
-    fn flow(&mut self, flow: &FlowRecord) {
-        self.0.flow(flow);
-    }
-
-    fn delay(&mut self, delay: &DelayRecord) {
-        self.0.delay(delay);
-    }
-
-    fn pause(&mut self, pause: &PauseRecord) {
-        self.0.pause(pause);
-    }
-}
 
 /// The jobs of a run, and what their times were spent on.
 struct Told {
     times: Vec<JobTime>,
     shares: Vec<Vec<Share>>,
+    activities: Vec<Vec<Activity>>,
     classes: Vec<String>,
 }
 
@@ -45,7 +28,7 @@ fn told(text: &str, setup: usize) -> Told {
     };
     let loaded = |run: &&crate::PlannedRun| run.scheme == setup && resolved.blames(run);
     let run = resolved.runs.iter().find(loaded).unwrap();
-    let (config, mut recorder) = (resolved.run_config(run), Blamed::default());
+    let (config, mut recorder) = (resolved.run_config(run), Journal::default());
     let (_, after) = resolved
         .drive(run, &MemoryFiles::default(), |workload| {
             let progress = Progress::default();
@@ -64,8 +47,12 @@ fn told(text: &str, setup: usize) -> Told {
     let takes_part = |job: usize| resolved.takes_part(run, job);
     let all = (0..jobs.names().len()).filter(|&job| takes_part(job));
     Told {
+        activities: all
+            .clone()
+            .map(|job| jobs.activities(job, &after.diaries, &recorder, fabric))
+            .collect(),
         shares: all
-            .map(|job| jobs.blame(job, &after.diaries, &recorder.0, fabric))
+            .map(|job| jobs.blame(job, &after.diaries, &recorder, fabric))
             .collect(),
         times: jobs.times(after.ended, takes_part),
         classes: resolved.classes.clone(),
@@ -73,8 +60,21 @@ fn told(text: &str, setup: usize) -> Told {
 }
 
 impl Told {
-    /// Shares add up to the times.
+    /// Shares add up to the times, and so do the ranks' activities, the last rank's to all of it.
     fn check(&self) {
+        for (time, activities) in self.times.iter().zip(&self.activities) {
+            let mut ends = vec![time.start; time.ranks as usize];
+            for it in activities {
+                assert_eq!(it.start, ends[it.rank as usize], "{}: {it:?}", time.name);
+                ends[it.rank as usize] = it.end;
+                let lasted = it.end.since(it.start);
+                if let Some(wait) = it.wait {
+                    assert!(wait.from < time.ranks && wait.late <= lasted, "{it:?}");
+                }
+            }
+            let last = ends.into_iter().max().unwrap_or_default();
+            assert_eq!(Some(last.since(time.start)), time.time, "{}", time.name);
+        }
         for (time, shares) in self.times.iter().zip(&self.shares) {
             let sum: Span = shares.iter().map(|share| share.time).sum();
             assert_eq!(Some(sum), time.time, "{}", time.name);

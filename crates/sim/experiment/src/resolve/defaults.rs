@@ -90,7 +90,7 @@ impl Resolver<'_> {
         config.record_delays = match record.delays {
             Some(true) => Some(1 << 8),
             // Classes of jobs come first.
-            _ => blame.then_some(jobs),
+            _ => (blame || jobs > 0 && record.ranks == Some(true)).then_some(jobs),
         };
         config.port_series = self.port_series(record, &network.fabric)?;
         config.sample_interval = *record.sample_interval.get_or_insert(config.sample_interval);

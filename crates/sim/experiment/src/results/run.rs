@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use raddle_replay::{Diaries, JobTime};
+use raddle_replay::{Diaries, JobTime, Spent};
 use raddle_tables::{Cell, TableWriter};
 use raddle_workload::{TrafficError, Workload};
 use serde::{Deserialize, Serialize};
@@ -303,6 +303,9 @@ fn simulate_into(
         if let Some(journal) = journal.as_ref().filter(|_| resolved.blames(run)) {
             write_blame(resolved, run, &after.diaries, journal, folder)?;
         }
+        if let Some(journal) = journal.as_ref().filter(|_| resolved.records_ranks(run)) {
+            write_ranks(resolved, run, &after.diaries, journal, folder)?;
+        }
     }
     if let Some(journal) = journal.filter(|_| resolved.records_delays(run)) {
         write_delays(resolved, run, &journal, folder)?;
@@ -410,6 +413,45 @@ fn write_blame(
                 class(resolved, share.culprit),
                 port.as_deref().map_or(Cell::Null, Cell::Text),
                 Cell::U64(share.time.0),
+            ]);
+        }
+    }
+    table.finish()?;
+    Ok(())
+}
+
+/// The table of what the ranks of a run's jobs did.
+fn write_ranks(
+    resolved: &Resolved,
+    run: &PlannedRun,
+    diaries: &Diaries,
+    journal: &Journal,
+    folder: &Path,
+) -> Result<(), ResultsError> {
+    let Some(jobs) = resolved.jobs(run) else {
+        return Ok(());
+    };
+    let file = folder.join(Table::Ranks.file());
+    let mut table = TableWriter::create(file, Table::Ranks.schema())?;
+    for (place, name) in jobs.set.names().iter().enumerate() {
+        let fabric = &resolved.network.fabric;
+        for activity in jobs.set.activities(place, diaries, journal, fabric) {
+            let wait = activity.wait;
+            let port = port(resolved, wait.and_then(|wait| wait.port));
+            let cause = wait.and_then(|wait| wait.spent).map(Spent::name);
+            table.row(&[
+                Cell::Text(&resolved.schemes[run.scheme].name),
+                Cell::U64(run.seed),
+                Cell::Text(name),
+                Cell::U32(activity.rank),
+                Cell::U64(activity.start.0),
+                Cell::U64(activity.end.0),
+                Cell::Text(activity.kind.name()),
+                wait.map_or(Cell::Null, |wait| Cell::U32(wait.from)),
+                wait.map_or(Cell::Null, |wait| Cell::U64(wait.late.0)),
+                cause.map_or(Cell::Null, Cell::Text),
+                class(resolved, wait.and_then(|wait| wait.culprit)),
+                port.as_deref().map_or(Cell::Null, Cell::Text),
             ]);
         }
     }

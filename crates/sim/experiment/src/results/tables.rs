@@ -20,12 +20,13 @@ pub(crate) enum Table {
     Jobs,
     Blame,
     Delays,
+    Ranks,
     Nodes,
     Links,
 }
 
 /// Tables of every run, in the order in which they are written.
-pub(crate) const RUN_TABLES: [Table; 13] = [
+pub(crate) const RUN_TABLES: [Table; 14] = [
     Table::Flows,
     Table::Pauses,
     Table::Ports,
@@ -39,6 +40,7 @@ pub(crate) const RUN_TABLES: [Table; 13] = [
     Table::Jobs,
     Table::Blame,
     Table::Delays,
+    Table::Ranks,
 ];
 
 impl Table {
@@ -58,6 +60,7 @@ impl Table {
             Self::Jobs => "jobs.parquet",
             Self::Blame => "blame.parquet",
             Self::Delays => "delays.parquet",
+            Self::Ranks => "ranks.parquet",
             Self::Nodes => "nodes.parquet",
             Self::Links => "links.parquet",
         }
@@ -187,6 +190,18 @@ impl Table {
                 ("port", Utf8),
                 ("time_ps", UInt64),
             ],
+            Self::Ranks => &[
+                ("job", Utf8),
+                ("rank", UInt32),
+                ("start_ps", UInt64),
+                ("end_ps", UInt64),
+                ("activity", Utf8),
+                ("from_rank", UInt32),
+                ("late_ps", UInt64),
+                ("cause", Utf8),
+                ("culprit", Utf8),
+                ("port", Utf8),
+            ],
             Self::Nodes => &[
                 ("node", UInt32),
                 ("kind", Utf8),
@@ -205,12 +220,13 @@ impl Table {
         };
         let of_run = !matches!(self, Self::Nodes | Self::Links);
         let columns = run.iter().filter(|_| of_run).chain(own);
-        // Much time has no culprit and no place. A flow or a job that did not finish has no time, a job that did not run alone nothing to compare with, a member
+        // Much time has no culprit and no place, and not all that ranks do is to wait. A flow or a job that did not finish has no time, a job that did not run alone nothing to compare with, a member
         // that missed its message no delivery, and the way of all messages over a rail no port; nothing else is ever absent.
         let absent = |name: &str| match self {
             Self::Paths => name == "sport",
             Self::Jobs => matches!(name, "time_ps" | "alone_ps" | "slowdown"),
             Self::Blame | Self::Delays => matches!(name, "culprit" | "port"),
+            Self::Ranks => matches!(name, "from_rank" | "late_ps" | "cause" | "culprit" | "port"),
             _ => matches!(name, "fct_ps" | "delivered_ps"),
         };
         let fields: Vec<Field> = columns

@@ -1,0 +1,51 @@
+/** Lines over time, drawn by uPlot. */
+
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+
+interface Props {
+  /** µs. */
+  readonly x: readonly number[];
+  readonly series: readonly { readonly name: string; readonly values: readonly number[]; readonly colour: string }[];
+  readonly height: number;
+  /** Called with the span that was dragged over, µs. */
+  readonly onSpan?: (from: number, to: number) => void;
+}
+
+export function Series({ x, series, height, onSpan }: Props) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const box = place.current;
+    if (box === null) return undefined;
+    const style = getComputedStyle(box);
+    const colour = (name: string): string => style.getPropertyValue(name);
+    // Milliseconds where there are many microseconds.
+    const [unit, factor] = (x[x.length - 1] ?? 0) >= 5000 ? ["ms", 1000] : ["µs", 1];
+    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: colour("--grid") } };
+    const options: uPlot.Options = {
+      width: box.clientWidth,
+      height,
+      scales: { x: { time: false } },
+      cursor: { drag: { x: true, y: false, setScale: false } },
+      axes: [{ ...axis, values: (_, ticks) => ticks.map((tick) => `${tick / factor} ${unit}`) }, { ...axis, size: 70 }],
+      series: [{ label: "µs" }, ...series.map(({ name, colour: own }) => ({ label: name, stroke: colour(own), width: 1.5 }))],
+      hooks: {
+        setSelect: [
+          (plot) => {
+            const { left, width } = plot.select;
+            if (onSpan && width > 4) onSpan(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+            plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+          },
+        ],
+      },
+    };
+    const plot = new uPlot(options, [x as number[], ...series.map(({ values }) => values as number[])], box);
+    const watch = new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height }));
+    watch.observe(box);
+    return () => {
+      watch.disconnect();
+      plot.destroy();
+    };
+  }, [x, series, height]);
+  return <div class="series" ref={place} />;
+}
