@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Build the explorer's page where its sources have changed.
 
     python3 scripts/build_explorer.py            build it, if it is not built from what is there

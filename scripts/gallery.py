@@ -72,7 +72,7 @@ def pin(found: Sequence[Entry]) -> None:
 
 
 def made(entry: Entry, work: Path, pages: Path, extra: Path) -> Entry:
-    """Run an entry in `work`; its page and picture into `pages`, its report and explorer into `extra`.
+    """Run an entry in `work`; its page and picture go into `pages`, all else into `extra`.
 
     Returns
     -------

@@ -28,7 +28,8 @@ def saved(folder: Path) -> dict[str, dict[str, list[float]]]:
     jobs = load(folder).jobs
     if jobs is None:
         sys.exit(f"{folder} has no jobs")
-    setups, names = jobs["scheme"].to_pylist(), jobs["job"].to_pylist()
+    setups = [str(name) for name in jobs["scheme"].to_pylist()]
+    names = [str(name) for name in jobs["job"].to_pylist()]
     seeds, times = integers(jobs, "seed").tolist(), floats(jobs, "time_ps").tolist()
     first = setups[0]
     plain = {

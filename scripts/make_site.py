@@ -22,7 +22,17 @@ SOURCE = SITE / "source"
 """What Sphinx reads: the repository's files, and what is made for the site."""
 PAGES = ROOT / "docs" / "site"
 MERMAID = "mermaid@11.12.1"
-LEFT_OUT = (".git", ".venv", "target", "out", "demo", "node_modules", "*_cache", "__pycache__", "*.so")
+LEFT_OUT = (
+    ".git",
+    ".venv",
+    "target",
+    "out",
+    "demo",
+    "node_modules",
+    "*_cache",
+    "__pycache__",
+    "*.so",
+)
 
 
 def staged() -> None:

@@ -18,7 +18,7 @@ def page(notebook: Path, to: Path) -> Path:
     nbclient.exceptions.CellExecutionError
         One of its cells fails.
     """
-    book = nbformat.read(notebook, as_version=4)
+    book = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     place = {"metadata": {"path": str(notebook.parent)}}
     NotebookClient(book, timeout=LIMIT_S, resources=place).execute()
     parts = []

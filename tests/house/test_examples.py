@@ -43,7 +43,7 @@ def test_script_runs(file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda file: file.stem)
 def test_notebook_runs(file: Path) -> None:
     """Every cell, in a kernel of its own; the pictures are there."""
-    book = nbformat.read(file, as_version=4)
+    book = nbformat.read(file, as_version=4)  # type: ignore[no-untyped-call]
     assert not any(cell.get("outputs") for cell in book.cells), "outputs do not belong into git"
     NotebookClient(book, timeout=120, resources={"metadata": {"path": str(EXAMPLES)}}).execute()
     shown = [out.get("data", {}) for cell in book.cells for out in cell.get("outputs", [])]

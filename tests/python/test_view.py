@@ -1,4 +1,4 @@
-"""The explorer in Chromium: questions are answered in a few clicks, as the Parquet files have it."""
+"""The explorer in Chromium: questions are answered in a few clicks, as Parquet files have it."""
 
 import json
 import math
@@ -35,10 +35,10 @@ spines = 1
 host_rate = "100Gbps"
 fabric_rate = "200Gbps"
 [traffic]
-generator = "poisson"
-load = 0.3
-duration = "100us"
-sizes = "mice-and-elephants"
+generator = "incast"
+sources = 24
+target = 0
+size = "256KiB"
 [simulation]
 schemes = ["none", "hpcc"]
 buffer = "1MiB"
@@ -64,7 +64,7 @@ RUN = ("none", 1)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with pauses, jobs and everything recorded, and the same with other seeds."""
+    """A run with pauses, jobs and everything recorded, and the same with larger buffers."""
     place = tmp_path_factory.mktemp("view")
     (place / "crowd.toml").write_text(CROWD)
     raddle("run", "crowd.toml", "--out", "crowd", "--no-report", folder=place)
@@ -164,7 +164,12 @@ def chain_of(results: Results, host: int) -> list[tuple[int, int, float]]:
     at, during, seen = host, None, {host}
     while True:
         found = [
-            (float(np.diff(e.spans_ps).sum()) if during is None else overlap_ps(e.spans_ps, during), e)
+            (
+                float(np.diff(e.spans_ps).sum())
+                if during is None
+                else overlap_ps(e.spans_ps, during),
+                e,
+            )
             for e in edges
             if e.paused == at
         ]
@@ -183,9 +188,7 @@ def chain_of(results: Results, host: int) -> list[tuple[int, int, float]]:
 
 def _overlap(left: Any, right: Any) -> Any:
     """The spans in which both are."""
-    found = [
-        (max(a, c), min(b, d)) for a, b in left for c, d in right if max(a, c) < min(b, d)
-    ]
+    found = [(max(a, c), min(b, d)) for a, b in left for c, d in right if max(a, c) < min(b, d)]
     return np.array(found).reshape(-1, 2)
 
 
@@ -193,9 +196,16 @@ def _overlap(left: Any, right: Any) -> Any:
 @pytest.mark.browser
 def test_which_port_paused_host_17_and_why(browser: Any, folder: Path, served: Explorer) -> None:
     results = load(folder / "crowd")
-    names = results.nodes["name"].to_pylist()
-    paused = {e.paused: e.paused_us for e in pause_edges(select(results.pauses, scheme=RUN[0]), results.links)}
-    host = 17 if 17 in paused else max((n for n in paused if names[n].startswith("h")), key=paused.__getitem__)
+    names = [str(name) for name in results.nodes["name"].to_pylist()]
+    paused = {
+        e.paused: e.paused_us
+        for e in pause_edges(select(results.pauses, scheme=RUN[0]), results.links)
+    }
+    host = (
+        17
+        if 17 in paused
+        else max((n for n in paused if names[n].startswith("h")), key=paused.__getitem__)
+    )
     expected = chain_of(results, host)
     visitor = Visitor(browser, served.url)
     visitor.look_for(names[host])
@@ -318,19 +328,34 @@ def test_where_two_runs_differ_most(browser: Any, folder: Path, served: Explorer
         put(f"slowdown of {kind} flows, mean",
             lambda r, f=done: np.mean([x["fct_ps"] / x["ideal_fct_ps"] for x in f(r)]))  # fmt: skip
         put(f"unfinished {kind} flows", lambda r, f=own, g=done: len(f(r)) - len(g(r)))
-    for what, column in (("pauses of all ports", "pause_ps"), ("ECN marks", "ecn_marks"), ("dropped packets", "drops")):
+    for what, column in (
+        ("pauses of all ports", "pause_ps"),
+        ("ECN marks", "ecn_marks"),
+        ("dropped packets", "drops"),
+    ):
         put(what, lambda r, c=column: sum(row[c] for row in rows(r.ports)))
     put("longest queue", lambda r: max(row["max_queue_bytes"] for row in rows(r.ports)))
     for job in ("solver", "crowd"):
-        put(f"time of job {job}", lambda r, j=job: next(x["time_ps"] for x in rows(r.jobs) if x["job"] == j))
+        put(
+            f"time of job {job}",
+            lambda r, j=job: next(x["time_ps"] for x in rows(r.jobs) if x["job"] == j),
+        )
 
     def ratio(pair: tuple[float, float]) -> float:
-        return 0.0 if pair[0] == pair[1] else math.inf if 0 in pair else abs(math.log(pair[1] / pair[0]))
+        return (
+            0.0
+            if pair[0] == pair[1]
+            else math.inf
+            if 0 in pair
+            else abs(math.log(pair[1] / pair[0]))
+        )
 
     most = max(sorted(found), key=lambda what: ratio(found[what]))
     visitor = Visitor(browser, served.url)
     visitor.click("nav button", "Compare")
-    cells = [c.text for c in visitor.find("#differences tbody tr").find_elements("css selector", "td")]
+    cells = [
+        c.text for c in visitor.find("#differences tbody tr").find_elements("css selector", "td")
+    ]
     assert visitor.clicks <= 4
     assert cells[0] == most
 
@@ -346,7 +371,7 @@ def test_two_runs_stand_side_by_side(browser: Any, folder: Path, served: Explore
         port = next(
             row for row in rows(load(folder / name).ports) if (row["node"], row["port"]) == (32, 1)
         )
-        assert said.startswith(name)
+        assert said.removeprefix("×\n").startswith(name)
         shown = re.search(r"Longest queue\n([\d.,]+) (KiB|MiB|B)", said)
         assert shown
         factor = {"B": 1, "KiB": 2**10, "MiB": 2**20}[shown[2]]
@@ -408,7 +433,7 @@ def hostile(folder: Path, to: Path) -> Path:
 @needs_browser
 @pytest.mark.browser
 def test_names_that_are_tags_run_nothing(browser: Any, folder: Path, tmp_path: Path) -> None:
-    odd = hostile(folder / "crowd", tmp_path / "</script><script>alert(2)<")
+    odd = hostile(folder / "crowd", tmp_path / "<script>alert(2)<")
     page = write_explorer(odd)
     for view in ("fabric", "flows", "ports", "jobs", "compare"):
         open_page(browser, f"{page.as_uri()}#view={view}&about=node:<img src=x onerror=alert(3)>")
@@ -426,6 +451,7 @@ def test_the_page_with_its_tables_inside_is_the_same(
     assert page.stat().st_size < MOST_BYTES
     texts = []
     for address in (served.url, page.as_uri()):
+        browser.get_log("performance")
         open_page(browser, f"{address}#view=flows")
         texts.append(browser.find_element("css selector", ".list").text)
     assert texts[0] == texts[1]
@@ -434,12 +460,14 @@ def test_the_page_with_its_tables_inside_is_the_same(
         for line in browser.get_log("performance")
         if '"Network.requestWillBeSent"' in line["message"]
     ]
-    assert {url.partition(":")[0] for url in asked if "127.0.0.1" not in url} <= {"file", "data", "about"}
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data", "about"}
 
 
 def answer(url: str, **headers: str) -> tuple[int, bytes]:
     """Status and body of a request."""
-    request = urllib.request.Request(url, headers={k.replace("_", "-"): v for k, v in headers.items()})
+    request = urllib.request.Request(
+        url, headers={k.replace("_", "-"): v for k, v in headers.items()}
+    )
     try:
         with urllib.request.urlopen(request, timeout=20) as reply:
             return int(reply.status), bytes(reply.read())
@@ -472,11 +500,12 @@ def test_a_large_run_leaves_a_page_that_says_what_it_lacks(folder: Path, tmp_pat
     count = 1_500_000
     random = np.random.default_rng(1)
     schema = pq.read_schema(folder / "crowd" / "flows.parquet")
-    columns = {
+    columns: dict[str, Any] = {
         "scheme": ["none"] * count, "seed": np.ones(count), "src": random.integers(0, 32, count),
         "dst": random.integers(0, 32, count), "sport": random.integers(0, 65535, count),
-        "size_bytes": random.integers(1, 2**40, count), "start_ps": random.integers(0, 2**40, count),
-        "fct_ps": random.integers(1, 2**40, count), "class": ["x"] * count,
+        "size_bytes": random.integers(1, 2**40, count),
+        "start_ps": random.integers(0, 2**40, count), "class": ["x"] * count,
+        "fct_ps": random.integers(1, 2**40, count),
         "ideal_fct_ps": random.integers(1, 2**40, count),
     }  # fmt: skip
     table = pa.table({n: pa.array(c, schema.field(n).type) for n, c in columns.items()})
@@ -551,7 +580,11 @@ def test_trees_of_groups_are_those_of_the_tables(browser: Any, tmp_path: Path) -
     for group, count in shown.items():
         row = next(t for t in trees if (t["engine"], t["group"]) == ("c-mr4lms-fixed", group))
         assert count == len(links(row))
-    merges = [m for m in pq.read_table(folder / "merges.parquet").to_pylist() if m["engine"] == "c-mr4lms-fixed"]
+    merges = [
+        m
+        for m in pq.read_table(folder / "merges.parquet").to_pylist()
+        if m["engine"] == "c-mr4lms-fixed"
+    ]
     assert len(merged) == min(len(merges), 500)
 
 
@@ -611,7 +644,8 @@ point("pointerdown", 200);
 const start = performance.now();
 let frames = 0;
 const frame = (now) => {
-  if (now - start > 2000) { point("pointerup", 200); done(frames / ((now - start) / 1000)); return; }
+  const s = (now - start) / 1000;
+  if (s > 2) { point("pointerup", 200); done(frames / s); return; }
   frames += 1;
   point("pointermove", 200 + (frames % 100));
   requestAnimationFrame(frame);

@@ -27,8 +27,17 @@ export function Series({ x, series, height, onSpan }: Props) {
       height,
       scales: { x: { time: false } },
       cursor: { drag: { x: true, y: false, setScale: false } },
-      axes: [{ ...axis, values: (_, ticks) => ticks.map((tick) => `${tick / factor} ${unit}`) }, { ...axis, size: 70 }],
-      series: [{ label: "µs" }, ...series.map(({ name, colour: own }) => ({ label: name, stroke: colour(own), width: 1.5 }))],
+      axes: [
+        { ...axis, values: (_, ticks) => ticks.map((tick) => `${tick / factor} ${unit}`) },
+        // A second line has a scale of its own, on the right.
+        ...series.map(({ colour: own }, place) => ({
+          ...axis, scale: `y${place}`, side: place === 0 ? 3 : 1, stroke: colour(own), size: 70, grid: { ...axis.grid, show: place === 0 },
+        })),
+      ],
+      series: [
+        { label: "µs" },
+        ...series.map(({ name, colour: own }, place) => ({ label: name, scale: `y${place}`, stroke: colour(own), width: 1.5, points: { show: false } })),
+      ],
       hooks: {
         setSelect: [
           (plot) => {

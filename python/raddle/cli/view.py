@@ -17,7 +17,11 @@ __all__ = ["view"]
 def view(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="A results folder of raddle run or raddle route.", show_default=False),
+        typer.Argument(
+            metavar="DIR",
+            help="A results folder of raddle run or raddle route.",
+            show_default=False,
+        ),
     ],
     other: Annotated[
         Path | None,

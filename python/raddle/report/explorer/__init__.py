@@ -131,7 +131,9 @@ def _put_part(held: _Held, name: str, table: pa.Table, room: int) -> None:
     seeds = np.unique(integers(table, "seed")) if "seed" in table.column_names else np.zeros(0)
     if seeds.size > 1:
         table = take(table, np.flatnonzero(integers(table, "seed") == seeds[0]))
-        held.left_out.append(f"{name}.parquet: this page has seed {seeds[0]} alone, of {many(seeds.size, 'seed')}.")
+        held.left_out.append(
+            f"{name}.parquet: this page has seed {seeds[0]} alone, of {many(seeds.size, 'seed')}."
+        )
     data = _bytes(table)
     if len(data) > room:
         thinned = _thinned(name, table, -(-len(data) // room))
