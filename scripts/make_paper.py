@@ -13,10 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from scripts.gallery import PALETTE
+
 ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENT = ROOT / "experiments" / "together.toml"
 PICTURE = ROOT / "paper" / "together.svg"
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
 LABELS = {"hpcc": "congestion control", "all": "all five"}
 
 

@@ -283,10 +283,10 @@ def test_what_rank_3_waited_for(browser: Any, folder: Path, served: Explorer) ->
 @pytest.mark.browser
 def test_which_job_filled_the_longest_queue(browser: Any, folder: Path, served: Explorer) -> None:
     results = load(folder / "crowd")
-    assert results.blame is not None
+    assert results.delays is not None
     names = results.nodes["name"].to_pylist()
     at: dict[str, dict[tuple[str, str], int]] = {}
-    for row in rows(results.blame):
+    for row in rows(results.delays):
         if row["culprit"] is not None and row["port"] is not None:
             key = (row["culprit"], row["cause"])
             there = at.setdefault(row["port"], {})

@@ -59,6 +59,9 @@ function Chosen(props: Props) {
   return port === null ? <p>This fabric has no {kind} {name}.</p> : <PortDetails {...props} node={port.node} port={port.port} />;
 }
 
+/** What waited where, behind whom: of all flows if that is recorded, otherwise of what jobs took. */
+const waitsOf = (tables: Tables): Rows | null => tables.delays ?? tables.blame;
+
 function PortLink({ fabric, node, port, go }: { fabric: Fabric; node: number; port: number; go: Go }) {
   return (
     <button class="link" title={fabric.portName(node, port)} onClick={() => go({ about: `port:${fabric.portName(node, port)}` })}>
@@ -95,7 +98,8 @@ function Chain({ pauses, fabric, node, tables, go }: { pauses: Pauses; fabric: F
   for (let row = 0; row < tables.ports.length; row++) {
     if (nodes[row] === root && (fullest < 0 || queue[row] > queue[fullest])) fullest = row;
   }
-  const rows = tables.delays ?? tables.blame;
+  const rows = waitsOf(tables);
+  const circle = steps.some((step) => step.paused === root);
   const culprits = rows && fullest >= 0 ? culpritsAt(rows, fabric.portName(root, ports[fullest])) : [];
   return (
     <ol class="chain" id="pause-chain">
@@ -107,7 +111,7 @@ function Chain({ pauses, fabric, node, tables, go }: { pauses: Pauses; fabric: F
       ))}
       {fullest >= 0 && (
         <li id="pause-root">
-          <NodeLink fabric={fabric} node={root} go={go} /> was free meanwhile: its own longest queue is at{" "}
+          <NodeLink fabric={fabric} node={root} go={go} /> {circle ? "closes a circle of pauses" : "was free for most of that time"}: its own longest queue is at{" "}
           <PortLink fabric={fabric} node={root} port={ports[fullest]} go={go} />, up to <b>{size(queue[fullest])}</b>
           {culprits.length > 0 && <>, most of it of <b>{culprits[0].culprit}</b></>}
         </li>
@@ -181,7 +185,7 @@ function PortDetails({ folder, run, tables, duration, node, port, place, go }: P
   }, [tables, node, port]);
   const name = fabric.portName(node, port);
   const culprits = useMemo(() => {
-    const rows = tables.blame ?? tables.delays;
+    const rows = waitsOf(tables);
     return rows === null ? null : culpritsAt(rows, name);
   }, [tables, name]);
   const value = (column: string): number => (row < 0 ? NaN : tables.ports.numbers(column)[row]);
@@ -338,7 +342,7 @@ function FlowDetails({ folder, run, tables, place, go }: Props) {
 
 /** What one rank waited for: whom, and what kept the messages. */
 function RankDetails({ tables, job, rank, go }: Props & { job: string; rank: number }) {
-  const waits = useMemo(() => (tables.ranks === null ? null : waitsOf(tables.ranks, job, rank)), [tables.ranks, job, rank]);
+  const waits = useMemo(() => (tables.ranks === null ? null : waitsOfRank(tables.ranks, job, rank)), [tables.ranks, job, rank]);
   if (waits === null) return <p>What each rank did when was not recorded: [record] ranks = true.</p>;
   return (
     <>
@@ -384,7 +388,7 @@ interface Wait {
   most: number;
 }
 
-function waitsOf(ranks: Rows, job: string, rank: number) {
+function waitsOfRank(ranks: Rows, job: string, rank: number) {
   const [jobs, activity] = [ranks.words("job"), ranks.words("activity")];
   const [cause, culprit, port] = [ranks.words("cause"), ranks.words("culprit"), ranks.words("port")];
   const [number, start, end, from, late] = ["rank", "start_ps", "end_ps", "from_rank", "late_ps"].map((name) => ranks.numbers(name));

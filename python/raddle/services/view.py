@@ -28,7 +28,7 @@ class Explorer(ThreadingHTTPServer):
     Raises
     ------
     ResultsError
-        A folder holds no results of `raddle run`.
+        A folder holds neither results of `raddle run` nor of `raddle route`.
     OSError
         The port is taken.
     """
