@@ -521,6 +521,21 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
         Explorer([tmp_path])
     said = raddle("view", tmp_path, "--no-browser", folder=tmp_path, status=2).stderr
     assert "the explorer looks into what `raddle run` and `raddle route` leave" in said
+    with pytest.raises(ResultsError, match="there is no folder"):
+        Explorer([tmp_path / "missing"])
+
+
+def test_a_damaged_table_is_named(folder: Path, tmp_path: Path) -> None:
+    for file in (folder / "crowd").glob("*.parquet"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "flows.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(ResultsError, match=r"flows\.parquet is not a readable Parquet file"):
+        write_explorer(tmp_path)
+
+
+def test_a_port_that_is_taken_is_named(folder: Path, served: Explorer) -> None:
+    with pytest.raises(ResultsError, match=rf"port {served.server_port} cannot be used"):
+        Explorer([folder / "crowd"], served.server_port)
 
 
 def test_ranks_follow_each_other_in_the_table(folder: Path) -> None:

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from raddle.errors import ResultsError
 from raddle.report.explorer import explorer_page, files_of
 
 __all__ = ["Explorer"]
@@ -28,9 +29,7 @@ class Explorer(ThreadingHTTPServer):
     Raises
     ------
     ResultsError
-        A folder holds neither results of `raddle run` nor of `raddle route`.
-    OSError
-        The port is taken.
+        A folder holds neither results of `raddle run` nor of `raddle route`, or the port is taken.
     """
 
     daemon_threads = True
@@ -39,7 +38,11 @@ class Explorer(ThreadingHTTPServer):
         self.folders = [folder.resolve() for folder in folders]
         self.files = [files_of(folder) for folder in self.folders]
         self.page = explorer_page().encode()
-        super().__init__((LOOPBACK, port), _Handler)
+        try:
+            super().__init__((LOOPBACK, port), _Handler)
+        except OSError as error:
+            msg = f"port {port} cannot be used: {error.strerror}\n  hint: --port 0 takes a free one"
+            raise ResultsError(msg) from error
 
     @property
     def url(self) -> str:

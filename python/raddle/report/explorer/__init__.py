@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from raddle.errors import ResultsError
 from raddle.files import write_text
 from raddle.results.columns import integers, take
-from raddle.results.parquet import read
+from raddle.results.parquet import opened, read
 from raddle.text import many
 
 __all__ = ["MOST_BYTES", "TABLES", "explorer_page", "files_of", "write_explorer"]
@@ -48,8 +48,12 @@ def files_of(folder: Path) -> Mapping[str, int]:
     Raises
     ------
     ResultsError
-        The folder holds neither results of `raddle run` nor of `raddle route`.
+        The folder is not there, holds neither results of `raddle run` nor of `raddle route`, or
+        one of its tables is damaged.
     """
+    if not folder.is_dir():
+        msg = f"there is no folder {folder}"
+        raise ResultsError(msg)
     files = {f"{name}.parquet": folder / f"{name}.parquet" for name in TABLES}
     sizes = {name: file.stat().st_size for name, file in files.items() if file.is_file()}
     own = ("trees", "tables") if "trees.parquet" in sizes else ("flows", "ports")
@@ -60,6 +64,9 @@ def files_of(folder: Path) -> Mapping[str, int]:
                 "  hint: the explorer looks into what `raddle run` and `raddle route` leave"
             )
             raise ResultsError(msg)
+    for name in sizes:
+        with opened(files[name]):
+            pass
     return sizes
 
 
