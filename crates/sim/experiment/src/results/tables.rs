@@ -220,7 +220,8 @@ impl Table {
         };
         let of_run = !matches!(self, Self::Nodes | Self::Links);
         let columns = run.iter().filter(|_| of_run).chain(own);
-        // Much time has no culprit and no place, and not all that ranks do is to wait. A flow or a job that did not finish has no time, a job that did not run alone nothing to compare with, a member
+        // Much time has no culprit and no place, and a rank that does not wait has nobody to wait for. A flow or a job that
+        // did not finish has no time, a job that did not run alone nothing to compare with, a member
         // that missed its message no delivery, and the way of all messages over a rail no port; nothing else is ever absent.
         let absent = |name: &str| match self {
             Self::Paths => name == "sport",
