@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 EXPERIMENT ?= experiments/congestion/large.toml
 OUT ?= demo
 
-.PHONY: help setup program build demo test test-scale check check-bare fmt generate bench bench-mpi accept docs paper fuzz races audit clean
+.PHONY: help setup program build demo test test-scale check check-bare fmt generate bench bench-mpi accept docs paper dist test-dist fuzz races audit clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -80,6 +80,13 @@ accept: setup build ## Measure every promise that has a number: command, limit, 
 
 paper: setup program ## Draw the picture of paper/paper.md from the run that it describes
 	@$(BIN)/python -m scripts.make_paper
+
+dist: ## Make the packages of a release into dist/: wheels, Debian packages, sources, recipes (packaging/README.md)
+	@scripts/setup dist
+	$(BIN)/python -m scripts.dist
+
+test-dist: dist ## Install the packages into new systems, and run everything there (root)
+	@$(BIN)/python -m pytest -q -m dist tests/dist
 
 docs: setup program ## Build the site with its gallery into target/site/html, and the pages of the crates into target/doc
 	@$(BIN)/python -m scripts.make_site

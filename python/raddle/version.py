@@ -1,5 +1,7 @@
-"""The version of the package; that of the compiled core is `_core.version()`."""
+"""The version of the package, from Cargo.toml; that of the compiled core is `_core.version()`."""
+
+import importlib.metadata
 
 __all__ = ["__version__"]
 
-__version__ = "0.1.0"
+__version__ = importlib.metadata.version("raddle")

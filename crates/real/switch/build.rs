@@ -43,8 +43,10 @@ fn clang() -> Command {
     let machine = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let mut command = Command::new("clang");
     command.args(["-target", "bpf", "-mcpu=v3"]);
-    // Where Debian keeps <asm/types.h>, which clang looks for only when it compiles for that machine.
+    // Where Debian keeps <asm/types.h>, which clang looks for only when it compiles for that machine: that of this
+    // machine, and that of others (linux-libc-dev-arm64-cross).
     command.arg(format!("-I/usr/include/{machine}-linux-gnu"));
+    command.arg(format!("-I/usr/{machine}-linux-gnu/include"));
     command
 }
 
