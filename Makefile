@@ -55,7 +55,8 @@ fmt: ## Format everything
 	$(BIN)/ruff format --quiet .
 
 generate: build ## Make the generated files again (a test compares them)
-	@schema=$$($(BIN)/raddle schema)
+	@python3 scripts/set_version.py
+	schema=$$($(BIN)/raddle schema)
 	printf '%s\n' "$$schema" > docs/reference/experiment.schema.json
 	schema=$$($(BIN)/raddle schema route)
 	printf '%s\n' "$$schema" > docs/reference/route.schema.json

@@ -1,14 +1,17 @@
-/** The explorer: looks into results folders of `raddle run` and `raddle route`. */
+/** The explorer: looks into results folders of `raddle run` and `raddle route`, and at a lab that is up. */
 
 import { type ComponentChild, render } from "preact";
 
 import { App } from "./app";
 import { Folder } from "./data/folder";
 import { Routes } from "./data/routes";
-import { type Source, sources } from "./data/source";
+import { type Source, subject } from "./data/source";
+import { LabApp } from "./lab_app";
 import { RoutesApp } from "./routes_app";
 
-async function page(all: readonly Source[]): Promise<ComponentChild> {
+async function page(about: readonly Source[] | { lab: string }): Promise<ComponentChild> {
+  if ("lab" in about) return <LabApp name={about.lab} />;
+  const all = about;
   const [first] = all;
   if (first?.has("trees.parquet")) return <RoutesApp routes={await Routes.open(first)} />;
   return <App folders={await Promise.all(all.map((source) => Folder.open(source)))} />;
@@ -16,7 +19,7 @@ async function page(all: readonly Source[]): Promise<ComponentChild> {
 
 const place = document.getElementById("app");
 if (place !== null) {
-  sources()
+  subject()
     .then(page)
     .then(
       (shown) => {

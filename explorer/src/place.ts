@@ -2,10 +2,11 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-/** Views of a run, and those of routes. */
+/** Views of a run, those of routes, and those of a lab. */
 export const RUN_VIEWS = ["fabric", "flows", "ports", "jobs", "compare"] as const;
 export const ROUTE_VIEWS = ["fabric", "groups", "tables", "merges"] as const;
-export type View = (typeof RUN_VIEWS)[number] | (typeof ROUTE_VIEWS)[number];
+export const LAB_VIEWS = ["fabric", "hosts", "switches", "jobs"] as const;
+export type View = (typeof RUN_VIEWS)[number] | (typeof ROUTE_VIEWS)[number] | (typeof LAB_VIEWS)[number];
 
 /** What links and nodes are coloured by. */
 export const MEASURES = ["load", "queue", "pause", "marks"] as const;
@@ -55,7 +56,7 @@ export function placeOf(hash: string): Place {
     return value === null || value === "" || !Number.isFinite(Number(value)) ? null : Number(value);
   };
   return {
-    view: one<View>("view", [...RUN_VIEWS, ...ROUTE_VIEWS], START.view),
+    view: one<View>("view", [...RUN_VIEWS, ...ROUTE_VIEWS, ...LAB_VIEWS], START.view),
     measure: one("measure", MEASURES, START.measure),
     scheme: told.get("scheme") ?? "",
     seed: number("seed") ?? NaN,

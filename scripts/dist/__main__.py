@@ -9,12 +9,14 @@ Says at its end what it left out, and what would bring it.
 import argparse
 import hashlib
 import shutil
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from scripts.dist import build, debs, manuals, notices, recipes, wheels
+from scripts.dist import build, debs, notices, recipes, wheels
 from scripts.dist.bill import bill, python_parts
-from scripts.dist.common import ROOT, SCRATCH, TARGETS, Left, say, version
+from scripts.dist.common import ROOT, SCRATCH, TARGETS, Left, Target, run, say, version
 from scripts.dist.crates import Part, explorer, linked
 
 CRATES = {
@@ -34,27 +36,35 @@ def wheel_parts() -> list[Part]:
     return [*linked(crates, TARGETS[0]), *explorer()]
 
 
+def compiled(target: Target) -> tuple[dict[str, Path], Path]:
+    """Compile the programs, by name, and the wheel, unpacked, for a target."""
+    programs = {file.name: file for file in build.programs(target)}
+    return programs, wheels.compiled(target)
+
+
 def make(out: Path) -> dict[str, str]:
     """Make all packages; give what was left out, and why."""
     left: dict[str, str] = {}
     (here,) = (target for target in TARGETS if target.is_this_one)
-    others = [target for target in TARGETS if target != here]
-    say("compiling the programs")
-    programs = {file.name: file for file in build.programs(here)}
+    say("packing the sources")
+    source = wheels.source(out)
+    say(f"compiling programs and wheels for {' and '.join(one.machine for one in TARGETS)}")
+    with ThreadPoolExecutor(len(TARGETS)) as crew:
+        # What a compiler does last, it does on one core.
+        started = {target: crew.submit(compiled, target) for target in TARGETS}
+    programs, unpacked = started[here].result()
+    say("writing man pages and licences")
     pages = SCRATCH / "man"
     shutil.rmtree(pages, ignore_errors=True)
-    manuals.write(programs, pages)
+    words = [sys.executable, "-m", "scripts.dist.manuals", pages, *programs.values()]
+    run(words, environment={"PYTHONPATH": str(unpacked)})
     licences = SCRATCH / "NOTICES"
     licences.write_text(notices.notices(wheel_parts()))
-    place = wheels.tree()
-    say("packing the sources")
-    source = wheels.source(place, out)
-    say(f"compiling the wheel for {here.machine}")
-    wheel = wheels.wheel(place, here, programs.values(), pages, licences, out)
-    for target in others:
-        say(f"compiling programs and wheel for {target.machine}")
+    made = {}
+    for target, job in started.items():
         try:
-            wheels.wheel(place, target, build.programs(target), pages, licences, out)
+            theirs, files = job.result()
+            made[target] = wheels.complete(files, theirs.values(), pages, licences, out)
         except Left as why:
             left[f"the wheel for {target.machine}"] = str(why)
     parts = wheel_parts()
@@ -62,7 +72,7 @@ def make(out: Path) -> dict[str, str]:
         debs.ready()
         say("compiling the libraries")
         libraries = build.libraries()
-        site = debs.environment(wheel, SCRATCH / "environment")
+        site = debs.environment(made[here], SCRATCH / "environment")
         parts += [*python_parts(site), *linked(sum(CRATES.values(), ()), here)]
         shutil.rmtree(SCRATCH / "environment")
         told = {
@@ -70,7 +80,7 @@ def make(out: Path) -> dict[str, str]:
             for package, crates in CRATES.items()
         }
         say("packing the Debian packages")
-        built = debs.Built(wheel, programs, libraries, pages, told, bill(parts))
+        built = debs.Built(made[here], programs, libraries, pages, told, bill(parts))
         debs.debs(built, out / "debian")
     except Left as why:
         left["the Debian packages"] = str(why)

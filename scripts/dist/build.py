@@ -7,18 +7,21 @@ from pathlib import Path
 
 from scripts.dist.common import GLIBC, ROOT, SCRATCH, Left, Target, available, run
 
-__all__ = ["ENVIRONMENT", "PROGRAMS", "has_libraries", "libraries", "programs"]
+__all__ = ["PROGRAMS", "environment", "has_libraries", "libraries", "programs"]
 
 PROGRAMS = ("raddle-switch", "raddle-perf")
 
-ENVIRONMENT = {
-    "CARGO_TARGET_DIR": str(SCRATCH / "build"),
-    # Names of functions stay, for the trace of a defect; lines do not.
-    "CARGO_PROFILE_RELEASE_DEBUG": "0",
-    "CARGO_PROFILE_RELEASE_STRIP": "debuginfo",
-    # zig as the linker: python-zig is found beside this Python.
-    "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
-}
+
+def environment(name: str) -> dict[str, str]:
+    """Variables for cargo; what has another name is built beside it, at the same time if need be."""
+    return {
+        "CARGO_TARGET_DIR": str(SCRATCH / "build" / name),
+        # Names of functions stay, for the trace of a defect; lines do not.
+        "CARGO_PROFILE_RELEASE_DEBUG": "0",
+        "CARGO_PROFILE_RELEASE_STRIP": "debuginfo",
+        # zig as the linker: python-zig is found beside this Python.
+        "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
+    }
 
 
 def programs(target: Target) -> list[Path]:
@@ -28,8 +31,8 @@ def programs(target: Target) -> list[Path]:
     words += ["--target", f"{target.triple}.{GLIBC}"]
     words += [f"--bin={name}" for name in PROGRAMS]
     words += [f"--package={name}" for name in PROGRAMS]
-    run(words, environment=ENVIRONMENT)
-    folder = SCRATCH / "build" / target.triple / "release"
+    run(words, environment=environment(target.machine))
+    folder = SCRATCH / "build" / target.machine / target.triple / "release"
     return [folder / name for name in PROGRAMS]
 
 
@@ -71,13 +74,14 @@ def libraries() -> Path:
     """
     has_libraries()
     words = ["cargo", "build", "--release", "--locked", "--quiet", "--lib"]
-    run([*words, "--package=raddle-mpi", "--package=raddle-opensm"], environment=ENVIRONMENT)
+    settings = environment("libraries")
+    run([*words, "--package=raddle-mpi", "--package=raddle-opensm"], environment=settings)
     # Programs in C remember the name that the library gives itself.
     words = ["cargo", "rustc", "--release", "--locked", "--quiet", "--package=raddle-rails-c"]
     words += ["--lib", "--crate-type=cdylib", "--"]
     words += [f"-Clink-arg=-Wl,-soname,{rails_name()}"]
-    run(words, environment=ENVIRONMENT)
-    return SCRATCH / "build" / "release"
+    run(words, environment=settings)
+    return SCRATCH / "build" / "libraries" / "release"
 
 
 def rails_name() -> str:

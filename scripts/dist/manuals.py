@@ -1,7 +1,13 @@
-"""Man pages of all commands, from the command lines themselves."""
+"""Man pages of all commands, from the command lines themselves.
+
+    python -m scripts.dist.manuals FOLDER PROGRAM...   write them below FOLDER
+
+It runs in a process of its own: `raddle` is imported from the wheel that they are made for.
+"""
 
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +24,7 @@ from raddle.errors import ExperimentError
 from scripts.dist.common import ROOT, version
 from scripts.reference import OPTIONS_OF_ALL, plain
 
-__all__ = ["write"]
+__all__ = ["main"]
 
 COMMANDS, FORMATS, ADMINISTRATION = 1, 7, 8
 """Sections of the manual."""
@@ -195,12 +201,14 @@ def pages(programs: dict[str, Path]) -> Iterator[Page]:
     yield environment_page()
 
 
-def write(programs: dict[str, Path], out: Path) -> list[Path]:
-    """Write all pages below `out`, `man1` and so on; give their files."""
-    files = []
-    for page in pages(programs):
+def main() -> None:
+    """Write all pages: `man1` and so on below the folder."""
+    out, *programs = map(Path, sys.argv[1:])
+    for page in pages({program.name: program for program in programs}):
         file = out / f"man{page.section}" / f"{page.name}.{page.section}"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(page.roff())
-        files.append(file)
-    return files
+
+
+if __name__ == "__main__":
+    main()

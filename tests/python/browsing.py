@@ -16,6 +16,8 @@ needs_browser = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"
 )
 
+READY = "return document.documentElement.dataset.ready"
+
 SHOW_EVERY_VIEW = """
 const done = arguments[arguments.length - 1];
 (async () => {
@@ -98,3 +100,21 @@ def open_in_browser(browser: Any, file: Path, width: int, theme: str) -> None:
     WebDriverWait(browser, 60).until(
         lambda d: d.execute_script("return document.documentElement.dataset.ready === 'yes'")
     )
+
+
+def open_page(browser: Any, url: str, width: int = 1280, theme: str = "light") -> None:
+    """Open the explorer and wait until it shows what it is about."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": theme}]},
+    )
+    browser.get_log("browser")
+    browser.get("about:blank")
+    browser.get(url)
+    WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(READY) == "yes")

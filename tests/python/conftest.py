@@ -59,8 +59,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def chromium(folder: Path, traced: str = "") -> Any:
+    """Start a browser with its own profile in `folder`; its log has trace events of `traced`."""
     from selenium import webdriver
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
@@ -70,11 +70,27 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     for argument in (
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+        f"--user-data-dir={folder}",
     ):  # fmt: skip
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    if traced:
+        options.add_experimental_option("perfLoggingPrefs", {"traceCategories": traced})
     driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
     driver.set_script_timeout(40)
+    return driver
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    driver = chromium(tmp_path_factory.mktemp("chromium"))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def traced_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A browser that traces itself: which frames it has displayed, and marks of the page."""
+    driver = chromium(tmp_path_factory.mktemp("chromium"), "blink.user_timing,viz,benchmark")
     yield driver
     driver.quit()

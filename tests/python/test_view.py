@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from browsing import needs_browser
+from browsing import needs_browser, open_page
 from raddle.errors import ResultsError
 from raddle.report.explorer import MOST_BYTES, write_explorer
 from raddle.results import Results, load
@@ -58,7 +58,6 @@ program = { generator = "collective", collective = "alltoall", size = "64KiB", r
 ranks = 16
 placement = "random"
 """
-READY = "return document.documentElement.dataset.ready"
 RUN = ("none", 1)
 
 
@@ -81,24 +80,6 @@ def served(folder: Path) -> Iterator[Explorer]:
         thread.start()
         yield server
         server.shutdown()
-
-
-def open_page(browser: Any, url: str, width: int = 1280, theme: str = "light") -> None:
-    """Open a page and wait until it shows its run."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
-    )
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": theme}]},
-    )
-    browser.get_log("browser")
-    browser.get("about:blank")
-    browser.get(url)
-    WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(READY) == "yes")
 
 
 class Visitor:
@@ -656,11 +637,16 @@ const point = (type, x) => canvas.dispatchEvent(new PointerEvent(type, {
 }));
 canvas.setPointerCapture = () => undefined;
 point("pointerdown", 200);
+performance.mark("drag-starts");
 const start = performance.now();
 let frames = 0;
 const frame = (now) => {
-  const s = (now - start) / 1000;
-  if (s > 2) { point("pointerup", 200); done(frames / s); return; }
+  if (now - start > 2000) {
+    performance.mark("drag-ends");
+    point("pointerup", 200);
+    done();
+    return;
+  }
   frames += 1;
   point("pointermove", 200 + (frames % 100));
   requestAnimationFrame(frame);
@@ -669,10 +655,26 @@ requestAnimationFrame(frame);
 """
 
 
+def displayed(browser: Any) -> float:
+    """Frames a second that the browser's own trace says were displayed during the drag."""
+    messages = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
+    traced = [told["params"] for told in messages if told["method"] == "Tracing.dataCollected"]
+    times = {event["name"]: event["ts"] for event in traced if event["name"].startswith("drag-")}
+    begin, end = times["drag-starts"], times["drag-ends"]
+    frames = {
+        event["ts"]
+        for event in traced
+        if event["name"] == "Display::FrameDisplayed" and begin <= event["ts"] <= end
+    }
+    return len(frames) / ((end - begin) / 1e6)
+
+
 @needs_browser
 @pytest.mark.browser
 @pytest.mark.scale
-def test_65536_hosts_open_at_once_and_move_smoothly(browser: Any, tmp_path: Path) -> None:
+def test_65536_hosts_open_at_once_and_move_smoothly(
+    browser: Any, traced_browser: Any, tmp_path: Path
+) -> None:
     """Opens in 3 s; a pod of 1,024 hosts and 3,072 links moves at 30 frames a second or more."""
     (tmp_path / "large.toml").write_text(LARGE)
     raddle("run", "large.toml", "--out", "large", "--no-report", folder=tmp_path)
@@ -680,9 +682,11 @@ def test_65536_hosts_open_at_once_and_move_smoothly(browser: Any, tmp_path: Path
         threading.Thread(target=server.serve_forever, daemon=True).start()
         open_page(browser, server.url)
         opened = browser.execute_script("return performance.getEntriesByName('shown')[0].startTime")
-        browser.find_element("css selector", ".matrix button").click()
-        browser.execute_async_script("setTimeout(arguments[0], 300)")
-        rate = browser.execute_async_script(DRAG)
+        open_page(traced_browser, server.url)
+        traced_browser.find_element("css selector", ".matrix button").click()
+        traced_browser.execute_async_script("setTimeout(arguments[0], 300)")
+        traced_browser.execute_async_script(DRAG)
+        rate = displayed(traced_browser)
         server.shutdown()
     print(f"opened in {opened / 1000:.2f} s, {rate:.0f} frames/s")
     assert opened <= 1000 * MOST_OPEN_S

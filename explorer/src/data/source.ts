@@ -14,6 +14,8 @@ export interface Source {
 }
 
 interface Listing {
+  /** Name of the lab that the page is about, instead of folders. */
+  lab?: string;
   folders: {
     name: string;
     files: Record<string, number>;
@@ -26,10 +28,11 @@ interface Listing {
 /** Files up to this size are fetched whole: a request costs more than the bytes. */
 const WHOLE = 4 << 20;
 
-/** The folders that this page is about. */
-export async function sources(): Promise<Source[]> {
+/** What this page is about: results folders, or a lab that is up. */
+export async function subject(): Promise<readonly Source[] | { lab: string }> {
   const held = JSON.parse(document.getElementById("held")?.textContent ?? "null") as Listing | null;
   const listing = held ?? ((await (await asked("api/folders")).json()) as Listing);
+  if (listing.lab !== undefined) return { lab: listing.lab };
   return listing.folders.map((folder, place) => ({
     name: folder.name,
     leftOut: folder.left_out ?? [],
@@ -67,7 +70,7 @@ async function remote(url: string, size: number): Promise<AsyncBuffer> {
   };
 }
 
-async function asked(url: string, options?: RequestInit): Promise<Response> {
+export async function asked(url: string, options?: RequestInit): Promise<Response> {
   const answer = await fetch(url, options);
   if (!answer.ok) throw new Error(`${url}: ${answer.status} ${answer.statusText}`);
   return answer;

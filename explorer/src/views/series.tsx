@@ -19,8 +19,9 @@ export function Series({ x, series, height, onSpan }: Props) {
     if (box === null) return undefined;
     const style = getComputedStyle(box);
     const colour = (name: string): string => style.getPropertyValue(name);
-    // Milliseconds where there are many microseconds.
-    const [unit, factor] = (x[x.length - 1] ?? 0) >= 5000 ? ["ms", 1000] : ["µs", 1];
+    // Milliseconds where there are many microseconds, and seconds where there are many of these.
+    const last = x[x.length - 1] ?? 0;
+    const [unit, factor] = last >= 5e6 ? ["s", 1e6] : last >= 5000 ? ["ms", 1000] : ["µs", 1];
     const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: colour("--grid") } };
     const options: uPlot.Options = {
       width: box.clientWidth,
@@ -35,7 +36,7 @@ export function Series({ x, series, height, onSpan }: Props) {
         })),
       ],
       series: [
-        { label: "µs" },
+        { label: unit, value: (_, told: number | null) => (told === null ? "–" : String(told / factor)) },
         ...series.map(({ name, colour: own }, place) => ({ label: name, scale: `y${place}`, stroke: colour(own), width: 1.5, points: { show: false } })),
       ],
       hooks: {

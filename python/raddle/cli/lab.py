@@ -27,6 +27,7 @@ from raddle.cli.talk import (
     say,
     terminate_like_interrupt,
 )
+from raddle.cli.view import NoBrowser, Port, serve
 from raddle.errors import LabError
 from raddle.files import write_text
 from raddle.text import duration_s, many
@@ -405,6 +406,19 @@ def status(name: Name = "lab", as_json: AsJson = False) -> None:
         _show(found)
     if not all(switch["works"] for switch in found["switches"]):
         answer_no()
+
+
+@app.command(
+    epilog=examples(
+        "raddle lab view",
+        "raddle lab view --name rails --port 8080 --no-browser",
+        "The page shows the lab until Ctrl-C, or until it is down.",
+    )
+)
+@guarded
+def view(name: Name = "lab", port: Port = 0, no_browser: NoBrowser = False) -> None:
+    """Watch a lab in a browser: links, hosts, switches and jobs, second by second."""
+    serve(services.view.LiveLab(name, port), no_browser=no_browser)
 
 
 @app.command(name="list", epilog=examples("raddle lab list", "raddle lab list --json"))

@@ -1,8 +1,8 @@
-"""The server of `raddle view`: the explorer, and the Parquet files of the folders that it shows.
+"""The servers of `raddle view` and `raddle lab view`: the explorer, and what it asks for.
 
-It is bound to this machine's loopback and hands out nothing but the page and those tables. A
-request that names another host is refused, so that a page elsewhere whose name was made to point
-here reads nothing.
+That is the Parquet files of results folders, or the counters of a lab. A server is bound to this
+machine's loopback and hands out nothing but the page and these. A request that names another host
+is refused, so that a page elsewhere whose name was made to point here reads nothing.
 """
 
 import json
@@ -13,30 +13,29 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from raddle.errors import ResultsError
+from raddle.errors import LabError, ResultsError
 from raddle.report.explorer import explorer_page, files_of
+from raddle.services.lab import Lab, live
 
-__all__ = ["Explorer"]
+__all__ = ["Explorer", "LiveLab", "Page"]
 
 LOOPBACK = "127.0.0.1"
 CHUNK = 1 << 20
 RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
-class Explorer(ThreadingHTTPServer):
-    """Serves folders until it is shut down; `port` 0 takes a free one.
+class Page(ThreadingHTTPServer):
+    """Serves the explorer's page, and what it asks for, until it is shut down.
 
     Raises
     ------
     ResultsError
-        A folder holds neither results of `raddle run` nor of `raddle route`, or the port is taken.
+        The port is taken; `port` 0 takes a free one.
     """
 
     daemon_threads = True
 
-    def __init__(self, folders: Sequence[Path], port: int = 0) -> None:
-        self.folders = [folder.resolve() for folder in folders]
-        self.files = [files_of(folder) for folder in self.folders]
+    def __init__(self, port: int) -> None:
         self.page = explorer_page().encode()
         try:
             super().__init__((LOOPBACK, port), _Handler)
@@ -49,17 +48,79 @@ class Explorer(ThreadingHTTPServer):
         """Where the page is."""
         return f"http://{LOOPBACK}:{self.server_port}/"
 
-    def listing(self) -> bytes:
-        """The folders and their tables, as the page reads them."""
-        told = [
-            {"name": folder.name, "files": dict(files)}
-            for folder, files in zip(self.folders, self.files, strict=True)
-        ]
-        return json.dumps({"folders": told}).encode()
+    def told(self, path: str) -> object:
+        """What is below `/api/`, to be sent as JSON; None if nothing is there."""
+        raise NotImplementedError
+
+    def file(self, path: str) -> Path | None:
+        """The table below `/api/`; None if there is none of that name."""
+        del path
+        return None
+
+
+class Explorer(Page):
+    """Serves results folders.
+
+    Raises
+    ------
+    ResultsError
+        A folder holds neither results of `raddle run` nor of `raddle route`, or the port is taken.
+    """
+
+    def __init__(self, folders: Sequence[Path], port: int = 0) -> None:
+        self.folders = [folder.resolve() for folder in folders]
+        self.files = [files_of(folder) for folder in self.folders]
+        super().__init__(port)
+
+    def told(self, path: str) -> object:
+        """The folders and their tables."""
+        if path != "folders":
+            return None
+        return {
+            "folders": [
+                {"name": folder.name, "files": dict(files)}
+                for folder, files in zip(self.folders, self.files, strict=True)
+            ]
+        }
+
+    def file(self, path: str) -> Path | None:
+        """A table of one of the folders: `files/0/flows.parquet`."""
+        match path.split("/"):
+            case ["files", place, name] if place.isdecimal() and int(place) < len(self.folders):
+                number = int(place)
+                return self.folders[number] / name if name in self.files[number] else None
+        return None
+
+
+class LiveLab(Page):
+    """Serves a lab that is up: what is counted there, anew for each question.
+
+    Raises
+    ------
+    LabError
+        There is no such lab.
+    ResultsError
+        The port is taken.
+    """
+
+    def __init__(self, name: str, port: int = 0) -> None:
+        self.lab = Lab.find(name).name
+        super().__init__(port)
+
+    def told(self, path: str) -> object:
+        """The name of the lab, and what it is at this moment."""
+        if path == "folders":
+            return {"folders": [], "lab": self.lab}
+        if path != "lab":
+            return None
+        try:
+            return live.snapshot(self.lab)
+        except LabError as error:
+            return {"down": str(error)}
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Explorer
+    server: Page
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -71,23 +132,20 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/":
             self._answer(self.server.page, "text/html; charset=utf-8")
-        elif path == "/api/folders":
-            self._answer(self.server.listing(), "application/json")
-        else:
-            self._file(path)
-
-    def _file(self, path: str) -> None:
-        match path.split("/"):
-            case ["", "api", "files", place, name] if place.isdecimal():
-                number = int(place)
-            case _:
-                self.send_error(HTTPStatus.NOT_FOUND)
-                return
-        if number >= len(self.server.folders) or name not in self.server.files[number]:
-            self.send_error(HTTPStatus.NOT_FOUND)
             return
+        asked = path.removeprefix("/api/")
+        if asked == path:
+            self.send_error(HTTPStatus.NOT_FOUND)
+        elif (told := self.server.told(asked)) is not None:
+            self._answer(json.dumps(told).encode(), "application/json")
+        elif (file := self.server.file(asked)) is not None:
+            self._file(file)
+        else:
+            self.send_error(HTTPStatus.NOT_FOUND)
+
+    def _file(self, path: Path) -> None:
         try:
-            with (self.server.folders[number] / name).open("rb") as file:
+            with path.open("rb") as file:
                 length = file.seek(0, 2)
                 asked = self._range(length)
                 if asked is None:
@@ -105,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
                     start += len(data)
         except OSError as error:
             # The browser has gone, or the folder has: nobody is left to answer.
-            print(f"{name}: {error}", file=sys.stderr)
+            print(f"{path.name}: {error}", file=sys.stderr)
             self.close_connection = True
 
     def _range(self, length: int) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ group, so they are found again whatever has happened to the programs that starte
 - `state`: what is noted of a lab, and who may change it when
 - `mpi`: `mpirun` inside; `verify`: a program plain and with an advice, in turns
 - `calibrate`: what hosts cost here; `bench` measures, `predict` simulates the same
-- `virtual`: the life of a lab
+- `virtual`: the life of a lab; `live`: a lab at one moment, for its page
 """
 
 from typing import TYPE_CHECKING
@@ -26,19 +26,20 @@ __all__ = [
     "Protocol",
     "Topology",
     "calibrate",
+    "live",
     "mpi",
     "topology",
     "verify",
 ]
 
 if TYPE_CHECKING:
-    from raddle.services.lab import calibrate, mpi, topology, verify
+    from raddle.services.lab import calibrate, live, mpi, topology, verify
     from raddle.services.lab.topology import Backend, LabSpec, Mode, Protocol, Topology
     from raddle.services.lab.virtual import Lab
 else:
     __getattr__, __dir__ = attach(
         __name__,
-        modules=("calibrate", "mpi", "topology", "verify"),
+        modules=("calibrate", "live", "mpi", "topology", "verify"),
         names={
             "Backend": "raddle.services.lab.topology",
             "Lab": "raddle.services.lab.virtual",

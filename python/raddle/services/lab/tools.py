@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
 
 from raddle.errors import LabError
@@ -59,23 +60,31 @@ def switch_program() -> Path:
     found = shutil.which("raddle-switch", path=program_path())
     if found is None:
         msg = (
-            "raddle-switch is not built; --offload sockets and xdp need it\n"
-            "  hint: `make build` in a checkout of raddle; --offload off works without"
+            "raddle-switch is not there; --offload sockets and xdp need it\n"
+            "  hint: install the Debian package raddle-switch, or `make build` in a checkout of"
+            " raddle; --offload off works without"
         )
         raise LabError(msg)
     return Path(found)
 
 
 def mpi_library() -> Path:
-    """libraddle_mpi.so: in the environment of `raddle`, or in its checkout."""
+    """libraddle_mpi.so: in the environment of `raddle`, in its checkout, or a package's."""
     prefix = Path(sys.executable).parent.parent
     checkout = Path(__file__).resolve().parents[4]
     target = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
-    for folder in (prefix / "lib" / "raddle", prefix / "lib", checkout / target / "release"):
+    packaged = Path("/usr/lib", sysconfig.get_config_var("MULTIARCH") or "", "raddle")
+    for folder in (
+        prefix / "lib" / "raddle",
+        prefix / "lib",
+        checkout / target / "release",
+        packaged,
+    ):
         if (folder / LIBRARY).is_file():
             return folder / LIBRARY
     msg = (
-        f"{LIBRARY} is not built; --offload sockets and xdp need it\n"
-        "  hint: install libopenmpi-dev, then `make build` in a checkout of raddle"
+        f"{LIBRARY} is not there; --offload sockets and xdp need it\n"
+        "  hint: install the Debian package libraddle-mpi; or libopenmpi-dev, then `make build` in"
+        " a checkout of raddle"
     )
     raise LabError(msg)
