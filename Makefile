@@ -89,10 +89,9 @@ dist: ## Make the packages of a release into dist/: wheels, Debian packages, sou
 test-dist: dist ## Install the packages into new systems, and run everything there (root)
 	@$(BIN)/python -m pytest -q -m dist tests/dist
 
-docs: setup program ## Build the site with its gallery into target/site/html, and the pages of the crates into target/doc
-	@$(BIN)/python -m scripts.make_site
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	echo "open target/doc/raddle_engine/index.html for the crates"
+docs: setup program ## Build the site with its gallery and the pages of the crates into target/site/html
+	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	$(BIN)/python -m scripts.make_site
 
 fuzz: ## Fuzz every parser for MINUTES=1 each (needs cargo-fuzz and a nightly toolchain)
 	@for target in $$(cargo +nightly fuzz list); do

@@ -1,4 +1,7 @@
-"""Build the site into target/site/html: documents, gallery and Python API; warnings are errors.
+"""Build the site: documents, gallery, Python API and crates; warnings are errors.
+
+It goes into a folder of its version below target/site/html, which any server of files can serve;
+other versions that are there stay, and versions.html lists them.
 
 make docs                                           all of it
 .venv/bin/python -m scripts.make_site --pin         and keep the hashes of the gallery
@@ -6,26 +9,34 @@ make docs                                           all of it
 """
 
 import argparse
+import html
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+from raddle.version import __version__
 from scripts import gallery, notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "target" / "site"
 SOURCE = SITE / "source"
 """What Sphinx reads: the repository's files, and what is made for the site."""
+HTML = SITE / "html" / __version__
+RUSTDOC = ROOT / "target" / "doc"
+"""What `cargo doc` made, if it was called before."""
 PAGES = ROOT / "docs" / "site"
 MERMAID = "mermaid@11.12.1"
 LEFT_OUT = (
     ".git",
     ".venv",
     "target",
+    "dist",
     "out",
     "demo",
     "node_modules",
@@ -37,7 +48,8 @@ LEFT_OUT = (
 
 def staged() -> None:
     """All that documents link to; the site's own pages stand at the top."""
-    shutil.rmtree(SITE, ignore_errors=True)
+    for old in (SOURCE, HTML, *(SITE / name for name in ("static", "extra", "runs"))):
+        shutil.rmtree(old, ignore_errors=True)
     # Hard links: symbolic ones would be followed out of Sphinx's folder.
     shutil.copytree(ROOT, SOURCE, copy_function=os.link, ignore=shutil.ignore_patterns(*LEFT_OUT))
     for page in PAGES.glob("*.md"):
@@ -78,10 +90,49 @@ def drawn(only: Sequence[str], *, keep: bool) -> None:
         gallery.pin(found)
 
 
+def crates() -> None:
+    """The list of all crates, floor by floor, with links to their pages where these were made."""
+    lines = ["# Crates", "", "The Rust of the project, floor by floor: what a crate is for."]
+    lines += ["[ARCHITECTURE.md](ARCHITECTURE.md) says how they stand on each other.", ""]
+    for floor in ("base", "core", "sim", "real"):
+        lines += [f"## {floor}", ""]
+        for library in sorted((ROOT / "crates" / floor).glob("*/src/lib.rs")):
+            manifest = tomllib.loads((library.parents[1] / "Cargo.toml").read_text())
+            name = manifest["package"]["name"]
+            page = f"rust/{manifest.get('lib', {}).get('name', name).replace('-', '_')}/index.html"
+            told = itertools.takewhile(lambda line: len(line) > 4, library.read_text().splitlines())
+            words = " ".join(line.removeprefix("//! ") for line in told).replace("[`", "`")
+            named = f"<code>{name}</code>"
+            if (RUSTDOC / page.removeprefix("rust/")).is_file():
+                named = f'<a href="{page}">{named}</a>'
+            lines += [f"- {named}: {html.escape(words.replace('`]', '`'), quote=False)}"]
+        lines += [""]
+    (SOURCE / "crates.md").write_text("\n".join(lines))
+
+
 def built() -> int:
     """The pages."""
     words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-c", str(PAGES)]
-    return subprocess.run([*words, str(SOURCE), str(SITE / "html")], check=False).returncode
+    status = subprocess.run([*words, str(SOURCE), str(HTML)], check=False).returncode
+    if not status and RUSTDOC.is_dir():
+        shutil.copytree(RUSTDOC, HTML / "rust")
+    return status
+
+
+def listed() -> None:
+    """The list of all versions that are there, and the way to the newest."""
+    above = HTML.parent
+
+    def age(name: str) -> list[int]:
+        return [int(part) for part in name.split(".") if part.isdecimal()]
+
+    names = sorted((page.parent.name for page in above.glob("*/index.html")), key=age, reverse=True)
+    head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Raddle</title>'
+    rows = "".join(f'<li><a href="{name}/index.html">{name}</a></li>' for name in names)
+    (above / "versions.html").write_text(f"{head}<h1>Raddle: versions</h1><ul>{rows}</ul></html>\n")
+    newest = f"{names[0]}/index.html"
+    way = f'<meta http-equiv="refresh" content="0; url={newest}"><a href="{newest}">Raddle</a>'
+    (above / "index.html").write_text(f"{head}{way}</html>\n")
 
 
 def main() -> int:
@@ -94,6 +145,7 @@ def main() -> int:
         parser.error("--pin keeps the hashes of all: leave --only out")
     staged()
     scripted()
+    crates()
     notebook.page(ROOT / "examples" / "tutorial.ipynb", SOURCE / "examples")
     try:
         drawn(options.only or [], keep=options.pin)
@@ -102,7 +154,8 @@ def main() -> int:
         return 1
     status = built()
     if not status:
-        print(f"open {(SITE / 'html' / 'index.html').relative_to(ROOT)}")
+        listed()
+        print(f"open {(HTML / 'index.html').relative_to(ROOT)}")
     return status
 
 

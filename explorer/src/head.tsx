@@ -8,7 +8,8 @@ import type { Go, View } from "./place";
 
 interface Props {
   readonly title: ComponentChildren;
-  readonly fabric: Fabric;
+  /** Whose nodes are looked for; no search without one. */
+  readonly fabric?: Fabric;
   readonly views: readonly (readonly [View, string])[];
   readonly view: View;
   readonly go: Go;
@@ -20,6 +21,7 @@ export function Head({ title, fabric, views, view, go, children }: Props) {
   const [missing, setMissing] = useState(false);
   const look = (event: SubmitEvent): void => {
     event.preventDefault();
+    if (fabric === undefined) return;
     const name = String(new FormData(event.currentTarget as HTMLFormElement).get("name")).trim();
     const found = fabric.node(name) !== null ? `node:${name}` : fabric.portOf(name) !== null ? `port:${name}` : "";
     setMissing(found === "");
@@ -28,11 +30,13 @@ export function Head({ title, fabric, views, view, go, children }: Props) {
   return (
     <header>
       <h1>Raddle {title}</h1>
-      <form onSubmit={look} role="search">
-        <input name="name" aria-label="Host, switch or port" placeholder="h17, s3 or s3:5" aria-invalid={missing} onInput={() => setMissing(false)} />
-        <button>Go</button>
-        {missing && <output class="fault">not in this fabric</output>}
-      </form>
+      {fabric !== undefined && (
+        <form onSubmit={look} role="search">
+          <input name="name" aria-label="Host, switch or port" placeholder="h17, s3 or s3:5" aria-invalid={missing} onInput={() => setMissing(false)} />
+          <button>Go</button>
+          {missing && <output class="fault">not in this fabric</output>}
+        </form>
+      )}
       {children}
       <Theme />
       <nav aria-label="Views">

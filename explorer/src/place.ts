@@ -2,11 +2,12 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-/** Views of a run, those of routes, and those of a lab. */
+/** Views of a run, those of routes, of a lab, and of a recorded program. */
 export const RUN_VIEWS = ["fabric", "flows", "ports", "jobs", "compare"] as const;
 export const ROUTE_VIEWS = ["fabric", "groups", "tables", "merges"] as const;
 export const LAB_VIEWS = ["fabric", "hosts", "switches", "jobs"] as const;
-export type View = (typeof RUN_VIEWS)[number] | (typeof ROUTE_VIEWS)[number] | (typeof LAB_VIEWS)[number];
+export const TRACE_VIEWS = ["lanes", "path", "messages", "supersteps"] as const;
+export type View = (typeof RUN_VIEWS)[number] | (typeof ROUTE_VIEWS)[number] | (typeof LAB_VIEWS)[number] | (typeof TRACE_VIEWS)[number];
 
 /** What links and nodes are coloured by. */
 export const MEASURES = ["load", "queue", "pause", "marks"] as const;
@@ -18,7 +19,7 @@ export interface Place {
   scheme: string;
   seed: number;
   measure: Measure;
-  /** The thing whose details are shown: `node:NAME`, `port:NAME:3`, `flow:SRC:DST:SPORT:START`, `job:NAME`, `rank:JOB:3`. */
+  /** The thing whose details are shown: `node:NAME`, `port:NAME:3`, `flow:SRC:DST:SPORT:START`, `job:NAME`, `rank:JOB:3`, `lane:3` of a trace. */
   about: string;
   /** Between which times, ps; whole if absent. */
   from: number | null;
@@ -56,7 +57,7 @@ export function placeOf(hash: string): Place {
     return value === null || value === "" || !Number.isFinite(Number(value)) ? null : Number(value);
   };
   return {
-    view: one<View>("view", [...RUN_VIEWS, ...ROUTE_VIEWS, ...LAB_VIEWS], START.view),
+    view: one<View>("view", [...RUN_VIEWS, ...ROUTE_VIEWS, ...LAB_VIEWS, ...TRACE_VIEWS], START.view),
     measure: one("measure", MEASURES, START.measure),
     scheme: told.get("scheme") ?? "",
     seed: number("seed") ?? NaN,

@@ -56,7 +56,7 @@ def make(out: Path) -> dict[str, str]:
     say("writing man pages and licences")
     pages = SCRATCH / "man"
     shutil.rmtree(pages, ignore_errors=True)
-    words = [sys.executable, "-m", "scripts.dist.manuals", pages, *programs.values()]
+    words: list[str | Path] = [sys.executable, "-m", "scripts.dist.manuals", pages, *programs.values()]
     run(words, environment={"PYTHONPATH": str(unpacked)})
     licences = SCRATCH / "NOTICES"
     licences.write_text(notices.notices(wheel_parts()))

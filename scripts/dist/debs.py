@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from email.utils import format_datetime
 from pathlib import Path
 
-from scripts.dist.build import rails_name
+from scripts.dist import build
 from scripts.dist.common import ROOT, SCRATCH, Left, committed, fail, run, version
 
 __all__ = ["Built", "debs", "environment"]
@@ -91,7 +91,7 @@ def place(files: Iterable[Path], folder: Path) -> None:
 def environment(wheel: Path, prefix: Path) -> Path:
     """Make an environment of Python at `prefix` that works at /usr/lib/raddle; give its packages' folder."""
     run([PYTHON, "-m", "venv", "--without-pip", "--symlinks", prefix])
-    pip = [ROOT / ".venv" / "bin" / "pip", "--python", prefix / "bin" / "python3"]
+    pip: list[str | Path] = [ROOT / ".venv" / "bin" / "pip", "--python", prefix / "bin" / "python3"]
     run([*pip, "install", "--quiet", "--no-compile", "--only-binary=:all:", wheel])
     (site,) = prefix.glob("lib/python3.*/site-packages")
     # Programs of others, the parts that are in packages of their own, and tests.
@@ -104,18 +104,15 @@ def environment(wheel: Path, prefix: Path) -> Path:
     (prefix / "lib64").unlink(missing_ok=True)
     for folder in [*site.glob("*/tests"), *site.glob("*/*/tests"), site / "pyarrow" / "include"]:
         shutil.rmtree(folder, ignore_errors=True)
-    for program in ("raddle", "raddle-mpi-run"):
-        file = prefix / "bin" / program
+    for name in ("raddle", "raddle-mpi-run"):
+        file = prefix / "bin" / name
         file.write_text(file.read_text().replace(str(prefix), "/usr/lib/raddle"))
     settings = prefix / "pyvenv.cfg"
     kept = [line for line in settings.read_text().splitlines() if not line.startswith("command")]
     settings.write_text("\n".join(kept) + "\n")
-    for name in ("python", "python3"):
-        link = prefix / "bin" / name
-        link.unlink(missing_ok=True)
-        link.symlink_to(PYTHON.resolve() if name == "python3" else "python3")
-    for extra in (prefix / "bin").glob("python3.*"):
-        extra.unlink()
+    for link in (prefix / "bin").glob("python*"):
+        link.unlink()
+    (prefix / "bin" / "python3").symlink_to(PYTHON.resolve())
     return site
 
 
@@ -142,10 +139,10 @@ def lay(built: Built, stage: Path, multiarch: str) -> None:
     place([built.libraries / "libraddle.so"], stage / "libraddle-opensm" / library)
     rails, headers = stage / "libraddle-rails0" / library, stage / "libraddle-rails-dev"
     rails.mkdir(parents=True)
-    shutil.copy2(built.libraries / "libraddle_rails.so", rails / rails_name())
+    shutil.copy2(built.libraries / "libraddle_rails.so", rails / build.rails_name())
     place([ROOT / "crates/real/rails-c/include/raddle_rails.h"], headers / "usr/include")
     (headers / library / "pkgconfig").mkdir(parents=True)
-    (headers / library / "libraddle_rails.so").symlink_to(rails_name())
+    (headers / library / "libraddle_rails.so").symlink_to(build.rails_name())
     text = PKG_CONFIG.format(version=version())
     (headers / library / "pkgconfig/raddle-rails.pc").write_text(text)
     (stage / "raddle-switch/etc/raddle").mkdir(parents=True)

@@ -160,7 +160,7 @@ def program_page(program: Path, section: int, calls: list[list[str]]) -> Page:
     lines: list[str] = []
     summary = ""
     for words in calls:
-        call = [program, *words, "--help"]
+        call: list[str | Path] = [program, *words, "--help"]
         said = subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()
         first, _, rest = said.partition("\n")
         summary = summary or first

@@ -47,14 +47,15 @@ class System:
         """Make one with what every Debian has, and nothing else."""
         words = ["debootstrap", "--variant=minbase", "--include=systemd,systemd-sysv,dbus,iproute2"]
         subprocess.run([*words, codename(), place], check=True, capture_output=True)
-        for name in ("etc/pip.conf", "etc/resolv.conf"):
-            if Path("/", name).exists():
-                shutil.copy2(Path("/", name), place / name)
-        shutil.copytree("/etc/ssl/certs", place / "etc/ssl/certs", dirs_exist_ok=True, symlinks=False)
         shutil.copytree("/etc/apt", place / "etc/apt", dirs_exist_ok=True)
+        shutil.copy2("/etc/resolv.conf", place / "etc/resolv.conf")
         system = cls(place)
         system.run("useradd", "--create-home", USER)
         system.install("ca-certificates")
+        # A site's own authority, where package managers reach their registries through one.
+        for name in ("etc/pip.conf", "etc/ssl/certs/ca-certificates.crt"):
+            if Path("/", name).exists():
+                shutil.copy2(Path("/", name), place / name)
         return system
 
     def run(

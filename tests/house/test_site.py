@@ -58,10 +58,16 @@ def build(*words: str) -> str:
 def test_it_builds_without_a_warning() -> None:
     """Every link is checked by Sphinx; two pages of the gallery stand for all."""
     build("--only", "examples/flow-file.toml", "--only", "examples/link-failure.toml")
-    html = ROOT / "target" / "site" / "html"
+    html = ROOT / "target" / "site" / "html" / raddle.__version__
     for page in ("index", "README", "docs/concepts/worlds", "api/raddle.run", "gallery/index",
-                 "examples/tutorial"):  # fmt: skip
+                 "examples/tutorial", "crates", "../index", "../versions"):  # fmt: skip
         assert (html / f"{page}.html").is_file()
+    crates = (html / "crates.html").read_text()
+    for manifest in (ROOT / "crates").glob("*/*/Cargo.toml"):
+        if (manifest.parent / "src" / "lib.rs").is_file():
+            assert f"<code>raddle-{manifest.parent.name}</code>" in crates
+    for link in re.findall(r'href="(rust/[^"]+)"', crates):
+        assert (html / link).is_file()
     assert "link-failure" in (html / "searchindex.js").read_text()
     # Nothing is fetched when a page is looked at.
     for page in ("index", "docs/concepts/matching", "gallery/examples-flow-file"):

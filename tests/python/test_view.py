@@ -666,7 +666,8 @@ def displayed(browser: Any) -> float:
         for event in traced
         if event["name"] == "Display::FrameDisplayed" and begin <= event["ts"] <= end
     }
-    return len(frames) / ((end - begin) / 1e6)
+    seconds: float = (end - begin) / 1e6
+    return len(frames) / seconds
 
 
 @needs_browser

@@ -71,7 +71,7 @@ export class Rows {
     const start = Math.max(0, -first);
     const lists = this.#lists.get(name);
     if (lists !== undefined) {
-      for (let i = start; i < count; i++) lists[first + i] = Array.from(values[i] as ArrayLike<unknown>, Number);
+      for (let i = start; i < count; i++) lists[first + i] = Array.from((values[i] ?? []) as ArrayLike<unknown>, Number);
       return;
     }
     const words = this.#words.get(name);

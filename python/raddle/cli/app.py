@@ -191,6 +191,7 @@ app.command(
     epilog=examples(
         "raddle view out/my",
         "raddle view out/my out/other   two runs side by side",
+        "raddle view md.trace.parquet   lanes, messages, supersteps, critical path",
         "raddle view out/my --port 8000 --no-browser   for ssh -L 8000:localhost:8000",
         "raddle report out/my --explorer   the same as one file",
     ),

@@ -29,7 +29,7 @@ def view(
         Path,
         typer.Argument(
             metavar="DIR",
-            help="A results folder of raddle run or raddle route.",
+            help="A results folder of raddle run or raddle route, or a trace NAME.trace.parquet.",
             show_default=False,
         ),
     ],
@@ -42,7 +42,7 @@ def view(
     port: Port = 0,
     no_browser: NoBrowser = False,
 ) -> None:
-    """Look into results in a browser: fabric, flows, jobs, trees, until Ctrl-C."""
+    """Look into results or a trace in a browser: fabric, flows, jobs, trees, lanes of ranks."""
     folders = [folder] if other is None else [folder, other]
     serve(services.view.Explorer(folders, port), no_browser=no_browser)
 

@@ -59,36 +59,42 @@ class Page(ThreadingHTTPServer):
 
 
 class Explorer(Page):
-    """Serves results folders.
+    """Serves results folders, or traces.
 
     Raises
     ------
     ResultsError
-        A folder holds neither results of `raddle run` nor of `raddle route`, or the port is taken.
+        A place is no trace and holds neither results of `raddle run` nor of `raddle route`, traces
+        and folders stand side by side, or the port is taken.
     """
 
-    def __init__(self, folders: Sequence[Path], port: int = 0) -> None:
-        self.folders = [folder.resolve() for folder in folders]
-        self.files = [files_of(folder) for folder in self.folders]
+    def __init__(self, places: Sequence[Path], port: int = 0) -> None:
+        self.places = [place.resolve() for place in places]
+        self.files = [files_of(place) for place in self.places]
+        if len({place.is_dir() for place in self.places}) > 1:
+            msg = "a trace and a results folder cannot stand side by side"
+            raise ResultsError(msg)
         super().__init__(port)
 
     def told(self, path: str) -> object:
-        """The folders and their tables."""
+        """The places and their tables."""
         if path != "folders":
             return None
         return {
             "folders": [
-                {"name": folder.name, "files": dict(files)}
-                for folder, files in zip(self.folders, self.files, strict=True)
+                {
+                    "name": place.name,
+                    "files": {name: file.stat().st_size for name, file in files.items()},
+                }
+                for place, files in zip(self.places, self.files, strict=True)
             ]
         }
 
     def file(self, path: str) -> Path | None:
-        """A table of one of the folders: `files/0/flows.parquet`."""
+        """A table of one of the places: `files/0/flows.parquet`."""
         match path.split("/"):
-            case ["files", place, name] if place.isdecimal() and int(place) < len(self.folders):
-                number = int(place)
-                return self.folders[number] / name if name in self.files[number] else None
+            case ["files", place, name] if place.isdecimal() and int(place) < len(self.files):
+                return self.files[int(place)].get(name)
         return None
 
 

@@ -29,6 +29,9 @@ TABLES = (
 )  # fmt: skip
 """What the page reads; the first ones are kept whole where room is scarce."""
 
+TRACE = ".trace.parquet"
+"""How names of traces end."""
+
 MOST_BYTES = 15_000_000
 """Size of the page with its tables."""
 SMALLEST_ROOM = 400_000
@@ -42,32 +45,39 @@ def explorer_page() -> str:
     return (Path(__file__).parent / "explorer.html").read_text(encoding="utf-8")
 
 
-def files_of(folder: Path) -> Mapping[str, int]:
-    """The tables of a folder that the page reads, and their sizes in bytes.
+def files_of(place: Path) -> Mapping[str, Path]:
+    """The tables of a results folder that the page reads, or that of a trace, by their names.
 
     Raises
     ------
     ResultsError
-        The folder is not there, holds neither results of `raddle run` nor of `raddle route`, or
-        one of its tables is damaged.
+        Nothing is there, a folder holds neither results of `raddle run` nor of `raddle route`, a
+        file is no trace, or one of the tables is damaged.
     """
-    if not folder.is_dir():
-        msg = f"there is no folder {folder}"
+    if place.name.endswith(TRACE) and place.is_file():
+        with opened(place) as trace:
+            if "requests" not in trace.schema_arrow.names:
+                msg = f"{place} is no trace: raddle record writes them"
+                raise ResultsError(msg)
+        return {"trace.parquet": place}
+    if not place.is_dir():
+        msg = f"there is no folder {place}, nor a trace NAME{TRACE}"
         raise ResultsError(msg)
-    files = {f"{name}.parquet": folder / f"{name}.parquet" for name in TABLES}
-    sizes = {name: file.stat().st_size for name, file in files.items() if file.is_file()}
-    own = ("trees", "tables") if "trees.parquet" in sizes else ("flows", "ports")
+    named = {f"{name}.parquet": place / f"{name}.parquet" for name in TABLES}
+    files = {name: file for name, file in named.items() if file.is_file()}
+    own = ("trees", "tables") if "trees.parquet" in files else ("flows", "ports")
     for name in (*own, "nodes", "links"):
-        if f"{name}.parquet" not in sizes:
+        if f"{name}.parquet" not in files:
             msg = (
-                f"{folder} has no {name}.parquet\n"
-                "  hint: the explorer looks into what `raddle run` and `raddle route` leave"
+                f"{place} has no {name}.parquet\n"
+                "  hint: the explorer looks into what `raddle run` and `raddle route` leave, and"
+                " into traces"
             )
             raise ResultsError(msg)
-    for name in sizes:
-        with opened(files[name]):
+    for file in files.values():
+        with opened(file):
             pass
-    return sizes
+    return files
 
 
 @dataclass
@@ -98,7 +108,7 @@ def write_explorer(folder: Path) -> Path:
     """
     page = explorer_page()
     held = _Held(room=(MOST_BYTES - len(page.encode()) - 100_000) * 3 // 4)
-    sizes = files_of(folder)
+    sizes = {name: file.stat().st_size for name, file in files_of(folder).items()}
     for name in TABLES:
         file = folder / f"{name}.parquet"
         if file.name not in sizes:

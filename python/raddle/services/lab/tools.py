@@ -27,6 +27,9 @@ NEEDED = ("ip", "tc", "unshare", "nsenter", "mount")
 
 LIBRARY = "libraddle_mpi.so"
 
+OWN = Path(sys.executable).parent
+"""Where the programs are that were installed with this Python package."""
+
 
 def check_machine(*programs: str) -> None:
     """Refuse to go on without root, on another system than Linux, or without `programs`."""
@@ -50,14 +53,17 @@ def check_machine(*programs: str) -> None:
 
 
 def program_path() -> str:
-    """PATH inside a lab: Raddle's programs first, and where system tools are."""
-    parts = [str(Path(sys.executable).parent), *os.environ.get("PATH", os.defpath).split(":")]
-    return ":".join(dict.fromkeys([*parts, "/usr/sbin", "/sbin"]))
+    """PATH inside a lab: the caller's, then Raddle's programs, and where system tools are.
+
+    The caller's comes first: beside `raddle` there may be a `python3` that is not the caller's.
+    """
+    parts = os.environ.get("PATH", os.defpath).split(":")
+    return ":".join(dict.fromkeys([*parts, str(OWN), "/usr/sbin", "/sbin"]))
 
 
 def switch_program() -> Path:
     """`raddle-switch`: beside `raddle`, or on PATH."""
-    found = shutil.which("raddle-switch", path=program_path())
+    found = shutil.which("raddle-switch", path=f"{OWN}:{program_path()}")
     if found is None:
         msg = (
             "raddle-switch is not there; --offload sockets and xdp need it\n"
@@ -70,7 +76,7 @@ def switch_program() -> Path:
 
 def mpi_library() -> Path:
     """libraddle_mpi.so: in the environment of `raddle`, in its checkout, or a package's."""
-    prefix = Path(sys.executable).parent.parent
+    prefix = OWN.parent
     checkout = Path(__file__).resolve().parents[4]
     target = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
     packaged = Path("/usr/lib", sysconfig.get_config_var("MULTIARCH") or "", "raddle")
