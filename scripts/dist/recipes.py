@@ -28,7 +28,9 @@ def write(source: Path, out: Path) -> None:
     crates = [crate for crate in locked if "source" in crate]
     values["@CRATES@"] = "\n".join(f"    ('{one['name']}', '{one['version']}')," for one in crates)
     values["@CRATE_CHECKSUMS@"] = "\n".join(
-        f"    {{'{one['name']}-{one['version']}.tar.gz': '{one['checksum']}'}}," for one in crates
+        # Names may be long, and EasyBuild's style has no line of more than 120 characters.
+        f"    {{'{one['name']}-{one['version']}.tar.gz':\n     '{one['checksum']}'}},"
+        for one in crates
     )
     for folder in FOLDERS:
         shutil.copytree(PACKAGING / folder, out / folder)
