@@ -69,8 +69,9 @@ class System:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in it, without booting it; mounts of its own end with the command."""
         script = (
-            'mount --rbind /dev "$0/dev"; mount -t proc proc "$0/proc"; mount --rbind /sys "$0/sys";'
-            ' mount -t tmpfs tmpfs "$0/run"; exec chroot "$0" "$@"'
+            # Labs need a root that is a mount of its own.
+            'mount --bind "$0" "$0"; mount --rbind /dev "$0/dev"; mount -t proc proc "$0/proc";'
+            ' mount --rbind /sys "$0/sys"; mount -t tmpfs tmpfs "$0/run"; exec chroot "$0" "$@"'
         )
         inside = ["env", "-C", folder, *(["runuser", "-u", user, "--"] if user != "root" else [])]
         command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", script]

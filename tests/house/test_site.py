@@ -1,13 +1,19 @@
 """The site holds all documents, all of the Python API and all examples, and it builds."""
 
+import json
 import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
 import raddle
+from raddle.cli.app import app
 from scripts import gallery
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +42,38 @@ def test_every_document_is_listed_once() -> None:
 def test_every_public_name_has_a_page() -> None:
     named = re.findall(r"^   (\w+)$", (SITE / "api.md").read_text(), re.MULTILINE)
     assert sorted(named) == sorted(set(raddle.__all__) - {"__version__"})
+
+
+def commands(path: str, command: Any) -> Iterator[str]:
+    """A command and those below it."""
+    yield path
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands(f"{path} {name}", below)
+
+
+def keys(schema: Any) -> Iterator[str]:
+    """All keys of a file that are described somewhere in its schema."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+    for below in schema.values() if isinstance(schema, dict) else schema:
+        if isinstance(below, dict | list):
+            yield from keys(below)
+
+
+def test_every_command_key_and_variable_has_its_place() -> None:
+    reference = ROOT / "docs" / "reference"
+    headings = re.findall(r"^## (.*)$", (reference / "commands.md").read_text(), re.MULTILINE)
+    all_commands = list(commands("raddle", typer.main.get_command(app)))
+    assert len(all_commands) > 40
+    assert set(all_commands) <= set(headings)
+    table = tomllib.loads((ROOT / "crates/base/text/environment.toml").read_text())
+    variables = (reference / "environment.md").read_text()
+    assert [one["name"] for one in table["setting"] if f"`{one['name']}`" not in variables] == []
+    for kind, least in (("experiment", 150), ("route", 20)):
+        found = set(keys(json.loads((reference / f"{kind}.schema.json").read_text())))
+        assert len(found) > least
+        page = (reference / f"{kind}-keys.md").read_text()
+        assert [key for key in found if not re.search(rf"`\[*(\w+\.)*{key}\b", page)] == []
 
 
 def test_the_gallery_shows_every_example() -> None:
