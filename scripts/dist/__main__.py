@@ -8,6 +8,7 @@ Says at its end what it left out, and what would bring it.
 
 import argparse
 import hashlib
+import itertools
 import shutil
 import sys
 import time
@@ -16,8 +17,8 @@ from pathlib import Path
 
 from scripts.dist import build, debs, notices, recipes, wheels
 from scripts.dist.bill import bill, python_parts
-from scripts.dist.common import ROOT, SCRATCH, TARGETS, Left, Target, run, say, version
-from scripts.dist.crates import Part, explorer, linked
+from scripts.dist.common import ROOT, SCRATCH, TARGETS, Left, Target, fail, run, say, version
+from scripts.dist.crates import explorer, linked
 
 CRATES = {
     "raddle": ("raddle-python",),
@@ -29,11 +30,7 @@ CRATES = {
 }
 """Which crates a Debian package has."""
 
-
-def wheel_parts() -> list[Part]:
-    """What of others is in a wheel."""
-    crates = ("raddle-python", "raddle-perf", "raddle-switch")
-    return [*linked(crates, TARGETS[0]), *explorer()]
+SUMS = "SHA256SUMS"
 
 
 def compiled(target: Target) -> tuple[dict[str, Path], Path]:
@@ -45,21 +42,25 @@ def compiled(target: Target) -> tuple[dict[str, Path], Path]:
 def make(out: Path) -> dict[str, str]:
     """Make all packages; give what was left out, and why."""
     left: dict[str, str] = {}
-    (here,) = (target for target in TARGETS if target.is_this_one)
+    here = next((target for target in TARGETS if target.is_this_one), None)
+    if here is None:
+        fail(f"packages are made on {' or '.join(one.machine for one in TARGETS)}")
     say("packing the sources")
     source = wheels.source(out)
-    say(f"compiling programs and wheels for {' and '.join(one.machine for one in TARGETS)}")
-    with ThreadPoolExecutor(len(TARGETS)) as crew:
-        # What a compiler does last, it does on one core.
+    say(f"compiling for {' and '.join(one.machine for one in TARGETS)}: a quarter of an hour")
+    with ThreadPoolExecutor(len(TARGETS) + 1) as crew:
+        # What a compiler does last, it does on one core: there is room for others.
         started = {target: crew.submit(compiled, target) for target in TARGETS}
+        libraries = crew.submit(build.libraries)
     programs, unpacked = started[here].result()
     say("writing man pages and licences")
     pages = SCRATCH / "man"
     shutil.rmtree(pages, ignore_errors=True)
-    words: list[str | Path] = [sys.executable, "-m", "scripts.dist.manuals", pages, *programs.values()]
-    run(words, environment={"PYTHONPATH": str(unpacked)})
+    words: list[str | Path] = [sys.executable, "-m", "scripts.dist.manuals", pages]
+    run([*words, *programs.values()], environment={"PYTHONPATH": str(unpacked)})
+    parts = [*linked((*CRATES["raddle"], *build.PROGRAMS), here), *explorer()]
     licences = SCRATCH / "NOTICES"
-    licences.write_text(notices.notices(wheel_parts()))
+    licences.write_text(notices.notices(parts))
     made = {}
     for target, job in started.items():
         try:
@@ -67,26 +68,31 @@ def make(out: Path) -> dict[str, str]:
             made[target] = wheels.complete(files, theirs.values(), pages, licences, out)
         except Left as why:
             left[f"the wheel for {target.machine}"] = str(why)
-    parts = wheel_parts()
     try:
         debs.ready()
-        say("compiling the libraries")
-        libraries = build.libraries()
-        site = debs.environment(made[here], SCRATCH / "environment")
-        parts += [*python_parts(site), *linked(sum(CRATES.values(), ()), here)]
-        shutil.rmtree(SCRATCH / "environment")
-        told = {
-            package: notices.notices([*linked(crates, here), *(explorer() if package == "raddle" else [])])
-            for package, crates in CRATES.items()
-        }
+        found = libraries.result()
         say("packing the Debian packages")
-        built = debs.Built(made[here], programs, libraries, pages, told, bill(parts))
+        environment = debs.environment(made[here], SCRATCH / "environment")
+        inside = {package: linked(crates, here) for package, crates in CRATES.items()}
+        inside["raddle"] += explorer()
+        parts += [*python_parts(environment), *itertools.chain.from_iterable(inside.values())]
+        told = {package: notices.notices(own) for package, own in inside.items()}
+        built = debs.Built(environment, programs, found, pages, told, bill(parts))
         debs.debs(built, out / "debian")
     except Left as why:
         left["the Debian packages"] = str(why)
     (out / f"raddle-{version()}.cdx.json").write_text(bill(parts))
     recipes.write(source, out / "recipes")
     return left
+
+
+def emptied(out: Path) -> None:
+    """Make way for new packages; what is no folder of packages stays."""
+    if out.exists() and any(out.iterdir()) and not (out / SUMS).is_file():
+        fail(f"{out} is not empty and has no {SUMS}: it is no folder of packages")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    (out / SUMS).touch()
 
 
 def main() -> None:
@@ -97,15 +103,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where they go")
     out = parser.parse_args().out.resolve()
     started = time.monotonic()
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    emptied(out)
     left = make(out)
-    files = sorted(file for file in out.rglob("*") if file.is_file())
+    files = sorted(file for file in out.rglob("*") if file.is_file() and file.name != SUMS)
     sums = [
         f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(out)}\n"
         for file in files
     ]
-    (out / "SHA256SUMS").write_text("".join(sums))
+    (out / SUMS).write_text("".join(sums))
     for file in files:
         print(f"{file.stat().st_size / 1e6:8.1f} MB  {file.relative_to(out)}")
     say(f"made {len(files)} files in {time.monotonic() - started:.0f} s")

@@ -19,10 +19,10 @@ from scripts.dist.crates import Part
 __all__ = ["bill", "python_parts"]
 
 
-def python_parts(site: Path) -> list[Part]:
-    """The Python packages of others in a folder of installed ones."""
+def python_parts(environment: Path) -> list[Part]:
+    """The Python packages of others in an environment."""
     parts = []
-    for folder in site.glob("*.dist-info"):
+    for folder in environment.glob("lib/*/site-packages/*.dist-info"):
         told = Parser().parsestr((folder / "METADATA").read_text(), headersonly=True)
         if told["Name"] == "raddle":
             continue

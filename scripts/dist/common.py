@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 __all__ = [
     "GLIBC",
@@ -64,7 +65,7 @@ def say(text: str) -> None:
     print(f"dist: {text}", file=sys.stderr, flush=True)
 
 
-def fail(text: str) -> None:
+def fail(text: str) -> NoReturn:
     """End with an error."""
     sys.exit(f"dist: error: {text}")
 

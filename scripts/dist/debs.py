@@ -14,7 +14,7 @@ from pathlib import Path
 from scripts.dist import build
 from scripts.dist.common import ROOT, SCRATCH, Left, committed, fail, run, version
 
-__all__ = ["Built", "debs", "environment"]
+__all__ = ["Built", "debs", "environment", "ready"]
 
 PACKAGING = ROOT / "packaging" / "debian"
 PYTHON = Path("/usr/bin/python3")
@@ -34,7 +34,8 @@ Libs: -lraddle_rails
 class Built:
     """What goes into the packages."""
 
-    wheel: Path
+    environment: Path
+    """What `environment` has made."""
     programs: dict[str, Path]
     """By name."""
     libraries: Path
@@ -89,7 +90,8 @@ def place(files: Iterable[Path], folder: Path) -> None:
 
 
 def environment(wheel: Path, prefix: Path) -> Path:
-    """Make an environment of Python at `prefix` that works at /usr/lib/raddle; give its packages' folder."""
+    """Make an environment of Python at `prefix` that will work at /usr/lib/raddle; give it back."""
+    shutil.rmtree(prefix, ignore_errors=True)
     run([PYTHON, "-m", "venv", "--without-pip", "--symlinks", prefix])
     pip: list[str | Path] = [ROOT / ".venv" / "bin" / "pip", "--python", prefix / "bin" / "python3"]
     run([*pip, "install", "--quiet", "--no-compile", "--only-binary=:all:", wheel])
@@ -113,7 +115,7 @@ def environment(wheel: Path, prefix: Path) -> Path:
     for link in (prefix / "bin").glob("python*"):
         link.unlink()
     (prefix / "bin" / "python3").symlink_to(PYTHON.resolve())
-    return site
+    return prefix
 
 
 def lay(built: Built, stage: Path, multiarch: str) -> None:
@@ -121,7 +123,7 @@ def lay(built: Built, stage: Path, multiarch: str) -> None:
     library = Path("usr/lib", multiarch)
     raddle = stage / "raddle"
     (raddle / "usr/bin").mkdir(parents=True)
-    environment(built.wheel, raddle / "usr/lib/raddle")
+    shutil.copytree(built.environment, raddle / "usr/lib/raddle", symlinks=True)
     for name in ("raddle", "raddle-mpi-run"):
         (raddle / "usr/bin" / name).symlink_to(f"../lib/raddle/bin/{name}")
     for file in built.manuals.glob("man*/*"):
@@ -160,14 +162,7 @@ def lay(built: Built, stage: Path, multiarch: str) -> None:
 
 
 def debs(built: Built, out: Path) -> list[Path]:
-    """Make all Debian packages into `out`; give them.
-
-    Raises
-    ------
-    Left
-        This machine cannot make them.
-    """
-    ready()
+    """Make all Debian packages into `out`; give them."""
     above = SCRATCH / "debian"
     shutil.rmtree(above, ignore_errors=True)
     work = above / "raddle"

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import tomli_w
+import typer.main
 from typer.testing import CliRunner, Result
 
-from raddle.cli.app import app
+from raddle.cli.app import PANELS, app
 from raddle.report.plots import draw_traffic
 from raddle.services.template import EXPERIMENT
 from synthetic import SyntheticCore
@@ -341,3 +342,9 @@ def test_a_closed_pipe_is_no_error(experiment: Path, tmp_path: Path) -> None:
     )
     assert done.stdout.strip() == "0"
     assert done.stderr == ""
+
+
+def test_the_help_has_every_command_in_a_group() -> None:
+    commands = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    grouped = [name for names in PANELS.values() for name in names]
+    assert sorted(grouped) == sorted(commands)

@@ -25,11 +25,33 @@ from raddle.cli.view import view
 from raddle.cli.why import why
 from raddle.version import __version__
 
-__all__ = ["app"]
+__all__ = ["PANELS", "app"]
+
+PANELS = {
+    "Simulate a fabric": (
+        *("init", "run", "view", "report", "compare", "why", "sweep", "status", "merge", "schema"),
+    ),
+    "Recorded programs": ("record", "trace", "replay", "advise"),
+    "Multicast groups": ("route", "mgid", "capacity", "place"),
+    "Maps and traffic": ("fabric", "traffic"),
+    "This machine": ("doctor", "lab", "config"),
+    "The papers": ("reproduce",),
+}
+"""The commands in the order of the help, for those who see them for the first time."""
+
+
+class Sorted(Commands):
+    """The commands in the order of `PANELS`."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:
+        """Name them."""
+        del ctx
+        return [name for names in PANELS.values() for name in names]
+
 
 app = typer.Typer(
     name="raddle",
-    cls=Commands,
+    cls=Sorted,
     help="Simulate HPC fabrics, route multicast, replay MPI programs, run a virtual cluster.",
     epilog=examples(
         "raddle init my.toml            write a commented experiment that runs as it is",
@@ -224,3 +246,8 @@ app.command(
     ),
 )(schema)
 app.command(name="doctor", epilog=examples("raddle doctor", "raddle doctor --json"))(doctor)
+
+for _panel, _names in PANELS.items():
+    for _one in (*app.registered_commands, *app.registered_groups):
+        if _one.name in _names:
+            _one.rich_help_panel = _panel

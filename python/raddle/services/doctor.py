@@ -100,7 +100,10 @@ def _core() -> Check:
 
 def _package(name: str, cure: str, *, needed: bool = False) -> Check:
     cure = cure or f"pip install --force-reinstall {name}"
-    return _guard(name, needed, lambda: importlib.metadata.version(name), cure)
+    try:
+        return Check(name, needed, True, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Check(name, needed, False, "not installed", cure)
 
 
 def _browser() -> Check:
@@ -133,13 +136,16 @@ def _mpi() -> Check:
     except LabError:
         found.append("no libraddle_mpi.so")
     works = bool(starters) and len(found) == 1
-    cure = "install openmpi-bin and libopenmpi-dev (or mpich and libmpich-dev), then `make build`"
+    cure = (
+        "install openmpi-bin and libraddle-mpi-openmpi (or mpich and libraddle-mpi-mpich), "
+        "or the MPI library's headers and `make build`"
+    )
     return Check("MPI programs (raddle record, offload)", False, works, ", ".join(found), cure)
 
 
 def _opensm() -> Check:
     path = _program("opensm")
-    cure = "install opensm and libopensm-dev, then `make build` (docs/reference/opensm.md)"
+    cure = "install opensm, and libraddle-opensm or `make build` (docs/reference/opensm.md)"
     return Check("OpenSM for the plugin", False, path is not None, path or "no opensm", cure)
 
 
