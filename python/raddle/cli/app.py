@@ -247,7 +247,8 @@ app.command(
 )(schema)
 app.command(name="doctor", epilog=examples("raddle doctor", "raddle doctor --json"))(doctor)
 
-for _panel, _names in PANELS.items():
-    for _one in (*app.registered_commands, *app.registered_groups):
-        if _one.name in _names:
-            _one.rich_help_panel = _panel
+_panel_of = {name: panel for panel, names in PANELS.items() for name in names}
+for _command in app.registered_commands:
+    _command.rich_help_panel = _panel_of[_command.name or ""]
+for _group in app.registered_groups:
+    _group.rich_help_panel = _panel_of[_group.name or ""]
