@@ -43,10 +43,7 @@ PANELS = {
 class Sorted(Commands):
     """The commands in the order of `PANELS`."""
 
-    def list_commands(self, ctx: typer.Context) -> list[str]:
-        """Name them."""
-        del ctx
-        return [name for names in PANELS.values() for name in names]
+    order = tuple(name for names in PANELS.values() for name in names)
 
 
 app = typer.Typer(

@@ -107,7 +107,16 @@ def answer_no() -> NoReturn:
 
 
 class Commands(typer.core.TyperGroup):
-    """A group of commands whose usage errors name the wrong value, and the nearest right one."""
+    """A group of commands whose usage errors name the wrong value, and the nearest right one.
+
+    The help lists them in the order of `order`, where there is one.
+    """
+
+    order: tuple[str, ...] = ()
+
+    def list_commands(self, ctx: "Context") -> list[str]:
+        """Name the commands."""
+        return [*self.order] or super().list_commands(ctx)
 
     def invoke(self, ctx: "Context") -> object:
         """Run the command of `ctx`."""
