@@ -12,7 +12,6 @@ import itertools
 import shutil
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from scripts.dist import build, debs, notices, recipes, wheels
@@ -47,12 +46,8 @@ def make(out: Path) -> dict[str, str]:
         fail(f"packages are made on {' or '.join(one.machine for one in TARGETS)}")
     say("packing the sources")
     source = wheels.source(out)
-    say(f"compiling for {' and '.join(one.machine for one in TARGETS)}: a quarter of an hour")
-    with ThreadPoolExecutor(len(TARGETS) + 1) as crew:
-        # What a compiler does last, it does on one core: there is room for others.
-        started = {target: crew.submit(compiled, target) for target in TARGETS}
-        libraries = crew.submit(build.libraries)
-    programs, unpacked = started[here].result()
+    say(f"compiling programs and wheel for {here.machine}")
+    programs, unpacked = compiled(here)
     say("writing man pages and licences")
     pages = SCRATCH / "man"
     shutil.rmtree(pages, ignore_errors=True)
@@ -61,23 +56,27 @@ def make(out: Path) -> dict[str, str]:
     parts = [*linked((*CRATES["raddle"], *build.PROGRAMS), here), *explorer()]
     licences = SCRATCH / "NOTICES"
     licences.write_text(notices.notices(parts))
-    made = {}
-    for target, job in started.items():
+    wheel = wheels.complete(unpacked, programs.values(), pages, licences, out)
+    for target in TARGETS:
+        if target == here:
+            continue
+        say(f"compiling programs and wheel for {target.machine}")
         try:
-            theirs, files = job.result()
-            made[target] = wheels.complete(files, theirs.values(), pages, licences, out)
+            theirs, files = compiled(target)
+            wheels.complete(files, theirs.values(), pages, licences, out)
         except Left as why:
             left[f"the wheel for {target.machine}"] = str(why)
     try:
         debs.ready()
-        found = libraries.result()
+        say("compiling the libraries")
+        libraries = build.libraries()
         say("packing the Debian packages")
-        environment = debs.environment(made[here], SCRATCH / "environment")
+        environment = debs.environment(wheel, SCRATCH / "environment")
         inside = {package: linked(crates, here) for package, crates in CRATES.items()}
         inside["raddle"] += explorer()
         parts += [*python_parts(environment), *itertools.chain.from_iterable(inside.values())]
         told = {package: notices.notices(own) for package, own in inside.items()}
-        built = debs.Built(environment, programs, found, pages, told, bill(parts))
+        built = debs.Built(environment, programs, libraries, pages, told, bill(parts))
         debs.debs(built, out / "debian")
     except Left as why:
         left["the Debian packages"] = str(why)

@@ -7,21 +7,19 @@ from pathlib import Path
 
 from scripts.dist.common import GLIBC, ROOT, SCRATCH, Left, Target, available, run
 
-__all__ = ["PROGRAMS", "environment", "has_libraries", "libraries", "programs"]
+__all__ = ["ENVIRONMENT", "PROGRAMS", "has_libraries", "libraries", "programs"]
 
 PROGRAMS = ("raddle-switch", "raddle-perf")
 
 
-def environment(name: str) -> dict[str, str]:
-    """Variables for cargo; what has another name is built beside it, at the same time if need be."""
-    return {
-        "CARGO_TARGET_DIR": str(SCRATCH / "build" / name),
-        # Names of functions stay, for the trace of a defect; lines do not.
-        "CARGO_PROFILE_RELEASE_DEBUG": "0",
-        "CARGO_PROFILE_RELEASE_STRIP": "debuginfo",
-        # zig as the linker: python-zig is found beside this Python.
-        "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
-    }
+ENVIRONMENT = {
+    "CARGO_TARGET_DIR": str(SCRATCH / "build"),
+    # Names of functions stay, for the trace of a defect; lines do not.
+    "CARGO_PROFILE_RELEASE_DEBUG": "0",
+    "CARGO_PROFILE_RELEASE_STRIP": "debuginfo",
+    # zig as the linker: python-zig is found beside this Python.
+    "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
+}
 
 
 def programs(target: Target) -> list[Path]:
@@ -31,8 +29,8 @@ def programs(target: Target) -> list[Path]:
     words += ["--target", f"{target.triple}.{GLIBC}"]
     words += [f"--bin={name}" for name in PROGRAMS]
     words += [f"--package={name}" for name in PROGRAMS]
-    run(words, environment=environment(target.machine))
-    folder = SCRATCH / "build" / target.machine / target.triple / "release"
+    run(words, environment=ENVIRONMENT)
+    folder = SCRATCH / "build" / target.triple / "release"
     return [folder / name for name in PROGRAMS]
 
 
@@ -74,14 +72,13 @@ def libraries() -> Path:
     """
     has_libraries()
     words = ["cargo", "build", "--release", "--locked", "--quiet", "--lib"]
-    settings = environment("libraries")
-    run([*words, "--package=raddle-mpi", "--package=raddle-opensm"], environment=settings)
+    run([*words, "--package=raddle-mpi", "--package=raddle-opensm"], environment=ENVIRONMENT)
     # Programs in C remember the name that the library gives itself.
     words = ["cargo", "rustc", "--release", "--locked", "--quiet", "--package=raddle-rails-c"]
     words += ["--lib", "--crate-type=cdylib", "--"]
     words += [f"-Clink-arg=-Wl,-soname,{rails_name()}"]
-    run(words, environment=settings)
-    return SCRATCH / "build" / "libraries" / "release"
+    run(words, environment=ENVIRONMENT)
+    return SCRATCH / "build" / "release"
 
 
 def rails_name() -> str:

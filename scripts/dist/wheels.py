@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from scripts.dist.build import environment
+from scripts.dist.build import ENVIRONMENT
 from scripts.dist.common import GLIBC, ROOT, SCRATCH, Target, available, committed, run, version
 
 __all__ = ["complete", "compiled", "source"]
@@ -33,7 +33,7 @@ def compiled(target: Target) -> Path:
     words: list[str | Path] = [BIN / "maturin", "build", "--release", "--locked"]
     words += ["--zig", "--target", target.triple]
     words += ["--compatibility", f"manylinux_{GLIBC.replace('.', '_')}"]
-    run([*words, "--out", place], environment=environment(target.machine))
+    run([*words, "--out", place], environment=ENVIRONMENT)
     (made,) = place.glob("*.whl")
     run([BIN / "wheel", "unpack", "--dest", place, made])
     return place / f"raddle-{version()}"
