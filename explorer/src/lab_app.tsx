@@ -149,7 +149,7 @@ function HostsView({ snapshot, rates, fabric, place, go }: RateProps) {
 }
 
 const runs = ({ status, works }: Switch): string => (!works ? "nothing: it has ended" : status === null ? "bridge" : `raddle-switch, ${status.backend}`);
-const dropped = ({ status }: Switch): number => (status?.drops ?? []).reduce((sum, drop) => sum + (drop.count), 0);
+const dropped = ({ status }: Switch): number => (status?.drops ?? []).reduce((sum, drop) => sum + drop.count, 0);
 
 function SwitchesView({ snapshot, place, go }: Props) {
   const { switches } = snapshot;
@@ -235,10 +235,10 @@ function NodeDetails({ snapshot, rates, fabric, place, go }: RateProps) {
                 <div><dt>Messages</dt><dd>{count(own.status.counters?.messages ?? NaN)}</dd></div>
                 <div><dt>Lost in the kernel</dt><dd>{count(own.status.counters?.overflow ?? NaN)}</dd></div>
               </dl>
-              {own.status.drops.length > 0 && (
+              {dropped(own) === 0 ? <p class="quiet">It has dropped nothing.</p> : (
                 <table class="plain" aria-label="Drops">
                   <tbody>
-                    {own.status.drops.map((drop) => <tr key={drop.reason}><td class="text">{drop.reason}</td><td>{count(drop.count)}</td></tr>)}
+                    {own.status.drops.filter((drop) => drop.count > 0).map((drop) => <tr key={drop.reason}><td class="text">{drop.reason}</td><td>{count(drop.count)}</td></tr>)}
                   </tbody>
                 </table>
               )}

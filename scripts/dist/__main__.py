@@ -9,6 +9,7 @@ Says at its end what it left out, and what would bring it.
 import argparse
 import hashlib
 import itertools
+import re
 import shutil
 import sys
 import time
@@ -81,8 +82,16 @@ def make(out: Path) -> dict[str, str]:
     except Left as why:
         left["the Debian packages"] = str(why)
     (out / f"raddle-{version()}.cdx.json").write_text(bill(parts))
+    (out / "RELEASE-NOTES.md").write_text(release_notes())
     recipes.write(source, out / "recipes")
     return left
+
+
+def release_notes() -> str:
+    """What the changelog says of this version."""
+    sections = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    (own,) = (text for text in sections[1:] if version() in text.partition("\n")[0])
+    return f"# Raddle {version()}\n{own.partition(chr(10))[2]}"
 
 
 def emptied(out: Path) -> None:

@@ -29,6 +29,14 @@ def test_all_have_one_version() -> None:
     assert f"({version()})" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def test_the_changelog_has_notes_of_this_release() -> None:
+    from scripts.dist.__main__ import release_notes
+
+    notes = release_notes()
+    assert notes.startswith(f"# Raddle {version()}\n")
+    assert "### Added" in notes
+
+
 # --- recipes ---
 
 
