@@ -7,7 +7,7 @@ import { save } from "../data/save";
 import type { Rows } from "../data/table";
 import { count, span, times } from "../data/units";
 import type { Go, Place } from "../place";
-import { Parts } from "./parts";
+import { colourName, Parts } from "./parts";
 
 interface Props {
   readonly jobs: Rows;
@@ -64,7 +64,11 @@ export function JobsView({ jobs, blame, ranks, place, go }: Props) {
 }
 
 const LANE = 12;
-const LANE_COLOURS: Record<string, string> = { computing: "--flow-6", host: "--flow-3", waiting: "--flow-7", start: "--line" };
+const LANE_COLOURS: Record<string, string> = { computing: "--flow-6", host: "--flow-3", start: "--line" };
+
+/** What a stretch of a lane stands for: a rank's own doing, or the cause of most of its waiting. */
+const standsFor = (doing: string, cause: string): string => (doing === "waiting" ? cause || "waiting" : doing);
+const laneColour = (what: string): string => LANE_COLOURS[what] ?? colourName(what);
 
 /** What the ranks of a job did when, a line each. */
 function Lanes({ ranks, job, place, go }: { ranks: Rows; job: string; place: Place; go: Go }) {
@@ -72,15 +76,18 @@ function Lanes({ ranks, job, place, go }: { ranks: Rows; job: string; place: Pla
   const own = useMemo(() => {
     const code = ranks.words("job").code(job);
     const jobs = ranks.words("job").codes;
+    const [doing, cause] = [ranks.words("activity"), ranks.words("cause")];
     const rows: number[] = [];
+    const kinds = new Set<string>();
     let [last, count] = [1, 0];
     for (let row = 0; row < ranks.length; row++) {
       if (jobs[row] !== code) continue;
       rows.push(row);
+      kinds.add(standsFor(doing.at(row), cause.at(row)));
       last = Math.max(last, ranks.numbers("end_ps")[row]);
       count = Math.max(count, ranks.numbers("rank")[row] + 1);
     }
-    return { rows, last, count };
+    return { rows, last, count, kinds: [...kinds].sort() };
   }, [ranks, job]);
   const [from, to] = [place.from ?? 0, place.to ?? own.last];
   const chosen = Number(/^rank:[^:]+:(\d+)$/.exec(place.about)?.[1] ?? -1);
@@ -94,12 +101,13 @@ function Lanes({ ranks, job, place, go }: { ranks: Rows; job: string; place: Pla
     area.height = own.count * LANE * scale;
     pen.scale(scale, scale);
     const style = getComputedStyle(area);
-    const [rank, start, end, doing] = [ranks.numbers("rank"), ranks.numbers("start_ps"), ranks.numbers("end_ps"), ranks.words("activity")];
+    const [rank, start, end] = ["rank", "start_ps", "end_ps"].map((name) => ranks.numbers(name));
+    const [doing, cause] = [ranks.words("activity"), ranks.words("cause")];
     for (const row of own.rows) {
       const x = ((start[row] - from) / (to - from)) * width;
       const wide = ((end[row] - start[row]) / (to - from)) * width;
       if (x > width || x + wide < 0) continue;
-      pen.fillStyle = style.getPropertyValue(LANE_COLOURS[doing.at(row)] ?? "--quiet");
+      pen.fillStyle = style.getPropertyValue(laneColour(standsFor(doing.at(row), cause.at(row))));
       pen.fillRect(x, rank[row] * LANE + 1, Math.max(wide, 0.3), LANE - 2);
     }
     if (chosen >= 0) {
@@ -117,9 +125,9 @@ function Lanes({ ranks, job, place, go }: { ranks: Rows; job: string; place: Pla
     <section>
       <h3>Ranks of {job}</h3>
       <p class="hint">
-        {Object.entries(LANE_COLOURS).map(([name, colour]) => (
+        {own.kinds.map((name) => (
           <span key={name}>
-            <i class="key" style={{ background: `var(${colour})` }} /> {name}{" "}
+            <i class="key" style={{ background: `var(${laneColour(name)})` }} /> {name in LANE_COLOURS || name === "waiting" ? name : `waiting: ${name}`}{" "}
           </span>
         ))}
         <label>

@@ -19,7 +19,9 @@ const CAUSES: Record<string, string> = {
   retransmission: "warn",
 };
 
-export const colourOf = (cause: string): string => `var(--${CAUSES[cause] ?? "quiet"})`;
+/** Name of a cause's colour, for who draws on a canvas. */
+export const colourName = (cause: string): string => `--${CAUSES[cause] ?? "quiet"}`;
+export const colourOf = (cause: string): string => `var(${colourName(cause)})`;
 
 const MOST = 12;
 
