@@ -13,6 +13,7 @@ import typer.main
 
 from raddle.cli.app import app
 from scripts.dist import bill, build, crates, notices, recipes
+from scripts.dist.__main__ import release_notes
 from scripts.dist.common import TARGETS, version
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,8 +31,6 @@ def test_all_have_one_version() -> None:
 
 
 def test_the_changelog_has_notes_of_this_release() -> None:
-    from scripts.dist.__main__ import release_notes
-
     notes = release_notes()
     assert notes.startswith(f"# Raddle {version()}\n")
     assert "### Added" in notes
