@@ -65,7 +65,8 @@ def scripted() -> None:
         print("note: diagrams stay text: npm is not installed", file=sys.stderr)
         (static / "mermaid.min.js").touch()
         return
-    pack = [npm, "pack", "--silent", MERMAID]
+    # From its cache where it has been fetched before: without a network too.
+    pack = [npm, "pack", "--silent", "--prefer-offline", MERMAID]
     done = subprocess.run(pack, cwd=SITE, check=True, capture_output=True, text=True)
     with tarfile.open(SITE / done.stdout.strip()) as packed:
         script = packed.extractfile("package/dist/mermaid.min.js")
