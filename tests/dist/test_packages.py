@@ -211,6 +211,14 @@ sleep 2
 systemctl is-active raddle-switch@tor1
 ip netns exec h2 ping -c 3 -w 20 10.0.0.1
 systemctl stop raddle-switch@tor1
+install -D -m 644 /usr/share/doc/raddle-switch/examples/xdp.conf \\
+    /etc/systemd/system/raddle-switch@tor1.service.d/xdp.conf
+sed -i 's/^backend = .*/backend = "xdp"/' /etc/raddle/tor1.toml
+systemctl daemon-reload
+systemctl start raddle-switch@tor1
+ip netns exec h1 ping -c 3 -w 20 10.0.0.2
+raddle-switch status --name tor1
+systemctl stop raddle-switch@tor1
 systemctl is-failed raddle-switch@tor1 || true
 """
 
@@ -220,8 +228,9 @@ def test_the_switch_is_a_service_without_root(installed: System) -> None:
     told = installed.boot(SWITCH)
     assert told.count("active\n") >= 3, told
     assert "raddle-switch\n" in told or "raddle-+" in told, told
-    assert told.count(" 0% packet loss") == 2, told
-    assert "p1" in told, told
+    assert told.count(" 0% packet loss") == 3, told
+    assert re.search(r"^tor1 .* sockets  running", told, re.MULTILINE), told
+    assert re.search(r"^tor1 .* xdp  running", told, re.MULTILINE), told
     assert told.rstrip().endswith("inactive"), told
 
 
