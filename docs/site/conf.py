@@ -36,6 +36,7 @@ root_doc = "index"
 include_patterns = [
     *("*.md", "docs/*.md", "docs/**/*.md", "gallery/*.md", "examples/*.md", "api/*.rst"),
     "tests/data/traces/README.md",
+    "packaging/README.md",
 ]
 exclude_patterns = ["docs/site"]
 html_extra_path = ["../../target/site/extra"]
