@@ -8,8 +8,8 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,25 +81,45 @@ class Done:
         return lines[-1].strip() if lines else "nothing was said"
 
 
+MEASURED = """
+import os, sys, time
+started = time.monotonic()
+process = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(process, 0)
+with open(sys.argv[1], "w") as told:
+    print(status, time.monotonic() - started, usage.ru_maxrss, file=told)
+"""
+"""Runs a command.
+
+A process's peak of memory is at least what its parent had when it started it: a small one has to.
+"""
+
+
 def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> Done:
     """Run a command to its end; with wall time and peak memory."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        started = time.monotonic()
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=out, stderr=err, env={**os.environ, **(environment or {})}
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "told"
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", MEASURED, told, *command],
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
         )
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.monotonic() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        err.seek(0)
-        return Done(
-            process.returncode,
-            out.read().decode(errors="replace"),
-            err.read().decode(errors="replace"),
-            seconds,
-            usage.ru_maxrss * 1024,
-        )
+        if not told.exists():
+            msg = f"{command[0]} cannot be started: {done.stderr}"
+            raise OSError(msg)
+        status, seconds, peak_kib = told.read_text().split()
+    return Done(
+        os.waitstatus_to_exitcode(int(status)),
+        done.stdout,
+        done.stderr,
+        float(seconds),
+        int(peak_kib) * 1024,
+    )
 
 
 class Broken(Exception):

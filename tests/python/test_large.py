@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.promises import PASS, scale
+from bench.promises import PASS, run, scale
 
 SMALL = {
     "k-ary": 'kind = "k-ary-fat-tree"\nk = 6',
@@ -29,3 +29,11 @@ def test_a_permutation_ends(fabric: str, tmp_path: Path) -> None:
 def test_a_permutation_of_a_large_fabric_ends(fabric: str, gib: float, tmp_path: Path) -> None:
     outcome = scale.large(tmp_path, fabric, None, gib)
     assert outcome.verdict == PASS, outcome.measured
+
+
+def test_a_large_caller_does_not_count() -> None:
+    held = bytearray(256 << 20)
+    held[::4096] = b"x" * len(held[::4096])
+    assert run("true").peak_bytes < 128 << 20
+    assert run("sh", "-c", "echo a; echo b >&2; exit 3").status == 3
+    del held
