@@ -49,6 +49,8 @@ class System:
         subprocess.run([*words, codename(), place], check=True, capture_output=True)
         shutil.copytree("/etc/apt", place / "etc/apt", dirs_exist_ok=True)
         shutil.copy2("/etc/resolv.conf", place / "etc/resolv.conf")
+        # An installer writes it; debootstrap does not.
+        (place / "etc/hosts").write_text("127.0.0.1 localhost\n")
         system = cls(place)
         system.run("useradd", "--create-home", USER)
         system.install("ca-certificates")

@@ -215,7 +215,7 @@ install -D -m 644 /usr/share/doc/raddle-switch/examples/xdp.conf \\
     /etc/systemd/system/raddle-switch@tor1.service.d/xdp.conf
 sed -i 's/^backend = .*/backend = "xdp"/' /etc/raddle/tor1.toml
 systemctl daemon-reload
-systemctl start raddle-switch@tor1
+systemctl start raddle-switch@tor1 || { journalctl --no-pager -n 20 -u raddle-switch@tor1; exit 1; }
 ip netns exec h1 ping -c 3 -w 20 10.0.0.2
 raddle-switch status --name tor1
 systemctl stop raddle-switch@tor1

@@ -91,6 +91,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture
 def traced_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A browser that traces itself: which frames it has displayed, and marks of the page."""
-    driver = chromium(tmp_path_factory.mktemp("chromium"), "blink.user_timing,viz,benchmark")
+    driver = chromium(tmp_path_factory.mktemp("chromium"), "blink.user_timing,viz")
     yield driver
     driver.quit()
