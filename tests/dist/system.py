@@ -124,6 +124,8 @@ class System:
         )
         self.run("systemctl", "enable", "check.service")
         words = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network"]
+        # The packet program of raddle-switch.
+        words += ["--system-call-filter=bpf perf_event_open"]
         words += ["--capability=all", "--boot", f"--directory={self.place}"]
         console = subprocess.run(
             words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False

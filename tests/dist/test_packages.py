@@ -113,21 +113,6 @@ def test_the_command_runs_an_experiment(installed: System) -> None:
     assert checks["MPI programs (raddle record, offload)"]["works"], told
 
 
-def test_a_lab_of_packages_sums_in_its_switch(installed: System) -> None:
-    installed.bring([ROOT / "tests/mpi/sums.py"], "/root")
-    script = (
-        "raddle lab up --hosts 4 --offload sockets"
-        " && raddle lab mpirun --hosts 4 -- python3 /root/sums.py 1 4 1 300"
-        " && raddle-switch status --socket /run/raddle/lab/lab/switches/tor1.sock --json"
-        "; status=$?; raddle lab down; exit $status"
-    )
-    told = installed.run("sh", "-c", script, variables={"RADDLE_OFFLOAD": "always"}).stdout
-    assert "differences 0" in told, told
-    (line,) = [line for line in told.splitlines() if line.startswith("{")]
-    counted = json.loads(line)
-    assert counted["counters"]["messages"] > 100, told
-
-
 @pytest.mark.parametrize(
     ("launcher", "options"),
     [("mpirun.openmpi", ["--allow-run-as-root", "--oversubscribe"]), ("mpiexec.mpich", [])],
