@@ -107,7 +107,8 @@ class System:
         """Copy files into it; give their paths there."""
         (self.place / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
         return [
-            "/" + str(Path(shutil.copy2(file, self.place / folder.lstrip("/"))).relative_to(self.place))
+            "/"
+            + str(Path(shutil.copy2(file, self.place / folder.lstrip("/"))).relative_to(self.place))
             for file in files
         ]
 
@@ -128,9 +129,16 @@ class System:
         words += ["--system-call-filter=bpf perf_event_open"]
         words += ["--capability=all", "--boot", f"--directory={self.place}"]
         console = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
         )
-        out, error = ((self.place / "root" / name).read_text() for name in ("check.out", "check.err"))
+        out, error = (
+            (self.place / "root" / name).read_text() for name in ("check.out", "check.err")
+        )
         status = (self.place / "root/check.status").read_text().strip()
         assert status == "0", f"{out}\n{error}\n{console.stdout[-3000:]}"
         return out

@@ -39,7 +39,14 @@ def site(root: Path) -> Path:
     """The wheel, and what it needs."""
     place = root.parent / "site"
     python = (root / "usr/bin/python3").readlink().name.removeprefix("python")
-    words: list[str | Path] = [ROOT / ".venv/bin/pip", "install", "--quiet", "--no-compile", "--target", place]
+    words: list[str | Path] = [
+        ROOT / ".venv/bin/pip",
+        "install",
+        "--quiet",
+        "--no-compile",
+        "--target",
+        place,
+    ]
     words += ["--only-binary=:all:", "--python-version", python]
     for libc in ("manylinux_2_28", "manylinux_2_17", "manylinux2014"):
         words += ["--platform", f"{libc}_aarch64"]

@@ -22,8 +22,6 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 MINUTES = 2
 """From the wheel to the first report."""
 
-EXAMPLES = ROOT / "examples"
-
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
