@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { type Kind, KINDS, type Stretch, type Trace } from "./data/trace";
 import { count, many, percent, size, span } from "./data/units";
+import { sheetOf } from "./draw/canvas";
 import { Head } from "./head";
 import { type Go, type Place, TRACE_VIEWS, usePlace } from "./place";
 import { type Column, List, sorted } from "./views/list";
@@ -56,16 +57,9 @@ function Lanes({ trace, path, chosen, place, go }: LanesProps) {
   const down = useRef(NaN);
   const [from, to] = [place.from ?? 0, place.to ?? trace.last];
   useEffect(() => {
-    const area = canvas.current;
-    const pen = area?.getContext("2d");
-    if (!area || !pen) return;
-    const scale = devicePixelRatio;
-    const width = area.clientWidth;
-    area.width = width * scale;
-    area.height = trace.ranks * LANE * scale;
-    pen.scale(scale, scale);
-    const style = getComputedStyle(area);
-    const colour = (name: string): string => style.getPropertyValue(name);
+    const sheet = sheetOf(canvas.current);
+    if (sheet === null) return;
+    const { pen, width, colour } = sheet;
     const x = (time: number): number => ((time - from) / (to - from)) * width;
     const bar = (rank: number, kind: Kind, start: number, end: number): void => {
       if (end < from || start > to) return;

@@ -13,6 +13,7 @@ import re
 import shutil
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from scripts.dist import build, debs, notices, recipes, wheels
@@ -58,29 +59,32 @@ def make(out: Path) -> dict[str, str]:
     licences = SCRATCH / "NOTICES"
     licences.write_text(notices.notices(parts))
     wheel = wheels.complete(unpacked, programs.values(), pages, licences, out)
-    for target in TARGETS:
-        if target == here:
-            continue
-        say(f"compiling programs and wheel for {target.machine}")
-        try:
-            theirs, files = compiled(target)
-            wheels.complete(files, theirs.values(), pages, licences, out)
-        except Left as why:
-            left[f"the wheel for {target.machine}"] = str(why)
     try:
         debs.ready()
         say("compiling the libraries")
         libraries = build.libraries()
-        say("packing the Debian packages")
-        environment = debs.environment(wheel, SCRATCH / "environment")
-        inside = {package: linked(crates, here) for package, crates in CRATES.items()}
-        inside["raddle"] += explorer()
-        parts += [*python_parts(environment), *itertools.chain.from_iterable(inside.values())]
-        told = {package: notices.notices(own) for package, own in inside.items()}
-        built = debs.Built(environment, programs, libraries, pages, told, bill(parts))
-        debs.debs(built, out / "debian")
     except Left as why:
         left["the Debian packages"] = str(why)
+    others = [target for target in TARGETS if target != here]
+    with ThreadPoolExecutor(1) as crew:
+        # Packing is work of one core, and so are a compiler's last minutes.
+        say(f"compiling programs and wheel for {' and '.join(one.machine for one in others)}")
+        started = {target: crew.submit(compiled, target) for target in others}
+        if not left:
+            say("packing the Debian packages")
+            environment = debs.environment(wheel, SCRATCH / "environment")
+            inside = {package: linked(crates, here) for package, crates in CRATES.items()}
+            inside["raddle"] += explorer()
+            parts += [*python_parts(environment), *itertools.chain.from_iterable(inside.values())]
+            told = {package: notices.notices(own) for package, own in inside.items()}
+            built = debs.Built(environment, programs, libraries, pages, told, bill(parts))
+            debs.debs(built, out / "debian")
+    for target, job in started.items():
+        try:
+            theirs, files = job.result()
+            wheels.complete(files, theirs.values(), pages, licences, out)
+        except Left as why:
+            left[f"the wheel for {target.machine}"] = str(why)
     (out / f"raddle-{version()}.cdx.json").write_text(bill(parts))
     (out / "RELEASE-NOTES.md").write_text(release_notes())
     recipes.write(source, out / "recipes")

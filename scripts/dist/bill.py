@@ -1,4 +1,4 @@
-"""The bill of materials of a release (CycloneDX 1.6): what of others is inside, and what it needs."""
+"""The bill of materials of a release (CycloneDX 1.6): what of others is inside or needed."""
 
 import uuid
 from collections.abc import Iterable
@@ -9,8 +9,8 @@ from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
-from cyclonedx.validation.json import JsonStrictValidator
 from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 from scripts.dist.common import committed, fail, version

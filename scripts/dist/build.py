@@ -63,7 +63,7 @@ def has_libraries() -> None:
 
 
 def libraries() -> Path:
-    """Compile the libraries that are loaded into other programs, for this machine; gives their folder.
+    """Compile, for this machine, what is loaded into other programs; gives the folder.
 
     Raises
     ------
@@ -82,5 +82,5 @@ def libraries() -> Path:
 
 
 def rails_name() -> str:
-    """The name by which programs load the library of rails: it changes when they must be built anew."""
+    """The name by which programs load the library of rails; with a new one they are built anew."""
     return "libraddle_rails.so.0"

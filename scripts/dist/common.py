@@ -32,7 +32,7 @@ SCRATCH = ROOT / "target" / "dist"
 """Where packages are made; only the finished ones leave it."""
 
 GLIBC = "2.28"
-"""Oldest C library that wheels run on, as those of numpy and pyarrow: Debian 10, RHEL 8, Ubuntu 20.04."""
+"""Oldest C library that wheels run on, as for numpy: Debian 10, RHEL 8, Ubuntu 20.04."""
 
 
 class Left(Exception):
@@ -99,7 +99,7 @@ def version() -> str:
 
 @functools.cache
 def committed() -> datetime:
-    """When what is packed was committed: the time of all packages, so that they can be made again."""
+    """When what is packed was committed: the time of all packages, which can be made again."""
     return datetime.fromtimestamp(int(run(["git", "log", "-1", "--format=%ct"])), UTC)
 
 

@@ -1,4 +1,4 @@
-"""The crates of others that are linked into a program or library, and the npm packages in the explorer."""
+"""The crates of others linked into a program or library, and npm packages in the explorer."""
 
 import functools
 import json

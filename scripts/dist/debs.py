@@ -64,9 +64,9 @@ def ready() -> None:
     Left
         It cannot.
     """
-    if not PYTHON.exists() or "debian" not in distribution().get("ID_LIKE", "") + distribution().get(
-        "ID", ""
-    ):
+    if not PYTHON.exists() or "debian" not in distribution().get(
+        "ID_LIKE", ""
+    ) + distribution().get("ID", ""):
         msg = "this is no Debian or Ubuntu, for which they are made"
         raise Left(msg)
     tools = {"dpkg-buildpackage": "dpkg-dev", "dh": "debhelper", "lintian": "lintian"}

@@ -61,9 +61,7 @@ class Page:
         ]
         settings = {"report_level": 2, "halt_level": 2, "datestamp": None, "generator": False}
         source = "\n".join(head) + self.text
-        made: bytes = publish_string(
-            source, writer=manpage.Writer(), settings_overrides=settings
-        )
+        made: bytes = publish_string(source, writer=manpage.Writer(), settings_overrides=settings)
         return made.decode()
 
 

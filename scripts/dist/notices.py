@@ -13,8 +13,8 @@ def notices(parts: Iterable[Part]) -> str:
     """List all parts, then every text of a licence once, below the names of those that it is of."""
     parts = sorted(parts)
     lines = [
-        "Raddle is under the Apache License 2.0. Inside its programs and libraries are these works of others;",
-        "their licences and notices follow. The Rust standard library is inside too: MIT OR Apache-2.0.",
+        "Raddle is under the Apache License 2.0. Its programs and libraries hold works of others;",
+        "their licences and notices follow. The Rust standard library is one: MIT OR Apache-2.0.",
         "",
         *(f"{part.name} {part.version}: {part.licence}" for part in parts),
     ]

@@ -1,4 +1,4 @@
-"""Recipes for Spack, EasyBuild and conda, and for containers, with version and checksum filled in."""
+"""Recipes for Spack, EasyBuild, conda and containers, with version and checksum filled in."""
 
 import hashlib
 import shutil

@@ -20,7 +20,7 @@ def source(out: Path) -> Path:
 
 
 def compiled(target: Target) -> Path:
-    """Make the wheel of a target without programs and man pages; give the folder of its unpacked files.
+    """Make the wheel of a target without programs and man pages; give it as a folder.
 
     Raises
     ------

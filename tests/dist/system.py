@@ -1,4 +1,4 @@
-"""A Debian system of its own in a folder: made anew, with packages installed, and booted by systemd."""
+"""A Debian system of its own in a folder: new, with packages installed, booted by systemd."""
 
 import os
 import shutil
@@ -120,7 +120,8 @@ class System:
             "[Service]\nType=oneshot\nEnvironment=LANG=C.UTF-8\n"
             "ExecStart=/bin/bash -ex /root/check.sh\n"
             "StandardOutput=file:/root/check.out\nStandardError=file:/root/check.err\n"
-            "ExecStopPost=/bin/sh -c 'echo $EXIT_STATUS >/root/check.status; systemctl --no-block poweroff'\n"
+            "ExecStopPost=/bin/sh -c 'echo $EXIT_STATUS >/root/check.status;"
+            " systemctl --no-block poweroff'\n"
             "[Install]\nWantedBy=multi-user.target\n"
         )
         self.run("systemctl", "enable", "check.service")

@@ -1,4 +1,4 @@
-"""The wheel for AArch64, run by an emulator: programs start, and an experiment gives the same bytes."""
+"""The wheel for AArch64 in an emulator: programs start, an experiment gives the same bytes."""
 
 import os
 import platform

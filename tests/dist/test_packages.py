@@ -149,7 +149,8 @@ def test_opensm_loads_the_plugin(installed: System) -> None:
         " cp /usr/share/doc/libraddle-opensm/examples/opensm.conf .;"
         " sed -i s,/etc/opensm,/usr/share/doc/libraddle-opensm/examples, opensm.conf;"
         " SIM_HOST=host1 LD_PRELOAD=$(echo /usr/lib/*/umad2sim/libumad2sim.so)"
-        " timeout 30 opensm -F opensm.conf -o -f opensm.log; status=$?; cat opensm.log; exit $status"
+        " timeout 30 opensm -F opensm.conf -o -f opensm.log; status=$?; cat opensm.log;"
+        " exit $status"
     )
     told = installed.run("sh", "-c", script).stdout
     assert "raddle" in told, told[-3000:]

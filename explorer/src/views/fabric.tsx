@@ -1,12 +1,14 @@
 /** The fabric: as a picture up to some thousand nodes, as a matrix of levels and pods beyond. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { type Fabric, type Port, portKey } from "../data/fabric";
 import { type Measured, stepOf } from "../data/measures";
 import { save } from "../data/save";
 import { many } from "../data/units";
-import { type Layout, layoutOf, MOST_NODES, podsOf, STEP } from "../draw/layout";
+import { coloursOf, sheetOf } from "../draw/canvas";
+import { type Layout, layoutOf, MOST_NODES, podsOf } from "../draw/layout";
+import { higher, type Link, type Look, Painter, type Scene, svgOf, valueOf } from "../draw/picture";
 import type { Go, Place } from "../place";
 
 interface Props {
@@ -63,23 +65,23 @@ function Scale({ measured, title }: { measured: Measured; title: string }) {
   );
 }
 
-interface Look {
-  readonly x: number;
-  readonly y: number;
-  readonly zoom: number;
-}
-
 /** Distance in pixels within which a click meets a link or a node. */
 const NEAR = 7;
 
-function Picture({ fabric, measured, marked = [], place, go, nodes }: Props & { nodes: readonly number[] }) {
+const NONE: readonly Port[] = [];
+
+function Picture({ fabric, measured, marked = NONE, place, go, nodes }: Props & { nodes: readonly number[] }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const layout = useMemo(() => layoutOf(fabric, nodes), [fabric, nodes]);
   const links = useMemo(() => fabric.links.filter(([{ node, peer }]) => layout.at.has(node) && layout.at.has(peer)), [fabric, layout]);
   const [look, setLook] = useState<Look | null>(null);
   const [hint, setHint] = useState("");
   const drag = useRef<{ x: number; y: number; look: Look; moved: boolean } | null>(null);
-  const chosen = chosenOf(fabric, place.about);
+  const painter = useMemo(() => new Painter(), []);
+  const scene = useMemo(
+    (): Scene => ({ fabric, layout, links, measured, marked, chosen: chosenOf(fabric, place.about) }),
+    [fabric, layout, links, measured, marked, place.about],
+  );
 
   const whole = (): Look => {
     const { clientWidth: width, clientHeight: height } = canvas.current ?? { clientWidth: 800, clientHeight: 480 };
@@ -94,12 +96,15 @@ function Picture({ fabric, measured, marked = [], place, go, nodes }: Props & { 
     watch.observe(place);
     return () => watch.disconnect();
   }, [layout]);
-  useEffect(() => {
-    if (canvas.current === null || look === null) return undefined;
-    const frame = requestAnimationFrame(() => canvas.current && draw(canvas.current, fabric, layout, links, measured, look, chosen, marked));
-    return () => cancelAnimationFrame(frame);
+  // Before the frame is shown: an effect of its own would draw in every second frame only.
+  useLayoutEffect(() => {
+    const sheet = look && sheetOf(canvas.current);
+    if (look !== null && sheet !== null) painter.show(sheet, scene, look);
   });
 
+  const saveSvg = (): void => {
+    if (canvas.current !== null) save("fabric.svg", "image/svg+xml", svgOf(scene, coloursOf(canvas.current)));
+  };
   const spot = (event: MouseEvent): [number, number] => {
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
@@ -162,19 +167,13 @@ function Picture({ fabric, measured, marked = [], place, go, nodes }: Props & { 
         <button aria-label="Zoom in" onClick={() => zoomed(1.4, (canvas.current?.clientWidth ?? 0) / 2, (canvas.current?.clientHeight ?? 0) / 2)}>+</button>
         <button aria-label="Zoom out" onClick={() => zoomed(1 / 1.4, (canvas.current?.clientWidth ?? 0) / 2, (canvas.current?.clientHeight ?? 0) / 2)}>−</button>
         <button aria-label="Show all" onClick={() => setLook(whole())}>⤢</button>
-        <button aria-label="Save as SVG" onClick={() => canvas.current && saveSvg(canvas.current, fabric, layout, links, measured)}>↓</button>
+        <button aria-label="Save as SVG" onClick={saveSvg}>↓</button>
       </div>
     </div>
   );
 }
 
-type Met = { readonly node: number } | { readonly link: readonly [Port, Port] };
-
-const valueOf = (measured: Measured, port: Port): number => measured.values.get(portKey(port.node, port.port)) ?? 0;
-
-/** The direction of a link that has more. */
-const higher = (measured: Measured, [there, back]: readonly [Port, Port]): Port =>
-  valueOf(measured, back) > valueOf(measured, there) ? back : there;
+type Met = { readonly node: number } | { readonly link: Link };
 
 function wordsOf(fabric: Fabric, measured: Measured, met: Met): string {
   if ("node" in met) return fabric.names[met.node];
@@ -198,7 +197,7 @@ function chosenOf(fabric: Fabric, about: string): number[] {
   return kind === "flow" ? rest.slice(0, 2).map(Number) : [];
 }
 
-function meet(layout: Layout, links: readonly (readonly [Port, Port])[], look: Look, x: number, y: number): Met | null {
+function meet(layout: Layout, links: readonly Link[], look: Look, x: number, y: number): Met | null {
   const screen = (node: number): [number, number] => {
     const spot = layout.at.get(node);
     return [look.x + (spot?.x ?? 0) * look.zoom, look.y + (spot?.y ?? 0) * look.zoom];
@@ -219,102 +218,6 @@ function meet(layout: Layout, links: readonly (readonly [Port, Port])[], look: L
     if (distance < nearest) [near, nearest] = [{ link }, distance];
   }
   return near;
-}
-
-function draw(
-  canvas: HTMLCanvasElement,
-  fabric: Fabric,
-  layout: Layout,
-  links: readonly (readonly [Port, Port])[],
-  measured: Measured,
-  look: Look,
-  chosen: readonly number[],
-  marked: readonly Port[],
-): void {
-  const scale = devicePixelRatio;
-  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-  if (canvas.width !== Math.round(width * scale)) canvas.width = Math.round(width * scale);
-  if (canvas.height !== Math.round(height * scale)) canvas.height = Math.round(height * scale);
-  const pen = canvas.getContext("2d");
-  if (pen === null) return;
-  const style = getComputedStyle(canvas);
-  const colour = (name: string): string => style.getPropertyValue(name);
-  pen.setTransform(scale, 0, 0, scale, 0, 0);
-  pen.clearRect(0, 0, width, height);
-  // Links of one colour are one path: thousands of strokes would take longer than a frame.
-  const steps: (readonly [Port, Port])[][] = [[], [], [], [], [], []];
-  for (const link of links) steps[stepOf(valueOf(measured, higher(measured, link)), measured.most) + 1].push(link);
-  steps.forEach((own, step) => {
-    pen.beginPath();
-    for (const [{ node, peer }] of own) {
-      const [a, b] = [layout.at.get(node), layout.at.get(peer)];
-      if (a === undefined || b === undefined) continue;
-      pen.moveTo(look.x + a.x * look.zoom, look.y + a.y * look.zoom);
-      pen.lineTo(look.x + b.x * look.zoom, look.y + b.y * look.zoom);
-    }
-    pen.strokeStyle = step === 0 ? colour("--line") : colour(`--scale-${step}`);
-    pen.lineWidth = step === 0 ? 0.6 : 0.6 + step * 0.35;
-    pen.stroke();
-  });
-  pen.beginPath();
-  for (const { node, peer } of marked) {
-    const [a, b] = [layout.at.get(node), layout.at.get(peer)];
-    if (a === undefined || b === undefined) continue;
-    pen.moveTo(look.x + a.x * look.zoom, look.y + a.y * look.zoom);
-    pen.lineTo(look.x + b.x * look.zoom, look.y + b.y * look.zoom);
-  }
-  pen.strokeStyle = colour("--accent");
-  pen.lineWidth = 2;
-  pen.stroke();
-  const radius = Math.max(1.5, Math.min(7, (STEP * look.zoom) / 2.6));
-  pen.fillStyle = colour("--text");
-  for (const { node, x, y } of layout.spots) {
-    const [px, py] = [look.x + x * look.zoom, look.y + y * look.zoom];
-    if (px < -9 || py < -9 || px > width + 9 || py > height + 9) continue;
-    const half = fabric.isHost(node) ? radius : Math.max(radius, 4);
-    pen.fillRect(px - half, py - half, 2 * half, 2 * half);
-  }
-  pen.strokeStyle = colour("--accent");
-  pen.lineWidth = 3;
-  for (const node of chosen) {
-    const spot = layout.at.get(node);
-    if (spot !== undefined) pen.strokeRect(look.x + spot.x * look.zoom - 9, look.y + spot.y * look.zoom - 9, 18, 18);
-  }
-  labels(pen, fabric, layout, look, [width, height], colour("--text"));
-}
-
-/** The whole picture as a file, in the colours of the page. */
-function saveSvg(canvas: HTMLCanvasElement, fabric: Fabric, layout: Layout, links: readonly (readonly [Port, Port])[], measured: Measured): void {
-  const style = getComputedStyle(canvas);
-  const colour = (name: string): string => style.getPropertyValue(name);
-  const escaped = (text: string): string => text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-  const lines = links.map((link) => {
-    const step = stepOf(valueOf(measured, higher(measured, link)), measured.most);
-    const [a, b] = [layout.at.get(link[0].node), layout.at.get(link[0].peer)];
-    return `<path d="M${a?.x} ${a?.y}L${b?.x} ${b?.y}" stroke="${colour(step < 0 ? "--line" : `--scale-${step + 1}`)}"/>`;
-  });
-  const nodes = layout.spots.map(
-    ({ node, x, y }) => `<rect x="${x - 4}" y="${y - 4}" width="8" height="8" fill="${colour("--text")}"><title>${escaped(fabric.names[node])}</title></rect>`,
-  );
-  const box = `-10 -10 ${layout.width + 20} ${layout.height + 20}`;
-  save("fabric.svg", "image/svg+xml", `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${box}">${lines.join("")}${nodes.join("")}</svg>\n`);
-}
-
-/** Names where there is room for them. */
-function labels(pen: CanvasRenderingContext2D, fabric: Fabric, layout: Layout, look: Look, [width, height]: [number, number], colour: string): void {
-  pen.fillStyle = colour;
-  pen.font = "11px system-ui, sans-serif";
-  pen.textAlign = "center";
-  const ends = new Map<number, number>();
-  for (const { node, x, y } of layout.spots) {
-    const [px, py] = [look.x + x * look.zoom, look.y + y * look.zoom];
-    if (px < 0 || py < 0 || px > width || py > height) continue;
-    const name = fabric.names[node];
-    const half = name.length * 3.3 + 4;
-    if (px - half < (ends.get(y) ?? -Infinity)) continue;
-    ends.set(y, px + half);
-    pen.fillText(name, px, fabric.isHost(node) ? py + 20 : py - 11);
-  }
 }
 
 /** Levels by pods: the highest value of each cell's links, upwards and downwards. */

@@ -6,6 +6,7 @@ import { partAt } from "../data/queries";
 import { save } from "../data/save";
 import type { Rows } from "../data/table";
 import { count, span, times } from "../data/units";
+import { sheetOf } from "../draw/canvas";
 import type { Go, Place } from "../place";
 import { colourName, Parts } from "./parts";
 
@@ -92,26 +93,20 @@ function Lanes({ ranks, job, place, go }: { ranks: Rows; job: string; place: Pla
   const [from, to] = [place.from ?? 0, place.to ?? own.last];
   const chosen = Number(/^rank:[^:]+:(\d+)$/.exec(place.about)?.[1] ?? -1);
   useEffect(() => {
-    const area = canvas.current;
-    const pen = area?.getContext("2d");
-    if (!area || !pen) return;
-    const scale = devicePixelRatio;
-    const width = area.clientWidth;
-    area.width = width * scale;
-    area.height = own.count * LANE * scale;
-    pen.scale(scale, scale);
-    const style = getComputedStyle(area);
+    const sheet = sheetOf(canvas.current);
+    if (sheet === null) return;
+    const { pen, width, colour } = sheet;
     const [rank, start, end] = ["rank", "start_ps", "end_ps"].map((name) => ranks.numbers(name));
     const [doing, cause] = [ranks.words("activity"), ranks.words("cause")];
     for (const row of own.rows) {
       const x = ((start[row] - from) / (to - from)) * width;
       const wide = ((end[row] - start[row]) / (to - from)) * width;
       if (x > width || x + wide < 0) continue;
-      pen.fillStyle = style.getPropertyValue(laneColour(standsFor(doing.at(row), cause.at(row))));
+      pen.fillStyle = colour(laneColour(standsFor(doing.at(row), cause.at(row))));
       pen.fillRect(x, rank[row] * LANE + 1, Math.max(wide, 0.3), LANE - 2);
     }
     if (chosen >= 0) {
-      pen.strokeStyle = style.getPropertyValue("--accent");
+      pen.strokeStyle = colour("--accent");
       pen.lineWidth = 2;
       pen.strokeRect(1, chosen * LANE, width - 2, LANE);
     }
