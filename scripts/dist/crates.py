@@ -13,6 +13,9 @@ from scripts.dist.common import ROOT, Target, run
 __all__ = ["Part", "explorer", "linked"]
 
 EXPLORER = ROOT / "python" / "raddle" / "report" / "explorer" / "explorer.html"
+FEATURES = "raddle-shared-features"
+"""A crate of ours that names crates and uses none."""
+
 TEXTS = re.compile(r"(LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|UNLICENSE)([-._].*)?", re.IGNORECASE)
 
 
@@ -61,6 +64,7 @@ def linked(crates: Iterable[str], target: Target) -> list[Part]:
     while queue:
         for below in nodes[queue.pop()]["deps"]:
             is_linked = any(kind["kind"] is None for kind in below["dep_kinds"])
+            is_linked &= packages[below["pkg"]]["name"] != FEATURES
             if is_linked and below["pkg"] not in reached:
                 reached.add(below["pkg"])
                 queue.append(below["pkg"])
