@@ -1,35 +1,61 @@
 """The programs and libraries of a release, compiled."""
 
-import os
+import functools
 import shutil
 import subprocess
 from pathlib import Path
 
-from scripts.dist.common import GLIBC, ROOT, SCRATCH, Left, Target, available, run
+from scripts.dist.common import GLIBC, ROOT, SCRATCH, TARGETS, Left, Target, available, run
 
-__all__ = ["ENVIRONMENT", "PROGRAMS", "has_libraries", "libraries", "programs"]
+__all__ = ["PROGRAMS", "environment", "has_libraries", "libraries", "programs"]
 
 PROGRAMS = ("raddle-switch", "raddle-perf")
 
 
-ENVIRONMENT = {
-    "CARGO_TARGET_DIR": str(SCRATCH / "build"),
-    # Names of functions stay, for the trace of a defect; lines do not.
-    "CARGO_PROFILE_RELEASE_DEBUG": "0",
-    "CARGO_PROFILE_RELEASE_STRIP": "debuginfo",
-    # zig as the linker: python-zig is found beside this Python.
-    "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
-}
+@functools.cache
+def environment() -> dict[str, str]:
+    """What cargo is to know whatever it compiles.
+
+    zig compiles and links, for the C library of `GLIBC`, through cargo-zigbuild, which knows what
+    options of rustc it does not take. The linkers of all targets are named each time: a crate that
+    was compiled with others is compiled anew.
+    """
+    bin_folder = ROOT / ".venv" / "bin"
+    known = {
+        "CARGO_TARGET_DIR": str(SCRATCH / "build"),
+        # Names of functions stay, for the trace of a defect; lines do not.
+        "CARGO_PROFILE_RELEASE_DEBUG": "0",
+        "CARGO_PROFILE_RELEASE_STRIP": "debuginfo",
+        "CARGO_ZIGBUILD_ZIG_COMMAND": str(bin_folder / "python"),
+        "CARGO_ZIGBUILD_ZIG_COMMAND_ARGS": "-m ziglang",
+    }
+    archiver = program("ar", f"{bin_folder / 'python'} -m ziglang ar")
+    for target in TARGETS:
+        words = f"{bin_folder / 'cargo-zigbuild'} zig cc -- -fno-sanitize=all"
+        words += f" -target {target.machine}-linux-gnu.{GLIBC}"
+        compiler = program(f"cc-{target.machine}", words)
+        name = target.triple.replace("-", "_")
+        known |= {f"CC_{name}": compiler, f"AR_{name}": archiver}
+        known[f"CARGO_TARGET_{name.upper()}_LINKER"] = compiler
+    return known
+
+
+def program(name: str, words: str) -> str:
+    """Write a program that runs another with these words before its own; gives its path."""
+    path = SCRATCH / "tools" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    path.chmod(0o755)
+    return str(path)
 
 
 def programs(target: Target) -> list[Path]:
     """Compile the programs for a target, for the C library of `GLIBC` or newer."""
     available(target)
-    words = ["cargo", "zigbuild", "--release", "--locked", "--quiet"]
-    words += ["--target", f"{target.triple}.{GLIBC}"]
+    words = ["cargo", "build", "--release", "--locked", "--quiet", "--target", target.triple]
     words += [f"--bin={name}" for name in PROGRAMS]
     words += [f"--package={name}" for name in PROGRAMS]
-    run(words, environment=ENVIRONMENT)
+    run(words, environment=environment())
     folder = SCRATCH / "build" / target.triple / "release"
     return [folder / name for name in PROGRAMS]
 
@@ -71,14 +97,19 @@ def libraries() -> Path:
         Headers of MPI libraries or of OpenSM are missing.
     """
     has_libraries()
-    words = ["cargo", "build", "--release", "--locked", "--quiet", "--lib"]
-    run([*words, "--package=raddle-mpi", "--package=raddle-opensm"], environment=ENVIRONMENT)
+    here = next(target for target in TARGETS if target.is_this_one)
+    # The headers are this system's, and so is the compiler that reads them.
+    known = environment() | {f"CC_{here.triple.replace('-', '_')}": "cc"}
+    words = ["--release", "--locked", "--quiet", "--target", here.triple, "--lib"]
+    packages = ["--package=raddle-mpi", "--package=raddle-opensm"]
+    run(["cargo", "build", *words, *packages], environment=known)
     # Programs in C remember the name that the library gives itself.
-    words = ["cargo", "rustc", "--release", "--locked", "--quiet", "--package=raddle-rails-c"]
-    words += ["--lib", "--crate-type=cdylib", "--"]
-    words += [f"-Clink-arg=-Wl,-soname,{rails_name()}"]
-    run(words, environment=ENVIRONMENT)
-    return SCRATCH / "build" / "release"
+    words += ["--package=raddle-rails-c", "--crate-type=cdylib"]
+    run(
+        ["cargo", "rustc", *words, "--", f"-Clink-arg=-Wl,-soname,{rails_name()}"],
+        environment=known,
+    )
+    return SCRATCH / "build" / here.triple / "release"
 
 
 def rails_name() -> str:

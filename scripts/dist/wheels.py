@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from scripts.dist.build import ENVIRONMENT
+from scripts.dist.build import environment
 from scripts.dist.common import GLIBC, ROOT, SCRATCH, Target, available, committed, run, version
 
 __all__ = ["complete", "compiled", "source"]
@@ -31,9 +31,9 @@ def compiled(target: Target) -> Path:
     place = SCRATCH / f"wheel-{target.machine}"
     shutil.rmtree(place, ignore_errors=True)
     words: list[str | Path] = [BIN / "maturin", "build", "--release", "--locked"]
-    words += ["--zig", "--target", target.triple]
+    words += ["--target", target.triple]
     words += ["--compatibility", f"manylinux_{GLIBC.replace('.', '_')}"]
-    run([*words, "--out", place], environment=ENVIRONMENT)
+    run([*words, "--out", place], environment=environment())
     (made,) = place.glob("*.whl")
     run([BIN / "wheel", "unpack", "--dest", place, made])
     return place / f"raddle-{version()}"
