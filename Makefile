@@ -87,7 +87,7 @@ dist: ## Make the packages of a release into dist/: wheels, Debian packages, sou
 	$(BIN)/python -m scripts.dist
 
 test-dist: dist ## Install the packages into new systems, and run everything there (root)
-	@$(BIN)/python -m pytest -q -m dist tests/dist
+	@$(BIN)/python -m pytest -q tests/dist
 
 docs: setup program ## Build the site with its gallery and the pages of the crates into target/site/html
 	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
