@@ -54,7 +54,9 @@ def make(out: Path) -> dict[str, str]:
     pages = SCRATCH / "man"
     shutil.rmtree(pages, ignore_errors=True)
     words: list[str | Path] = [sys.executable, "-m", "scripts.dist.manuals", pages]
-    run([*words, *programs.values()], environment={"PYTHONPATH": str(unpacked)})
+    # What is unpacked is packed again: nothing may be left in it.
+    settings = {"PYTHONPATH": str(unpacked), "PYTHONDONTWRITEBYTECODE": "1"}
+    run([*words, *programs.values()], environment=settings)
     parts = [*linked((*CRATES["raddle"], *build.PROGRAMS), here), *explorer()]
     licences = SCRATCH / "NOTICES"
     licences.write_text(notices.notices(parts))
