@@ -381,6 +381,34 @@ impl EventQueue {
         &self.open[start..self.open.len().min(start + count)]
     }
 
+    /// Whether the open bucket had at most so many events when it was opened.
+    #[inline]
+    pub(crate) const fn is_small(&self, most: usize) -> bool {
+        self.open.len() <= most
+    }
+
+    /// Number of the next bucket after this one, or the open one, that holds events.
+    #[inline]
+    pub(crate) fn bucket_after(&self, bucket: u64) -> Option<u64> {
+        let slot = self.wheel.slot(bucket + 1);
+        let distance = self.wheel.next_occupied(slot)?;
+        // Once around the wheel there is nothing.
+        (bucket + 1 + distance < self.current + self.wheel.ends.len() as u64)
+            .then_some(bucket + 1 + distance)
+    }
+
+    /// Events of a bucket that is not open, in no order.
+    #[inline]
+    pub(crate) fn pending(&self, bucket: u64) -> impl Iterator<Item = &Entry> {
+        self.wheel.pieces(self.wheel.slot(bucket)).flatten()
+    }
+
+    /// Number of the open bucket.
+    #[inline]
+    pub(crate) const fn bucket(&self) -> u64 {
+        self.current
+    }
+
     /// Opens the next bucket that holds events before the end; false: there is none, and what follows may still be added.
     #[inline(always)]
     pub(crate) fn advance(&mut self) -> bool {

@@ -10,7 +10,7 @@ use std::{
     ops::{Index, IndexMut},
 };
 
-use raddle_prefetch::prefer_huge_pages;
+use raddle_prefetch::{prefer_huge_pages, prefetch};
 
 /// A place in a table.
 pub(crate) trait Place: Copy + Eq + Debug {
@@ -202,6 +202,15 @@ impl<I: Place, T> Arena<I, T> {
     {
         self.free.push(place);
         std::mem::take(&mut self.slots[place])
+    }
+
+    /// Hints that so many places from now one will be written to.
+    #[inline]
+    pub(crate) fn prefetch_free(&self, ahead: usize) {
+        let at = self.free.len().wrapping_sub(ahead + 1);
+        if let Some(&place) = self.free.get(at) {
+            prefetch(&self.slots[place]);
+        }
     }
 
     /// What was last in the place that is given out next; `None`: that will be a new one.

@@ -417,6 +417,12 @@ impl Packets {
         slot
     }
 
+    /// Hints that so many packets from now one will be inserted.
+    #[inline]
+    pub(crate) fn prefetch_free(&self, ahead: usize) {
+        self.slots.prefetch_free(ahead);
+    }
+
     /// Has packets marked from now on.
     pub(crate) fn keep_marks(&mut self) {
         self.marks = Some(Vec::new());

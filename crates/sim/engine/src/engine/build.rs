@@ -24,6 +24,7 @@ use super::{
     groups::Groups,
     host::{Hosts, Nic},
     link::{Device, LinkEnd, PortHistory},
+    look_ahead,
     mail::Post,
     offload::{self, Offloads},
     process::{Base, Process},
@@ -453,6 +454,7 @@ impl<'a> Built<'a> {
             key: 0,
             fault: None,
             may_stop: self.serial,
+            looks_ahead: look_ahead::is_worth_it(fabric),
             keys: Keys::new(semantics.ties),
         };
         let mut history = List::default();

@@ -59,6 +59,8 @@ pub(super) struct Context<'a> {
     pub(super) fault: Option<(Time, SetupError)>,
     /// After each event the process may have to stop: its run has one process, or a fault.
     pub(super) may_stop: bool,
+    /// What coming events will touch is fetched ahead of them.
+    pub(super) looks_ahead: bool,
     pub(super) keys: Keys,
     pub(super) queue: EventQueue,
 }

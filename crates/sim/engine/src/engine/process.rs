@@ -30,6 +30,9 @@ use crate::{
     setup::{RunSummary, SetupError},
 };
 
+/// Packets of a mail whose places are fetched ahead of their turn.
+const INSERTED_AHEAD: usize = 8;
+
 /// What every process has.
 pub(super) struct Base<'a> {
     pub(super) cx: Context<'a>,
@@ -69,7 +72,7 @@ pub(super) struct Process<'a> {
     pub(super) offload: Offloads,
     pub(super) rails: RailHosts<'a>,
     /// What has come from other processes.
-    pub(super) inbox: Vec<Mail>,
+    pub(super) inbox: Vec<Box<Mail>>,
     /// Flows that the run has given a place in the list of watched ones.
     pub(super) watch: Vec<(FlowName, u16)>,
     /// Events that were handled in the last window.
@@ -105,7 +108,9 @@ impl Process<'_> {
         let mut seen = self.base.cx.queue.taken();
         loop {
             if self.base.cx.queue.taken() == seen {
-                self.base.look_ahead();
+                if self.base.cx.looks_ahead {
+                    self.base.look_ahead();
+                }
                 seen += look_ahead::EVENTS;
             }
             let Some(event) = self.base.cx.queue.pop() else {
@@ -154,7 +159,7 @@ impl Process<'_> {
     }
 
     /// The window is over: gives reports their places, ends flows, gives away its mail. When the next event is due here.
-    pub(super) fn close_window(&mut self, mails: &mut Vec<(ProcessIndex, Mail)>) -> Time {
+    pub(super) fn close_window(&mut self, mails: &mut Vec<(ProcessIndex, Box<Mail>)>) -> Time {
         let base = &mut self.base;
         base.cx.records.place(&base.wires.ends);
         for (name, member) in std::mem::take(&mut base.cx.post.gone) {
@@ -204,6 +209,7 @@ impl Process<'_> {
                 {
                     packet.set_segment(wires.segments.insert(segment));
                 }
+                wires.packets.prefetch_free(INSERTED_AHEAD);
                 let slot = wires.packets.insert(packet);
                 if let Some(&mark) = marks.next() {
                     wires.packets.set_mark(slot, mark);
