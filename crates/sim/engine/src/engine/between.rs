@@ -20,7 +20,7 @@ pub(super) struct Scratch {
     /// Processes that have something to do in a window, by their places.
     pub(super) active: Vec<usize>,
     records: Vec<(Moment, Record)>,
-    mails: Vec<(ProcessIndex, Box<Mail>)>,
+    mails: Vec<(ProcessIndex, Mail)>,
     /// Of this rank, then of all.
     news: News,
 }
@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn deliver(&mut self, process: &Mutex<Process<'_>>, place: usize, mail: Box<Mail>) {
+    fn deliver(&mut self, process: &Mutex<Process<'_>>, place: usize, mail: Mail) {
         self.packets[place] += mail.packets.len() as u64;
         let due = &mut self.due[place];
         *due = mail.earliest.map_or(*due, |at| at.min(*due));

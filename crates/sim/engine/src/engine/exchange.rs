@@ -72,7 +72,7 @@ pub(super) struct Rest {
 #[derive(Default)]
 pub(super) struct Incoming {
     pub(super) news: Vec<News>,
-    pub(super) mails: Vec<(ProcessIndex, Box<Mail>)>,
+    pub(super) mails: Vec<(ProcessIndex, Mail)>,
     /// At rank 0.
     pub(super) records: Vec<(Moment, Record)>,
 }
@@ -124,10 +124,10 @@ impl<'a> Exchange<'a> {
     pub(super) fn window(
         &mut self,
         news: &News,
-        mails: Vec<(ProcessIndex, Box<Mail>)>,
+        mails: Vec<(ProcessIndex, Mail)>,
         records: &mut Vec<(Moment, Record)>,
     ) -> Result<Incoming, String> {
-        let mut by_rank: Vec<Vec<(ProcessIndex, Box<Mail>)>> = Vec::new();
+        let mut by_rank: Vec<Vec<(ProcessIndex, Mail)>> = Vec::new();
         by_rank.resize_with(self.ranks.count(), Vec::new);
         for (process, mail) in mails {
             by_rank[self.rank(process)].push((process, mail));

@@ -79,12 +79,12 @@ impl Mail {
 /// The mail that a process has ready for others.
 #[derive(Debug, Default)]
 pub(super) struct Post {
-    /// By process; boxed, for there are many processes that have none. Empty ones are for nobody.
-    mails: Vec<Option<Box<Mail>>>,
+    /// By process; empty ones are for nobody.
+    mails: Vec<Option<Mail>>,
     /// Those that have mail, in order of their first.
     waiting: Vec<ProcessIndex>,
     /// Memory of mails that came in.
-    spare: Vec<Box<Mail>>,
+    spare: Vec<Mail>,
     /// Members anywhere for which senders here do not wait any more.
     pub(super) gone: Vec<(FlowName, NodeId)>,
 }
@@ -136,7 +136,7 @@ impl Post {
     }
 
     /// The next mail that is to be carried to its process.
-    pub(super) fn take(&mut self) -> Option<(ProcessIndex, Box<Mail>)> {
+    pub(super) fn take(&mut self) -> Option<(ProcessIndex, Mail)> {
         let process = self.waiting.pop()?;
         self.mails[usize::from(process.0)]
             .take()
@@ -144,7 +144,7 @@ impl Post {
     }
 
     /// Keeps the memory of a mail that has been read.
-    pub(super) fn keep(&mut self, mut mail: Box<Mail>) {
+    pub(super) fn keep(&mut self, mut mail: Mail) {
         mail.clear();
         self.spare.push(mail);
     }

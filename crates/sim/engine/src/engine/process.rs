@@ -72,7 +72,7 @@ pub(super) struct Process<'a> {
     pub(super) offload: Offloads,
     pub(super) rails: RailHosts<'a>,
     /// What has come from other processes.
-    pub(super) inbox: Vec<Box<Mail>>,
+    pub(super) inbox: Vec<Mail>,
     /// Flows that the run has given a place in the list of watched ones.
     pub(super) watch: Vec<(FlowName, u16)>,
     /// Events that were handled in the last window.
@@ -159,7 +159,7 @@ impl Process<'_> {
     }
 
     /// The window is over: gives reports their places, ends flows, gives away its mail. When the next event is due here.
-    pub(super) fn close_window(&mut self, mails: &mut Vec<(ProcessIndex, Box<Mail>)>) -> Time {
+    pub(super) fn close_window(&mut self, mails: &mut Vec<(ProcessIndex, Mail)>) -> Time {
         let base = &mut self.base;
         base.cx.records.place(&base.wires.ends);
         for (name, member) in std::mem::take(&mut base.cx.post.gone) {
