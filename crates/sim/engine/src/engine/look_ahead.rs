@@ -2,7 +2,8 @@
 //!
 //! A large fabric does not fit into the cache, and an event's reads depend on each other: event, packet, route, queue, frame.
 //! Taken one after the other they are as many misses in a row. Here each step is taken for a group of events one group
-//! (or one step) ahead of its use. Nothing is decided but the packets' next hops, which are kept.
+//! (or one step) ahead of its use; where a bucket holds less than a group, for a bucket, each step one bucket ahead of the
+//! next. Nothing is decided but the packets' next hops, which are kept.
 
 use raddle_fabric::Fabric;
 use raddle_prefetch::prefetch;
