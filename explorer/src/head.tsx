@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 
 import type { Fabric } from "./data/fabric";
 import type { Go, View } from "./place";
+import { tellColours } from "./views/colours";
 
 interface Props {
   readonly title: ComponentChildren;
@@ -66,7 +67,7 @@ function Theme() {
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     const root = document.documentElement;
     root.dataset.theme = (root.dataset.theme ?? (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
-    dispatchEvent(new Event("resize"));
+    tellColours();
   };
   return <button aria-label="Light or dark" onClick={toggle}>◐</button>;
 }

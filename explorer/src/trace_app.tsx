@@ -7,6 +7,7 @@ import { count, many, percent, size, span } from "./data/units";
 import { sheetOf } from "./draw/canvas";
 import { Head } from "./head";
 import { type Go, type Place, TRACE_VIEWS, usePlace } from "./place";
+import { useColours } from "./views/colours";
 import { type Column, List, sorted } from "./views/list";
 
 const VIEW_NAMES: Record<(typeof TRACE_VIEWS)[number], string> = { lanes: "Lanes", path: "Critical path", messages: "Messages", supersteps: "Supersteps" };
@@ -54,6 +55,7 @@ interface LanesProps {
 
 function Lanes({ trace, path, chosen, place, go }: LanesProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  useColours();
   const down = useRef(NaN);
   const [from, to] = [place.from ?? 0, place.to ?? trace.last];
   useEffect(() => {

@@ -395,6 +395,18 @@ def test_the_picture_moves_by_keys_and_links_lead_back(browser: Any, served: Exp
     assert "view=ports" not in browser.current_url
 
 
+@needs_browser
+@pytest.mark.browser
+def test_canvases_take_on_the_colours_that_are_chosen(browser: Any, served: Explorer) -> None:
+    for view, canvas in (("fabric", ".picture canvas"), ("jobs", "canvas.ranks")):
+        open_page(browser, f"{served.url}#view={view}&about=job:solver")
+        look = f"return document.querySelector('{canvas}').toDataURL()"
+        light = browser.execute_script(look)
+        browser.find_element("css selector", "[aria-label='Light or dark']").click()
+        browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 100))")
+        assert browser.execute_script(look) != light, view
+
+
 def hostile(folder: Path, to: Path) -> Path:
     """The same run with names that are programs where a page is careless."""
     to.mkdir()

@@ -10,6 +10,7 @@ import { coloursOf, sheetOf } from "../draw/canvas";
 import { type Layout, layoutOf, MOST_NODES, podsOf } from "../draw/layout";
 import { higher, type Link, type Look, Painter, type Scene, svgOf, valueOf } from "../draw/picture";
 import type { Go, Place } from "../place";
+import { useColours } from "./colours";
 
 interface Props {
   readonly fabric: Fabric;
@@ -72,6 +73,7 @@ const NONE: readonly Port[] = [];
 
 function Picture({ fabric, measured, marked = NONE, place, go, nodes }: Props & { nodes: readonly number[] }) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  useColours();
   const layout = useMemo(() => layoutOf(fabric, nodes), [fabric, nodes]);
   const links = useMemo(() => fabric.links.filter(([{ node, peer }]) => layout.at.has(node) && layout.at.has(peer)), [fabric, layout]);
   const [look, setLook] = useState<Look | null>(null);

@@ -8,6 +8,7 @@ import type { Rows } from "../data/table";
 import { count, span, times } from "../data/units";
 import { sheetOf } from "../draw/canvas";
 import type { Go, Place } from "../place";
+import { useColours } from "./colours";
 import { colourName, Parts } from "./parts";
 
 interface Props {
@@ -74,6 +75,7 @@ const laneColour = (what: string): string => LANE_COLOURS[what] ?? colourName(wh
 /** What the ranks of a job did when, a line each. */
 function Lanes({ ranks, job, place, go }: { ranks: Rows; job: string; place: Place; go: Go }) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  useColours();
   const own = useMemo(() => {
     const code = ranks.words("job").code(job);
     const jobs = ranks.words("job").codes;

@@ -3,6 +3,9 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
+import { coloursOf } from "../draw/canvas";
+import { useColours } from "./colours";
+
 interface Props {
   /** µs. */
   readonly x: readonly number[];
@@ -14,11 +17,11 @@ interface Props {
 
 export function Series({ x, series, height, onSpan }: Props) {
   const place = useRef<HTMLDivElement>(null);
+  const colours = useColours();
   useEffect(() => {
     const box = place.current;
     if (box === null) return undefined;
-    const style = getComputedStyle(box);
-    const colour = (name: string): string => style.getPropertyValue(name);
+    const colour = coloursOf(box);
     // Milliseconds where there are many microseconds, and seconds where there are many of these.
     const last = x[x.length - 1] ?? 0;
     const [unit, factor] = last >= 5e6 ? ["s", 1e6] : last >= 5000 ? ["ms", 1000] : ["µs", 1];
@@ -56,6 +59,6 @@ export function Series({ x, series, height, onSpan }: Props) {
       watch.disconnect();
       plot.destroy();
     };
-  }, [x, series, height]);
+  }, [x, series, height, colours]);
   return <div class="series" ref={place} />;
 }
