@@ -29,18 +29,18 @@ def environment() -> dict[str, str]:
         "CARGO_ZIGBUILD_ZIG_COMMAND": str(bin_folder / "python"),
         "CARGO_ZIGBUILD_ZIG_COMMAND_ARGS": "-m ziglang",
     }
-    archiver = program("ar", f"{bin_folder / 'python'} -m ziglang ar")
+    archiver = script("ar", f"{bin_folder / 'python'} -m ziglang ar")
     for target in TARGETS:
         words = f"{bin_folder / 'cargo-zigbuild'} zig cc -- -fno-sanitize=all"
         words += f" -target {target.machine}-linux-gnu.{GLIBC}"
-        compiler = program(f"cc-{target.machine}", words)
+        compiler = script(f"cc-{target.machine}", words)
         name = target.triple.replace("-", "_")
         known |= {f"CC_{name}": compiler, f"AR_{name}": archiver}
         known[f"CARGO_TARGET_{name.upper()}_LINKER"] = compiler
     return known
 
 
-def program(name: str, words: str) -> str:
+def script(name: str, words: str) -> str:
     """Write a program that runs another with these words before its own; gives its path."""
     path = SCRATCH / "tools" / name
     path.parent.mkdir(parents=True, exist_ok=True)
