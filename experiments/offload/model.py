@@ -1,9 +1,11 @@
 """The machine of Li et al. (2022) in the simulator, and what is fitted to their tables.
 
-python3 -m experiments.offload.model    write hosts.toml: the costs of hosts, for each reading
+python3 -m experiments.offload.model    write hosts.toml and others.toml: the fitted costs
 
-The plain columns alone decide the costs of hosts, one cell of the others the switch's time per
-packet. What the paper's text leaves open is a `Reading`: every one has costs of its own.
+Two fits. By the first, the plain columns alone decide the costs of hosts, one cell of the others
+the switch's time per packet. What the paper's text leaves open is a `Reading`: every one has costs
+of its own. By the second, all costs of a number of nodes come from the plain columns and from the
+offloaded ones of the other numbers of nodes.
 """
 
 import json
@@ -11,7 +13,9 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 PUBLISHED = HERE / "published.csv"
 MACHINE = HERE / "machine.toml"
 HOSTS = HERE / "hosts.toml"
+OTHERS = HERE / "others.toml"
 NODES = (4, 9, 16)
 PPN = (8, 32, 64)
 SIZES = (4, 8, 16, 32, 64, 128, 256)
@@ -36,18 +41,22 @@ START_NS = {
     "local_overhead": 200.0,
     "local_copy_per_byte": 0.5,
     "cross_extra": 100.0,
+    "die_extra": 100.0,
     "contention": 2.0,
     "delay": 300.0,
 }
 """The fitted costs, in ns, and where the fit starts."""
 
+SWITCH = "switch"
+"""The switch's time per packet, among costs that offloaded columns decide."""
+START_SWITCH_NS = 350.0
+
 BINDINGS: dict[str, Any] = {
     "even": "even",
     "by socket": "turns",
-    "by core, sockets of 48": {"fill": {"cores": 48}},
-    "by core, dies of 24": {"fill": {"cores": 24}},
+    "by core": {"fill": {"cores": 48}},
 }
-"""Where ranks sit, as the simulator has it. The processor's sockets have two dies of 24 cores."""
+"""Where ranks sit, as the simulator has it."""
 
 
 Start = Literal["after a barrier", "together"]
@@ -71,8 +80,10 @@ class Reading:
     """What the text leaves open."""
 
     binding: str = "even"
-    """A name of `BINDINGS`."""
+    """A name of `BINDINGS`. By equations (1) and (2) a socket's ranks follow each other, and
+    sockets have the same number of them."""
     start: Start = "after a barrier"
+    """OSU's loop has a barrier before each call."""
     tree: Literal["text", "library"] = "text"
     """How a leader reaches the ranks of its node or socket: as the text says, or as the library
     that was published."""
@@ -153,7 +164,8 @@ def base_machine(reading: Reading) -> dict[str, Any]:
     """Read the machine as its file describes it, without what is fitted."""
     base = tomllib.loads(MACHINE.read_text())
     return {
-        **base,
+        **{key: value for key, value in base.items() if key != "cores_per_die"},
+        "dies": {"cores": base["cores_per_die"], "latency": base["costs"]["socket_latency"]},
         "binding": BINDINGS[reading.binding],
         "after_barrier": reading.start == "after a barrier",
         "tree": reading.tree,
@@ -176,22 +188,27 @@ def machine(base: dict[str, Any], costs_ns: dict[str, float]) -> dict[str, Any]:
     }
     names = ("copy_per_byte", "local_overhead", "local_copy_per_byte")
     costs |= {name: span(name) for name in names}
-    # Between sockets it takes at least as long as within one.
+    # Between dies and between sockets it takes at least as long as within one.
     near = int(base["costs"]["socket_latency"].removesuffix("ns"))
     costs["cross_latency"] = ps(near + costs_ns["cross_extra"])
+    dies = {**base["dies"], "latency": ps(near + costs_ns["die_extra"])}
     network = {name: span(name) for name in ("nic_gap", "nic_gap_per_byte", "delay")}
-    return {**base, "costs": costs, **network}
+    switch = {"compute": span(SWITCH)} if SWITCH in costs_ns else {}
+    return {**base, "dies": dies, "costs": costs, **network, **switch}
 
 
-def fit_hosts(
-    cells: Sequence[Cell], base: dict[str, Any], simulate: Simulate, evaluations: int = 30
+def fit(
+    known: Sequence[Cell],
+    start_ns: dict[str, float],
+    base: dict[str, Any],
+    simulate: Simulate,
+    evaluations: int = 30,
 ) -> tuple[dict[str, float], np.ndarray]:
-    """Fit the costs: least squares on the logarithm of simulated / published, plain cells only.
+    """Fit costs: least squares on the logarithm of simulated / published, over the known cells.
 
     Returns costs in ns, and the logarithms at the end.
     """
-    known = plain(cells)
-    names = list(START_NS)
+    names = list(start_ns)
     published = np.log([cell.published_us for cell in known])
 
     def residuals(logs: np.ndarray) -> np.ndarray:
@@ -200,7 +217,7 @@ def fit_hosts(
 
     found = least_squares(
         residuals,
-        np.log(list(START_NS.values())),
+        np.log(list(start_ns.values())),
         # 1 ps to 0.1 ms; steps of 2 % are above the rounding to picoseconds.
         bounds=(np.log(1e-3), np.log(1e5)),
         diff_step=[0.02] * len(names),
@@ -208,6 +225,26 @@ def fit_hosts(
     )
     costs = {name: float(np.exp(log)) for name, log in zip(names, found.x, strict=True)}
     return costs, residuals(found.x)
+
+
+def fit_hosts(
+    cells: Sequence[Cell], base: dict[str, Any], simulate: Simulate, evaluations: int = 30
+) -> tuple[dict[str, float], np.ndarray]:
+    """Fit the costs of hosts to the plain cells and to nothing else."""
+    return fit(plain(cells), START_NS, base, simulate, evaluations)
+
+
+def fit_others(
+    cells: Sequence[Cell],
+    nodes: int,
+    base: dict[str, Any],
+    simulate: Simulate,
+    evaluations: int = 30,
+) -> tuple[dict[str, float], np.ndarray]:
+    """Fit all costs to all cells but the offloaded ones of a number of nodes."""
+    known = [cell for cell in cells if cell.nodes != nodes or cell.mode == "plain"]
+    start = {**START_NS, SWITCH: START_SWITCH_NS}
+    return fit(known, start, base, simulate, evaluations)
 
 
 def switch_cell(cells: Sequence[Cell]) -> Cell:
@@ -260,15 +297,10 @@ def read_hosts(path: Path = HOSTS) -> dict[str, dict[str, float]]:
     return {name: dict(costs) for name, costs in tomllib.loads(path.read_text()).items()}
 
 
-def best_reading() -> Reading:
-    """Give the reading that is taken: what is known, and the binding that plain calls fit best.
-
-    OSU's loop has a barrier before each call; the text has one compute unit in a switch, and names
-    the trees within a node. Offload columns have no say in it.
-    """
-    hosts = read_hosts()
-    readings = [Reading(binding) for binding in BINDINGS]
-    return min(readings, key=lambda reading: hosts[reading.hosts]["rms_percent"])
+def read_others(path: Path = OTHERS) -> dict[int, dict[str, float]]:
+    """Read the costs in ns by which a number of nodes is predicted, with `rms_percent`."""
+    named = tomllib.loads(path.read_text()).items()
+    return {int(name.removesuffix(" nodes")): dict(costs) for name, costs in named}
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +324,34 @@ def times(reading: Reading, cells: Sequence[Cell], simulate: Simulate) -> Times:
     return Times(simulate({**fitted, "compute": ps(ns)}, cells), ns)
 
 
-def write_hosts(fits: dict[str, tuple[dict[str, float], np.ndarray]]) -> None:
-    """Keep the fitted costs."""
-    lines = [
-        "# Costs of the hosts of Li et al. (2022), in ns. Fitted to the 63 plain cells of tables",
-        "# 4, 5 and 6 and to nothing else: least squares on log(simulated / published), for each",
-        "# reading of where ranks sit and when they start: `python3 -m experiments.offload.model`.",
-    ]
+def times_by_others(cells: Sequence[Cell], simulate: Simulate) -> list[float]:
+    """Simulate all cells in us, each by the costs of its number of nodes (`fit_others`)."""
+    base = base_machine(Reading())
+    us: dict[Cell, float] = {}
+    for nodes, kept in read_others().items():
+        costs = {k: v for k, v in kept.items() if k in START_NS or k == SWITCH}
+        table = [cell for cell in cells if cell.nodes == nodes]
+        us |= dict(zip(table, simulate(machine(base, costs), table), strict=True))
+    return [us[cell] for cell in cells]
+
+
+Fits = dict[str, tuple[dict[str, float], np.ndarray]]
+
+HOSTS_ARE = """
+# Costs of the hosts of Li et al. (2022), in ns. Fitted to the 63 plain cells of tables 4, 5 and 6
+# and to nothing else: least squares on log(simulated / published), for each reading of where ranks
+# sit and when they start: `python3 -m experiments.offload.model`.
+"""
+OTHERS_ARE = """
+# Costs of the hosts and the switch of Li et al. (2022), in ns, by which the offloaded cells of a
+# number of nodes are predicted. Fitted to the 63 plain cells of tables 4, 5 and 6 and to the 84
+# offloaded ones of the other two numbers of nodes: `python3 -m experiments.offload.model`.
+"""
+
+
+def write(path: Path, what: str, fits: Fits) -> None:
+    """Keep fitted costs."""
+    lines = what.strip().splitlines()
     for name, (costs, logs) in fits.items():
         lines += [
             "",
@@ -307,20 +360,37 @@ def write_hosts(fits: dict[str, tuple[dict[str, float], np.ndarray]]) -> None:
             f"rms_percent = {rms(logs):.3f}",
             f"within_10_percent = {within(logs)}",
         ]
-    HOSTS.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n")
 
 
 def main() -> int:
-    """Fit."""
+    """Fit, on two cores."""
     command_line(__file__, __doc__).parse_args()
-    cells, simulate = read_published(), Simulator()
-    fits = {}
-    for binding in BINDINGS:
-        for start in STARTS:
-            reading = Reading(binding, start)
-            fits[reading.hosts] = fit_hosts(cells, base_machine(reading), simulate)
-            print(reading.hosts, f"{rms(fits[reading.hosts][1]):.2f} %", flush=True)
-    write_hosts(fits)
+    cells = read_published()
+
+    def hosts(reading: Reading, simulate: Simulate) -> tuple[dict[str, float], np.ndarray]:
+        return fit_hosts(cells, base_machine(reading), simulate)
+
+    def others(nodes: int, simulate: Simulate) -> tuple[dict[str, float], np.ndarray]:
+        return fit_others(cells, nodes, base_machine(Reading()), simulate)
+
+    readings = [Reading(binding, start) for binding in BINDINGS for start in STARTS]
+    jobs: dict[str, Callable[[Simulate], tuple[dict[str, float], np.ndarray]]] = {
+        **{f"{nodes} nodes": partial(others, nodes) for nodes in NODES},
+        **{reading.hosts: partial(hosts, reading) for reading in readings},
+    }
+
+    def one(name: str) -> tuple[dict[str, float], np.ndarray]:
+        simulate = Simulator()
+        fitted = jobs[name](simulate)
+        simulate.close()
+        print(name, f"{rms(fitted[1]):.2f} %", flush=True)
+        return fitted
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        fits = dict(zip(jobs, pool.map(one, jobs), strict=True))
+    write(HOSTS, HOSTS_ARE, {reading.hosts: fits[reading.hosts] for reading in readings})
+    write(OTHERS, OTHERS_ARE, {name: fits[name] for name in (f"{n} nodes" for n in NODES)})
     return 0
 
 

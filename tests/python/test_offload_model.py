@@ -92,6 +92,58 @@ def test_no_fitted_value_reads_another_offload_cell(
     assert fitted(other)[1] != true[1]
 
 
+def test_no_table_is_predicted_by_its_own_offloaded_cells(
+    model: ModuleType, base: dict[str, Any]
+) -> None:
+    cells = model.read_published()
+
+    def spoil(which: Sequence[bool]) -> list[Any]:
+        return [
+            dataclasses.replace(cell, published_us=cell.published_us * 3 + 1) if chosen else cell
+            for cell, chosen in zip(cells, which, strict=True)
+        ]
+
+    def fitted(published: Sequence[Any], nodes: int) -> dict[str, float]:
+        costs, logs = model.fit_others(published, nodes, base, on_paper, evaluations=5)
+        assert len(logs) == 63 + 84
+        assert model.SWITCH in costs
+        return dict(costs)
+
+    for nodes in model.NODES:
+        true = fitted(cells, nodes)
+        own = [cell.nodes == nodes and cell.mode != "plain" for cell in cells]
+        assert sum(own) == 42
+        assert fitted(spoil(own), nodes) == true
+        # The fit does read what it may read.
+        plain = [cell.nodes == nodes and cell.mode == "plain" for cell in cells]
+        assert fitted(spoil(plain), nodes) != true
+        others = [cell.nodes != nodes and cell.mode == "socket" for cell in cells]
+        assert fitted(spoil(others), nodes) != true
+
+
+def test_a_table_is_simulated_by_the_costs_that_do_not_know_it(
+    model: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = {**model.START_NS, model.SWITCH: 350.0, "rms_percent": 1.0, "within_10_percent": 9.0}
+    kept = {nodes: {**start, "nic_gap": 10.0 * nodes} for nodes in model.NODES}
+    monkeypatch.setattr(model, "read_others", lambda: kept)
+    cells = model.read_published()
+    machines = {}
+
+    def simulate(machine: dict[str, Any], table: Sequence[Any]) -> list[float]:
+        machines[ns(machine["nic_gap"])] = {cell.nodes for cell in table}
+        return on_paper(machine, table)
+
+    times = model.times_by_others(cells, simulate)
+    assert machines == {40.0: {4}, 90.0: {9}, 160.0: {16}}
+    costs = {name: kept[9][name] for name in (*model.START_NS, model.SWITCH)}
+    machine = model.machine(model.base_machine(model.Reading()), costs)
+    expected = on_paper(machine, cells)
+    for cell, us, by_nine in zip(cells, times, expected, strict=True):
+        if cell.nodes == 9:
+            assert us == by_nine
+
+
 def test_a_known_machine_is_found_again(model: ModuleType, base: dict[str, Any]) -> None:
     truth = {name: value * 1.7 for name, value in model.START_NS.items()}
     cells = model.read_published()
@@ -111,7 +163,7 @@ def test_a_known_machine_is_found_again(model: ModuleType, base: dict[str, Any])
 @pytest.mark.scale
 def test_the_files_are_what_the_fit_gives(model: ModuleType) -> None:
     """With the simulator itself: minutes."""
-    cells, simulate, reading = model.read_published(), model.Simulator(), model.best_reading()
+    cells, simulate, reading = model.read_published(), model.Simulator(), model.Reading()
     costs, logs = model.fit_hosts(cells, model.base_machine(reading), simulate)
     kept = model.read_hosts()[reading.hosts]
     assert model.rms(logs) == pytest.approx(kept["rms_percent"], rel=0.02)
@@ -120,6 +172,9 @@ def test_the_files_are_what_the_fit_gives(model: ModuleType) -> None:
     fitted = np.array(simulate(model.fitted_machine(reading), plain))
     again = np.array(simulate(model.machine(model.base_machine(reading), costs), plain))
     assert again == pytest.approx(fitted, rel=0.02)
+    for nodes, kept in model.read_others().items():
+        _, logs = model.fit_others(cells, nodes, model.base_machine(reading), simulate)
+        assert model.rms(logs) == pytest.approx(kept["rms_percent"], rel=0.02)
 
 
 def test_every_reading_has_its_costs(model: ModuleType) -> None:
@@ -130,6 +185,11 @@ def test_every_reading_has_its_costs(model: ModuleType) -> None:
     assert set(hosts) == {reading.hosts for reading in readings}
     for costs in hosts.values():
         assert set(costs) == {*model.START_NS, "rms_percent", "within_10_percent"}
+    others = model.read_others()
+    assert set(others) == set(model.NODES)
+    for costs in others.values():
+        own = {*model.START_NS, model.SWITCH, "rms_percent", "within_10_percent"}
+        assert set(costs) == own
 
 
 def test_cells_that_exclude_each_other_are_counted(model: ModuleType) -> None:

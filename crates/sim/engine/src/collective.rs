@@ -13,7 +13,7 @@ use raddle_wire::compat::RcLayout;
 use raddle_workload::{
     MessageGraph, TrafficError, Workload,
     collective::{
-        Binding, CollectiveGraph, HostCosts, Hosts, LeaderTree, Script, allreduce_offloaded,
+        Binding, CollectiveGraph, Dies, HostCosts, Hosts, LeaderTree, Script, allreduce_offloaded,
         allreduce_recursive_doubling, barrier,
     },
 };
@@ -33,6 +33,9 @@ pub struct Machine {
     /// Which of them a rank is on. Default `even`.
     #[serde(default)]
     pub binding: Binding,
+    /// Dies of a socket. Default: its ranks are all alike.
+    #[serde(default)]
+    pub dies: Option<Dies>,
     /// Rate of a host's link.
     pub host_rate: BitRate,
     /// Rate of a link between a leaf and a spine.
@@ -188,6 +191,7 @@ impl Allreduce {
             ranks_per_host: self.ranks_per_host,
             sockets: machine.sockets,
             binding: machine.binding,
+            dies: machine.dies,
             costs: machine.costs,
         };
         let before = if machine.after_barrier {

@@ -1,6 +1,9 @@
 //! Where ranks sit, what their actions cost, and the graph that follows.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    num::NonZeroU32,
+};
 
 use raddle_text::at_most;
 use raddle_units::{Bytes, NodeId, Span, Time};
@@ -36,7 +39,8 @@ pub struct HostCosts {
     /// From a rank's write until one of another socket sees it.
     #[schemars(transform = at_most("1s"))]
     pub cross_latency: Span,
-    /// What each further rank of its socket adds to `local_overhead`: ranks share caches and memory.
+    /// What each further rank of its socket, or of its die where these are told apart, adds to `local_overhead`: ranks
+    /// share caches and memory.
     #[schemars(transform = at_most("1s"))]
     pub contention_per_rank: Span,
     /// Bytes that MPI and its transport add to a message on the wire.
@@ -63,7 +67,7 @@ impl Default for HostCosts {
 }
 
 impl HostCosts {
-    /// What a message in shared memory costs a rank at its end, besides its bytes, if so many ranks are on its socket.
+    /// What a message in shared memory costs a rank at its end, besides its bytes, if so many ranks share its socket or die.
     #[must_use]
     pub fn local_overhead_among(&self, ranks: u64) -> Span {
         self.local_overhead + self.contention_per_rank * ranks.saturating_sub(1)
@@ -77,13 +81,23 @@ pub enum Binding {
     /// Each socket has an equal share, in order of ranks.
     #[default]
     Even,
-    /// Cores in order (`mpirun --map-by core`); so many of them share a socket, or a die that counts as one.
+    /// Cores in order (`mpirun --map-by core`); so many of them share a socket.
     Fill {
-        /// Cores of a socket or die.
+        /// Cores of a socket.
         cores: u32,
     },
     /// By turns (`mpirun --map-by socket`).
     Turns,
+}
+
+/// Cores of a socket that share a cache: a socket's ranks, in their order, fill one die after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dies {
+    /// Cores of each, at least 1.
+    pub cores: NonZeroU32,
+    /// From a rank's write until one of another die of its socket sees it.
+    pub latency: Span,
 }
 
 /// Ranks on hosts: host h has `ranks_per_host` ranks from h * `ranks_per_host` on.
@@ -97,6 +111,8 @@ pub struct Hosts {
     pub sockets: u32,
     /// Which of them a rank is on.
     pub binding: Binding,
+    /// Dies of a socket. None: its ranks are all alike.
+    pub dies: Option<Dies>,
     /// Costs, the same everywhere.
     pub costs: HostCosts,
 }
@@ -133,11 +149,17 @@ impl CollectiveGraph {
 }
 
 impl Hosts {
-    /// The host and the socket of a rank.
-    fn place(&self, rank: u32) -> (usize, u32) {
-        let within = rank % self.ranks_per_host;
-        let host = (rank / self.ranks_per_host) as usize;
-        (host, self.socket(within))
+    /// Where each of a host's ranks is, counted within the host.
+    fn places(&self) -> Vec<Place> {
+        let mut on_socket: BTreeMap<u32, u32> = BTreeMap::new();
+        let place = |within| {
+            let socket = self.socket(within);
+            let before = on_socket.entry(socket).or_default();
+            let die = self.dies.map_or(0, |dies| *before / dies.cores);
+            *before += 1;
+            Place { socket, die }
+        };
+        (0..self.ranks_per_host).map(place).collect()
     }
 
     /// The socket of a host's rank, counted within the host.
@@ -150,15 +172,13 @@ impl Hosts {
         }
     }
 
-    /// What a message in shared memory costs a rank besides its bytes, by socket.
-    fn local_overheads(&self) -> Vec<Span> {
-        let mut ranks = Vec::new();
-        for socket in (0..self.ranks_per_host).map(|within| self.socket(within) as usize) {
-            ranks.resize(ranks.len().max(socket + 1), 0_u64);
-            ranks[socket] += 1;
+    /// From a rank's write until another of its host sees it.
+    fn latency(&self, from: Place, to: Place) -> Span {
+        match self.dies {
+            _ if from.socket != to.socket => self.costs.cross_latency,
+            Some(dies) if from.die != to.die => dies.latency,
+            _ => self.costs.socket_latency,
         }
-        let overhead = |&ranks: &u64| self.costs.local_overhead_among(ranks);
-        ranks.iter().map(overhead).collect()
     }
 
     /// What the script becomes on these hosts. An [`Action::Offload`] is a message to [`OffloadId`] `member`.
@@ -172,9 +192,11 @@ impl Hosts {
             let problem = format!("{ranks} ranks do not fit on hosts with room for {room}");
             return Err(TrafficError::spec("ranks", problem));
         }
+        let places = self.places();
         let mut build = Build {
             hosts: self,
-            local_overheads: self.local_overheads(),
+            local_overheads: local_overheads(&places, &self.costs),
+            places,
             graph: GraphBuilder::new(),
             ends: vec![Vec::new(); ranks as usize],
             mail: BTreeMap::new(),
@@ -207,9 +229,29 @@ impl Hosts {
     }
 }
 
+/// Where a rank is on its host. Ranks of one place share a cache.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Place {
+    socket: u32,
+    /// Of its socket.
+    die: u32,
+}
+
+/// What a message in shared memory costs each of a host's ranks besides its bytes.
+fn local_overheads(places: &[Place], costs: &HostCosts) -> Vec<Span> {
+    let mut ranks: BTreeMap<Place, u64> = BTreeMap::new();
+    for &place in places {
+        *ranks.entry(place).or_default() += 1;
+    }
+    let overhead = |place| costs.local_overhead_among(ranks[place]);
+    places.iter().map(overhead).collect()
+}
+
 struct Build<'a> {
     hosts: &'a Hosts,
-    /// By socket.
+    /// By rank within its host.
+    places: Vec<Place>,
+    /// By rank within its host.
     local_overheads: Vec<Span>,
     graph: GraphBuilder,
     /// The last step of each action, by rank.
@@ -233,25 +275,27 @@ impl Build<'_> {
         fixed + self.hosts.costs.copy_per_byte * bytes
     }
 
-    fn local_overhead(&self, socket: u32, bytes: u64) -> Span {
+    fn local_overhead(&self, within: usize, bytes: u64) -> Span {
         let copy = self.hosts.costs.local_copy_per_byte * bytes;
-        self.local_overheads[socket as usize] + copy
+        self.local_overheads[within] + copy
+    }
+
+    /// A rank's host, and its number there.
+    fn home(&self, rank: u32) -> (usize, usize) {
+        let per_host = self.hosts.ranks_per_host;
+        ((rank / per_host) as usize, (rank % per_host) as usize)
     }
 
     /// Adds an action; false: what it waits for is not there yet.
     fn add(&mut self, rank: u32, action: Action) -> bool {
-        let (host, socket) = self.hosts.place(rank);
+        let (host, within) = self.home(rank);
         let costs = self.hosts.costs;
         match action {
             Action::Send { to, bytes } => {
-                let (other_host, other_socket) = self.hosts.place(to);
+                let (other_host, other) = self.home(to);
                 let (done, sent) = if host == other_host {
-                    let done = self.occupy(rank, self.local_overhead(socket, bytes), None);
-                    let latency = if socket == other_socket {
-                        costs.socket_latency
-                    } else {
-                        costs.cross_latency
-                    };
+                    let done = self.occupy(rank, self.local_overhead(within, bytes), None);
+                    let latency = self.hosts.latency(self.places[within], self.places[other]);
                     let seen = self.graph.gap(latency);
                     self.graph.after(seen, done);
                     (done, seen)
@@ -275,8 +319,8 @@ impl Build<'_> {
                 let Some((sent, bytes)) = waiting.and_then(VecDeque::pop_front) else {
                     return false;
                 };
-                let span = if self.hosts.place(from).0 == host {
-                    self.local_overhead(socket, bytes)
+                let span = if self.home(from).0 == host {
+                    self.local_overhead(within, bytes)
                 } else {
                     self.network_overhead(costs.receive_overhead, bytes)
                 };
@@ -312,6 +356,7 @@ mod tests {
             ranks_per_host,
             sockets: 2,
             binding: Binding::Even,
+            dies: None,
             costs: HostCosts {
                 send_overhead: Span::from_ns(300),
                 receive_overhead: Span::from_ns(500),
@@ -333,15 +378,34 @@ mod tests {
                 binding,
                 ..hosts(1, ranks_per_host)
             };
-            (0..ranks_per_host)
-                .map(|rank| hosts.place(rank).1)
-                .collect::<Vec<_>>()
+            let places = hosts.places();
+            places.iter().map(|it| it.socket).collect::<Vec<_>>()
         };
         assert_eq!(sockets(Binding::Even, 5), [0, 0, 0, 1, 1]);
         assert_eq!(sockets(Binding::Fill { cores: 3 }, 5), [0, 0, 0, 1, 1]);
         assert_eq!(sockets(Binding::Fill { cores: 8 }, 5), [0; 5]);
         assert_eq!(sockets(Binding::Fill { cores: 2 }, 5), [0, 0, 1, 1, 2]);
         assert_eq!(sockets(Binding::Turns, 5), [0, 1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn ranks_fill_the_dies_of_their_socket_in_order() {
+        let dies = |binding, ranks_per_host| {
+            let hosts = Hosts {
+                binding,
+                dies: Some(Dies {
+                    cores: NonZeroU32::new(2).unwrap(),
+                    latency: Span::from_ns(200),
+                }),
+                ..hosts(1, ranks_per_host)
+            };
+            let places = hosts.places();
+            places.iter().map(|it| it.die).collect::<Vec<_>>()
+        };
+        assert_eq!(dies(Binding::Even, 8), [0, 0, 1, 1, 0, 0, 1, 1]);
+        assert_eq!(dies(Binding::Even, 5), [0, 0, 1, 0, 0]);
+        assert_eq!(dies(Binding::Turns, 6), [0, 0, 0, 0, 1, 1]);
+        assert_eq!(dies(Binding::Fill { cores: 4 }, 6), [0, 0, 1, 1, 0, 0]);
     }
 
     /// LogGP of recursive doubling on 2^n hosts of 2^k ranks, all alike: every round costs o_send + L + o_receive, k - 1 of
@@ -370,6 +434,30 @@ mod tests {
                 // The ideal network's rate is not infinite.
                 assert!(off < 10_000, "{count} x {per_host}: {end:?}, {expected} ps");
             }
+        }
+    }
+
+    /// With dies of two cores, the round between neighbours stays on a die, the next crosses dies, the third sockets; and
+    /// one other rank shares a rank's cache, not three.
+    #[test]
+    fn a_round_between_dies_takes_their_latency() {
+        let latency = Span::from_ns(200);
+        let cores = NonZeroU32::new(2).unwrap();
+        let hosts = Hosts {
+            dies: Some(Dies { cores, latency }),
+            ..hosts(1, 8)
+        };
+        let made = hosts.graph(&allreduce_recursive_doubling(8, 8)).unwrap();
+        let mut graph = made.graph.clone();
+        let network = IdealNetwork {
+            rate: BitRate::from_gbps(100),
+            latency: Span::from_us(1),
+        };
+        drive_ideal(&mut graph, network, u64::MAX, |_, _| {});
+        let local = 2 * (110_000 + 1_000 + 100 * 8);
+        let expected = 3 * local + 130_000 + latency.0 + 290_000;
+        for end in made.ends(&graph) {
+            assert_eq!(end, Some(Time(expected)));
         }
     }
 

@@ -12,7 +12,7 @@ mod parts;
 pub use algorithms::{
     LeaderTree, allreduce_offloaded, allreduce_recursive_doubling, barrier, barrier_dissemination,
 };
-pub use hosts::{Binding, CollectiveGraph, HostCosts, Hosts};
+pub use hosts::{Binding, CollectiveGraph, Dies, HostCosts, Hosts};
 pub use linear::{
     allgather_ring, allreduce_ring, alltoall_pairwise, bcast_binomial, gather_linear, reduce,
     scan_linear, scatter_linear,

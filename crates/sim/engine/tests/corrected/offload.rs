@@ -210,6 +210,7 @@ pub(crate) fn machine(compute: Span) -> Machine {
         units: 1,
         protocol: Spoken::Native,
         binding: Binding::Even,
+        dies: None,
         tree: LeaderTree::Text,
         after_barrier: false,
     }
