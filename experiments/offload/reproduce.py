@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.stats import bootstrap
 
 from experiments.offload import bounds, lab
 from experiments.offload.model import (
@@ -138,24 +139,20 @@ class SavingErrors:
     """Of the mean of the published savings of its nodes, processes and mode."""
 
 
-def saving_errors(
-    cells: Sequence[Cell], us: Sequence[float], *, mode: str | None = None
-) -> SavingErrors:
-    """Compare savings with the published ones; of one mode, or of both."""
+def saving_errors(cells: Sequence[Cell], us: Sequence[float]) -> SavingErrors:
+    """Compare savings with the published ones."""
     own, theirs = savings(cells, us), savings(cells, published_us(cells))
     known = switch_cell(cells)
-    columns: dict[tuple[int, int, str], list[float]] = {}
-    for c, value in theirs.items():
-        columns.setdefault((c.nodes, c.ppn, c.mode), []).append(value)
-    chosen = [c for c in theirs if c != known and mode in (None, c.mode)]
+    chosen = [c for c in theirs if c != known]
 
     def mean(values: Sequence[float]) -> float:
         return float(np.mean(np.abs(values)))
 
+    columns = column_means(cells)
     return SavingErrors(
         mean([own[c] - theirs[c] for c in chosen]),
         mean([(1 - NULL_SHARE) * 100 - theirs[c] for c in chosen]),
-        mean([float(np.mean(columns[c.nodes, c.ppn, c.mode])) - theirs[c] for c in chosen]),
+        mean([columns[c] - theirs[c] for c in chosen]),
     )
 
 
@@ -470,14 +467,57 @@ def grid(cells: Sequence[Cell], us: Sequence[float], mode: str) -> Table:
 
 
 def saving_table(cells: Sequence[Cell], simulated: dict[str, Sequence[float]]) -> Table:
-    """Savings against the null models."""
+    """Mean distance from the published savings, by model, in points.
+
+    The last column is by how much a model is nearer than the mean of the column, with the 95 %
+    interval of a bootstrap over cells.
+    """
+    theirs = savings(cells, published_us(cells))
+    known = switch_cell(cells)
+    chosen = [c for c in theirs if c != known]
+
+    def distances(saved: dict[Cell, float]) -> np.ndarray:
+        return np.array([abs(saved[c] - theirs[c]) for c in chosen])
+
+    models = {f"simulated, both calls {by}": savings(cells, us) for by, us in simulated.items()} | {
+        f"published plain call, offloaded one simulated {by}": savings(cells, with_plain(cells, us))
+        for by, us in simulated.items()
+    }
+    nulls = {
+        f"null model: {NULL_SHARE:g} x plain": dict.fromkeys(theirs, (1 - NULL_SHARE) * 100),
+        "null model: mean of the column's published savings": column_means(cells),
+    }
+    curves = [bounds.interpolated(c, cells) for c in cells]
+    rest = {"both calls by a parabola through the others of their columns": savings(cells, curves)}
+    column = distances(column_means(cells))
     rows = []
-    for name, mode in (("Node", "node"), ("Socket", "socket"), ("both", None)):
-        found = [saving_errors(cells, us, mode=mode) for us in simulated.values()]
-        points = (*(it.ours for it in found), found[0].share, found[0].column)
-        rows.append((name, *(f"{v:.1f}" for v in points)))
-    nulls = (f"{NULL_SHARE:g} x plain, points", "mean of the column, points")
-    return Table(("mode", *(f"ours {by}, points" for by in simulated), *nulls), rows)
+    for name, saved in {**models, **nulls, **rest}.items():
+        off = distances(saved)
+        by_mode = [float(np.mean(off[[c.mode == mode for c in chosen]])) for mode in MODES[1:]]
+        nearer = column - off
+        interval = ""
+        if nearer.any():
+            ends = bootstrap((nearer,), np.mean, method="percentile", rng=1).confidence_interval
+            interval = f"{np.mean(nearer):+.1f} [{ends.low:+.1f}, {ends.high:+.1f}]"
+        rows.append((name, *(f"{v:.1f}" for v in (*by_mode, np.mean(off))), interval))
+    return Table(
+        ("savings by", "Node", "Socket", "both, points", "nearer than the column's mean"), rows
+    )
+
+
+def with_plain(cells: Sequence[Cell], us: Sequence[float]) -> list[float]:
+    """Put the published time of plain calls in the place of ours."""
+    pairs = zip(cells, us, strict=True)
+    return [c.published_us if c.mode == "plain" else own for c, own in pairs]
+
+
+def column_means(cells: Sequence[Cell]) -> dict[Cell, float]:
+    """Give the mean of the published savings of its nodes, processes and mode, of each cell."""
+    theirs = savings(cells, published_us(cells))
+    columns: dict[tuple[int, int, str], list[float]] = {}
+    for c, value in theirs.items():
+        columns.setdefault((c.nodes, c.ppn, c.mode), []).append(value)
+    return {c: float(np.mean(columns[c.nodes, c.ppn, c.mode])) for c in theirs}
 
 
 def winner_table(cells: Sequence[Cell], simulated: dict[str, Sequence[float]]) -> Table:

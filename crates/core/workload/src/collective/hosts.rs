@@ -39,8 +39,7 @@ pub struct HostCosts {
     /// From a rank's write until one of another socket sees it.
     #[schemars(transform = at_most("1s"))]
     pub cross_latency: Span,
-    /// What each further rank of its socket, or of its die where these are told apart, adds to `local_overhead`: ranks
-    /// share caches and memory.
+    /// What each further rank of its socket adds to `local_overhead`: ranks share caches and memory.
     #[schemars(transform = at_most("1s"))]
     pub contention_per_rank: Span,
     /// Bytes that MPI and its transport add to a message on the wire.
@@ -90,7 +89,8 @@ pub enum Binding {
     Turns,
 }
 
-/// Cores of a socket that share a cache: a socket's ranks, in their order, fill one die after the other.
+/// Cores of a socket that share a cache: a socket's ranks, in their order, fill one die after the other. They contend with
+/// those of their die, not of their socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dies {
