@@ -162,7 +162,7 @@ def test_a_known_machine_is_found_again(model: ModuleType, base: dict[str, Any])
 
 @pytest.mark.scale
 def test_the_files_are_what_the_fit_gives(model: ModuleType) -> None:
-    """With the simulator itself: minutes."""
+    """With the simulator itself: half an hour."""
     cells, simulate, reading = model.read_published(), model.Simulator(), model.Reading()
     costs, logs = model.fit_hosts(cells, model.base_machine(reading), simulate)
     kept = model.read_hosts()[reading.hosts]
