@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from raddle.errors import ResultsError
+from raddle.report.reproduction import render_paper
 from raddle.results.reproduction import Outcome, Row, Table, cell, count_rows, finding, lost
 from raddle.services.reproduce.context import Context
 from raddle.services.reproduce.markdown import keep, kept, page_of
@@ -103,6 +104,36 @@ def test_counts_add_up() -> None:
     assert (found["predicted_within"], found["predicted_cells"]) == (1, 2)
     assert (found["null_within"], found["null_cells"]) == (1, 2)
     assert found["findings"]["holds"] == 1
+
+
+def test_models_that_predict_the_same_are_counted_apart(tmp_path: Path) -> None:
+    """Two models of one cell are not two cells, in counts, in words and in the picture."""
+    rows = [
+        row(20.0),
+        row(10.0, variant="with more data"),
+        finding(item="4", setting="a", statement="x", holds=True, variant="with more data"),
+    ]
+    found = count_rows(rows)
+    assert (found["rows"], found["predicted_within"], found["predicted_cells"]) == (1, 0, 1)
+    other = found["variants"]["with more data"]
+    assert (other["rows"], other["predicted_within"], other["predicted_cells"]) == (2, 1, 1)
+    assert other["findings"]["holds"] == 1
+
+    page = render_paper("A paper", "a", Outcome(rows), quick=False).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    assert "0 of 1 predicted cells are within 10 %" in page
+    assert "With more data: 1 of 1 predicted cells are within 10 %" in page
+    assert "T, with more data" in page
+
+    template = tmp_path / "page.md"
+    template.write_text(
+        '{{ counts() }}\n{{ rows("T", variant="with more data") }}\n{{ value("T", "s") }}\n'
+    )
+    text = page_of(template, Outcome(rows))
+    assert "Of 1 predicted cells 0 are" in text
+    assert "The same with more data: of 1 predicted cells 1 are" in text
+    assert text.splitlines()[-1] == "20"
 
 
 def test_what_is_kept_makes_the_same_page(tmp_path: Path) -> None:

@@ -97,7 +97,12 @@ def reproduce(
         "points",
     )
     lines = []
-    for name, counts in found.summary["papers"].items():
+    models = [
+        (f"{paper}, {variant}" if variant else paper, counts)
+        for paper, first in found.summary["papers"].items()
+        for variant, counts in {"": first, **first.get("variants", {})}.items()
+    ]
+    for name, counts in models:
         verdicts, search = counts["verdicts"], counts.get("search")
         within = f"{counts['predicted_within']} of {counts['predicted_cells']}"
         best = f"{search['best_holds']} of {search['findings']}" if search else ""

@@ -1,6 +1,6 @@
 """The page of a paper: how far our figures are from the published ones, and every row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -23,26 +23,15 @@ def render_paper(title: str, name: str, outcome: Outcome, *, quick: bool) -> str
     """The page of one paper."""
     rows = list(outcome.rows)
     found = count_rows(rows)
-    verdicts, findings = found["verdicts"], found["findings"]
+    verdicts = found["verdicts"]
     charts = [chart for chart in [_deviations(rows)] if chart.views]
     headline = (
-        f"{many(len(rows), 'row')}: holds {verdicts['holds']}, misses {verdicts['misses']}, "
+        f"{many(found['rows'], 'row')}: holds {verdicts['holds']}, misses {verdicts['misses']}, "
         f"not shown {verdicts['not_shown']}, lost in the paper's text {verdicts['lost']}"
     )
-    lines = []
-    if found["predicted_cells"]:
-        lines.append(
-            f"{found['predicted_within']} of {found['predicted_cells']} predicted cells are within "
-            f"{CLOSE * 100:.0f} % of the published figure"
-        )
-    if found["null_cells"]:
-        lines.append(
-            f"The null model is within it for {found['null_within']} of {found['null_cells']}"
-        )
-    if sum(findings.values()):
-        lines.append(
-            f"Of {many(sum(findings.values()), 'sentence')} of the paper {findings['holds']} hold"
-        )
+    lines = [_capital(line) for line in _summary(found)]
+    for variant, counts in found.get("variants", {}).items():
+        lines += [f"{_capital(variant)}: {line}" for line in _summary(counts)]
     search = outcome.facts.get("search")
     if search:
         lines.append(
@@ -62,8 +51,8 @@ def render_paper(title: str, name: str, outcome: Outcome, *, quick: bool) -> str
         charts=charts,
         chart_json=[chart.to_json() for chart in charts],
         items=[
-            {"name": item, "rows": [_row(row) for row in rows if row.item == item]}
-            for item in dict.fromkeys(row.item for row in rows)
+            {"name": place, "rows": [_row(row) for row in rows if row.place == place]}
+            for place in _places(rows)
         ],
         tables=[
             {
@@ -74,6 +63,35 @@ def render_paper(title: str, name: str, outcome: Outcome, *, quick: bool) -> str
             for key, table in sorted(outcome.tables.items(), key=lambda pair: pair[0] in SEARCH)
         ],
     )
+
+
+def _summary(found: Mapping[str, Any]) -> list[str]:
+    """What the counts of a model say, in sentences."""
+    lines, sentences = [], sum(found["findings"].values())
+    if found["predicted_cells"]:
+        lines.append(
+            f"{found['predicted_within']} of {found['predicted_cells']} predicted cells are within "
+            f"{CLOSE * 100:.0f} % of the published figure"
+        )
+    if found["null_cells"]:
+        lines.append(
+            f"the null model is within it for {found['null_within']} of {found['null_cells']}"
+        )
+    if sentences:
+        lines.append(
+            f"of {many(sentences, 'sentence')} of the paper {found['findings']['holds']} hold"
+        )
+    return lines
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _places(rows: Sequence[Row]) -> list[str]:
+    """Items, each beside the other models' of the same."""
+    items = dict.fromkeys(row.item for row in rows)
+    return list(dict.fromkeys(row.place for item in items for row in rows if row.item == item))
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -107,7 +125,7 @@ def _percent(share: float | None) -> str:
 def _deviations(rows: Sequence[Row]) -> Chart:
     """Deviations by item: a mark per cell, the band within which a cell holds, the null model."""
     cells = [row for row in rows if row.deviation_frac is not None]
-    items = list(dict.fromkeys(row.item for row in cells))
+    places = _places(cells)
     data: list[Any] = []
     nulls = [row for row in cells if row.null_deviation_frac is not None]
     if nulls:
@@ -115,7 +133,7 @@ def _deviations(rows: Sequence[Row]) -> Chart:
             go.Scatter(
                 name="null model",
                 x=[_clipped(row.null_deviation_frac) for row in nulls],
-                y=[row.item for row in nulls],
+                y=[row.place for row in nulls],
                 text=[f"null model: {row.setting}" for row in nulls],
                 mode="markers",
                 marker={"symbol": "line-ns-open", "size": 11, "color": QUIET},
@@ -129,7 +147,7 @@ def _deviations(rows: Sequence[Row]) -> Chart:
                 go.Scatter(
                     name=kind,
                     x=[_clipped(row.deviation_frac) for row in some],
-                    y=[row.item for row in some],
+                    y=[row.place for row in some],
                     text=[f"{row.setting}: {_number(row.ours)} {row.unit}" for row in some],
                     mode="markers",
                     marker={"symbol": SYMBOLS[kind], "size": 8, "color": colour, "opacity": 0.75},
@@ -144,7 +162,7 @@ def _deviations(rows: Sequence[Row]) -> Chart:
     view = figure(
         data,
         x={"title": {"text": "ours / published - 1, per cent"}, "range": [-FAR - 4, FAR + 4]},
-        y={"autorange": "reversed", "categoryorder": "array", "categoryarray": items},
+        y={"autorange": "reversed", "categoryorder": "array", "categoryarray": places},
         shapes=[band],
     )
     return Chart(
@@ -153,7 +171,7 @@ def _deviations(rows: Sequence[Row]) -> Chart:
         [View("all", view)] if cells else [],
         f"A mark per cell; within the band (±{edge:.0f} %) a cell holds. What is farther away than "
         f"{FAR:.0f} % is drawn at the edge.",
-        height=max(260, 90 + 44 * len(items)),
+        height=max(260, 90 + 44 * len(places)),
     )
 
 

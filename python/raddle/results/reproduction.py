@@ -69,7 +69,14 @@ class Row:
     """ours / published - 1."""
     null_deviation_frac: float | None = None
     """The same of a model that knows nothing: named on the paper's page."""
+    variant: str = ""
+    """Which of our models, where several predict the same; the first has no name."""
     note: str = ""
+
+    @property
+    def place(self) -> str:
+        """The item, and the model that predicts it."""
+        return f"{self.item}, {self.variant}" if self.variant else self.item
 
     def __post_init__(self) -> None:
         """Refuse what no reader could make sense of."""
@@ -107,6 +114,7 @@ ORDER = (
     "kind",
     "null_deviation_frac",
     "verdict",
+    "variant",
     "note",
 )
 """Columns of the files."""
@@ -141,6 +149,7 @@ def cell(
     null: float | None = None,
     ci: tuple[float, float] | None = None,
     decide_by_ci: bool = False,
+    variant: str = "",
     note: str = "",
 ) -> Row:
     """A row for a published figure.
@@ -182,6 +191,7 @@ def cell(
         ci_high=high,
         deviation_frac=_deviation(ours, published),
         null_deviation_frac=None if null is None else _deviation(null, published),
+        variant=variant,
         note=note,
     )
 
@@ -217,6 +227,7 @@ def finding(
     unit: str = "",
     null: float | None = None,
     ci: tuple[float, float] | None = None,
+    variant: str = "",
     note: str = "",
 ) -> Row:
     """A row for a sentence of the paper; `holds` is None where our runs cannot tell (say why)."""
@@ -237,6 +248,7 @@ def finding(
         null_deviation_frac=_deviation(null, published)
         if null is not None and published is not None
         else None,
+        variant=variant,
         note=note,
     )
 
@@ -249,9 +261,17 @@ def lost(item: str, setting: str, note: str = "", *, ours: float | None = None) 
 def count_rows(rows: Iterable[Row]) -> dict[str, Any]:
     """How many rows have which verdict: of all, by kind; and of cells how many are close.
 
-    `null_within` counts the cells that have a null model and for which it is close.
+    `null_within` counts the cells that have a null model and for which it is close. What other
+    models than the first predict is counted by itself, below `variants`.
     """
     rows = list(rows)
+    names = dict.fromkeys(row.variant for row in rows if row.variant)
+    found = _count_model([row for row in rows if not row.variant])
+    variants = {name: _count_model([r for r in rows if r.variant == name]) for name in names}
+    return {**found, "variants": variants} if variants else found
+
+
+def _count_model(rows: Sequence[Row]) -> dict[str, Any]:
     verdicts = dict.fromkeys(get_args(Verdict), 0)
     kinds: dict[str, dict[str, int]] = {name: dict(verdicts) for name in get_args(Kind)}
     for row in rows:

@@ -103,11 +103,13 @@ class _Content:
         self._rows = outcome.rows
         self._tables: Mapping[str, Table] = outcome.tables
 
-    def rows(self, item: str, *, setting: str = "") -> str:
-        """All rows of an item (with `setting`: those whose setting has it) as a table."""
-        rows = [row for row in self._rows if row.item == item and setting in row.setting]
+    def rows(self, item: str, *, setting: str = "", variant: str = "") -> str:
+        """All rows of an item by a model (with `setting`: whose setting has it) as a table."""
+        of_item = [row for row in self._rows if (row.item, row.variant) == (item, variant)]
+        rows = [row for row in of_item if setting in row.setting]
         if not rows:
-            msg = f"no row of {item!r} has {setting!r} in its setting"
+            model = f", {variant}," if variant else ""
+            msg = f"no row of {item!r}{model} has {setting!r} in its setting"
             raise ResultsError(msg)
         return _row_table(rows)
 
@@ -119,9 +121,12 @@ class _Content:
         table = self._tables[name]
         return _markdown(table.columns, table.rows)
 
-    def value(self, item: str, setting: str, field: str = "ours", digits: int = 3) -> str:
+    def value(
+        self, item: str, setting: str, field: str = "ours", digits: int = 3, *, variant: str = ""
+    ) -> str:
         """A value of one row; a share (`_frac`) comes in per cent."""
-        rows = [row for row in self._rows if (row.item, row.setting) == (item, setting)]
+        wanted = (item, setting, variant)
+        rows = [row for row in self._rows if (row.item, row.setting, row.variant) == wanted]
         if len(rows) != 1:
             msg = f"no one row of {item!r} has the setting {setting!r}: {many(len(rows), 'row')}"
             raise ResultsError(msg)
@@ -140,15 +145,11 @@ class _Content:
         ]
         lines = [_markdown(("figure or sentence", "holds", "misses", "not shown", "lost"), rows)]
         if found["predicted_cells"]:
-            sentence = (
-                f"Of {found['predicted_cells']} predicted cells {found['predicted_within']} are "
-                f"within {CLOSE * 100:.0f} % of the published figure"
-            )
-            if found["null_cells"]:
-                sentence += (
-                    f"; the null model is for {found['null_within']} of {found['null_cells']}"
-                )
-            lines += ["", f"{sentence}."]
+            lines += ["", f"Of {_closeness(found)}."]
+        for variant, own in found.get("variants", {}).items():
+            sentences = sum(own["findings"].values())
+            told = f"; of {many(sentences, 'sentence')} {own['findings']['holds']} hold"
+            lines += ["", f"The same {variant}: of {_closeness(own)}{told if sentences else ''}."]
         return "\n".join(lines)
 
     def command(self) -> str:
@@ -174,6 +175,17 @@ class _Content:
             f"is looked up there. {predicted} of {findings} hold wherever most of the others do."
         )
         return "\n\n".join((words, inputs, elsewhere, found))
+
+
+def _closeness(found: Mapping[str, Any]) -> str:
+    """How many predicted cells are close, of how many, and for how many the null model is."""
+    words = (
+        f"{found['predicted_cells']} predicted cells {found['predicted_within']} are "
+        f"within {CLOSE * 100:.0f} % of the published figure"
+    )
+    if found["null_cells"]:
+        words += f"; the null model is for {found['null_within']} of {found['null_cells']}"
+    return words
 
 
 def _row_table(rows: Sequence[Row]) -> str:
