@@ -7,7 +7,7 @@ use raddle_units::{NodeId, Time};
 
 use super::{
     exchange::{Incoming, News, Outlook},
-    mail::Mail,
+    mail::{Mail, Store},
     process::Process,
     records::{Moment, Record},
     windows::{Processes, Run, locked},
@@ -21,6 +21,7 @@ pub(super) struct Scratch {
     pub(super) active: Vec<usize>,
     records: Vec<(Moment, Record)>,
     mails: Vec<(ProcessIndex, Mail)>,
+    store: Store,
     /// Of this rank, then of all.
     news: News,
 }
@@ -37,6 +38,7 @@ impl<'a> Run<'a> {
                 process.base.cx.records.tell(self.recorder);
             }
             let event = process.close_window(&mut scratch.mails);
+            process.base.cx.post.level(&mut scratch.store);
             self.due[place] = event.min(process.base.traffic.next_after(self.done));
             let base = &mut process.base;
             base.cx.records.take_placed(&mut scratch.records);
@@ -95,12 +97,14 @@ impl<'a> Run<'a> {
         let news = &mut scratch.news;
         let mut away = Vec::new();
         self.carried = 0;
+        let chunks = scratch.mails.iter().map(|(_, mail)| mail.chunks.len());
+        scratch.store.trim(scratch.mails.len(), chunks.sum());
         for (process, mail) in scratch.mails.drain(..) {
-            self.carried += mail.packets.len() as u64;
+            self.carried += mail.packets();
             match self.exchange.place(process) {
                 Some(place) => self.deliver(&processes[place], place, mail),
                 None => {
-                    news.packets += mail.packets.len() as u64;
+                    news.packets += mail.packets();
                     away.push((process, mail));
                 }
             }
@@ -123,7 +127,7 @@ impl<'a> Run<'a> {
     }
 
     fn deliver(&mut self, process: &Mutex<Process<'_>>, place: usize, mail: Mail) {
-        self.packets[place] += mail.packets.len() as u64;
+        self.packets[place] += mail.packets();
         let due = &mut self.due[place];
         *due = mail.earliest.map_or(*due, |at| at.min(*due));
         locked(process).inbox.push(mail);

@@ -198,24 +198,26 @@ impl Process<'_> {
         for mut mail in self.inbox.drain(..) {
             let (mut datagrams, mut segments) = (mail.datagrams.drain(..), mail.segments.drain(..));
             let mut marks = mail.marks.iter();
-            for (arrival, packet) in mail.arrivals.iter().zip(&mail.packets) {
-                let mut packet = *packet;
-                if packet.kind == PacketKind::Offload
-                    && let Some(datagram) = datagrams.next()
-                {
-                    packet.set_datagram(wires.datagrams.insert(datagram));
-                } else if packet.kind.is_on_rails()
-                    && let Some(segment) = segments.next()
-                {
-                    packet.set_segment(wires.segments.insert(segment));
+            for chunk in &mail.chunks {
+                for (arrival, packet) in chunk.arrivals.iter().zip(&chunk.packets) {
+                    let mut packet = *packet;
+                    if packet.kind == PacketKind::Offload
+                        && let Some(datagram) = datagrams.next()
+                    {
+                        packet.set_datagram(wires.datagrams.insert(datagram));
+                    } else if packet.kind.is_on_rails()
+                        && let Some(segment) = segments.next()
+                    {
+                        packet.set_segment(wires.segments.insert(segment));
+                    }
+                    wires.packets.prefetch_free(INSERTED_AHEAD);
+                    let slot = wires.packets.insert(packet);
+                    if let Some(&mark) = marks.next() {
+                        wires.packets.set_mark(slot, mark);
+                    }
+                    let what = What::Arrive(arrival.port, slot);
+                    cx.push(arrival.at, arrival.key, what);
                 }
-                wires.packets.prefetch_free(INSERTED_AHEAD);
-                let slot = wires.packets.insert(packet);
-                if let Some(&mark) = marks.next() {
-                    wires.packets.set_mark(slot, mark);
-                }
-                let what = What::Arrive(arrival.port, slot);
-                cx.push(arrival.at, arrival.key, what);
             }
             drop((datagrams, segments));
             for notice in mail.notices.drain(..) {
