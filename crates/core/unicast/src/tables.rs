@@ -73,11 +73,10 @@ impl UnicastTables {
         &self.ports[start..start + usize::from(stretch.count)]
     }
 
-    /// Hints that [`Self::next_hops`] will be asked the same soon.
+    /// Hints that [`Self::next_hops`] will be asked for ways to a host soon. (The tables of one node are small.)
     #[inline]
-    pub fn prefetch(&self, at: NodeId, dst: NodeId) {
-        let class = self.class_of[dst.index()] as usize;
-        prefetch(self.cell(at, class));
+    pub fn prefetch(&self, dst: NodeId) {
+        prefetch(&self.class_of[dst.index()]);
     }
 
     /// The classes of hosts, ascending by their first host.

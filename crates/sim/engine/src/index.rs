@@ -83,6 +83,21 @@ impl Place for ProcessIndex {
     }
 }
 
+/// A part of a process with a list of events of its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct TileIndex(pub(crate) u16);
+
+impl Place for TileIndex {
+    #[inline(always)]
+    fn from_index(index: usize) -> Self {
+        Self(index as u16)
+    }
+    #[inline(always)]
+    fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// A table that only grows.
 #[derive(Debug)]
 pub(crate) struct List<I, T> {

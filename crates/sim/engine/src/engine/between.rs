@@ -37,9 +37,9 @@ impl<'a> Run<'a> {
             if self.serial {
                 process.base.cx.records.tell(self.recorder);
             }
-            let event = process.close_window(&mut scratch.mails);
+            process.close_window(&mut scratch.mails);
             process.base.cx.post.level(&mut scratch.store);
-            self.due[place] = event.min(process.base.traffic.next_after(self.done));
+            self.due[place] = process.next_due(self.done);
             let base = &mut process.base;
             base.cx.records.take_placed(&mut scratch.records);
             let deliveries = base.deliveries();

@@ -32,6 +32,7 @@ use super::{
     records::Records,
     route::Router,
     sample::Sampler,
+    tiles::Tiles,
     traffic::Traffic,
     what::Keys,
     wires::Wires,
@@ -340,6 +341,8 @@ pub(super) struct Built<'a> {
     layout: Layout,
     /// The run has one process, in which everything is known at once: [`one_thread`] says why.
     pub(super) serial: bool,
+    /// Processes may run tile by tile.
+    pub(super) tiled: bool,
     /// The length of windows.
     pub(super) window: Span,
     /// Changes of links, routes and tables, in order of time.
@@ -358,6 +361,10 @@ impl<'a> Built<'a> {
         changes.extend(Groups::changes(config.multicast.as_deref()));
         changes.sort_by_key(|change| change.at());
         let serial = one_thread(network, config, workload).is_some();
+        // What else there is has lists of its own for all hosts of a process, or happens between windows.
+        let plain =
+            config.multicast.is_none() && config.offload.is_none() && config.rails.is_none();
+        let tiled = plain && !serial && !workload.has_dependencies() && changes.is_empty();
         let window = if serial {
             Span(u64::MAX)
         } else {
@@ -369,6 +376,7 @@ impl<'a> Built<'a> {
             signals,
             layout,
             serial,
+            tiled,
             window,
             changes,
         })
@@ -432,6 +440,13 @@ impl<'a> Built<'a> {
         let sampler = Sampler::new(config, classes, fabric, nodes, place);
         let line_rate = network.environment.line_rate.0;
         let semantics = network.semantics;
+        let queue = || EventQueue::new(horizon(fabric, &self.layout));
+        let mut tiles = Tiles::new(cut, own, queue);
+        for &node in nodes {
+            for _ in fabric.ports_of(node) {
+                tiles.add_port(cut.tile(node));
+            }
+        }
         let cx = Context {
             fabric,
             cut,
@@ -443,7 +458,8 @@ impl<'a> Built<'a> {
                 line_rate,
                 min_rate: config.min_rate.0.clamp(1, line_rate.max(1)),
             },
-            queue: EventQueue::new(horizon(fabric, &self.layout)),
+            queue: queue(),
+            tiles,
             signals: self.signals.clone(),
             layout: self.layout.clone(),
             records: Records::default(),

@@ -8,11 +8,12 @@ use super::{
     cut::Cut,
     mail::Post,
     records::{Record, Records},
+    tiles::Tiles,
     what::{Keys, Kind, What},
 };
 use crate::{
     event::{Event, EventQueue},
-    index::{PortIndex, ProcessIndex},
+    index::{PortIndex, ProcessIndex, TileIndex},
     semantics::Semantics,
     setup::{RunConfig, RunSummary, SetupError},
 };
@@ -62,7 +63,9 @@ pub(super) struct Context<'a> {
     /// What coming events will touch is fetched ahead of them.
     pub(super) looks_ahead: bool,
     pub(super) keys: Keys,
+    /// Of the tile that is running.
     pub(super) queue: EventQueue,
+    pub(super) tiles: Tiles<'a>,
 }
 
 impl Context<'_> {
@@ -74,6 +77,28 @@ impl Context<'_> {
             key,
             what: what.pack(),
         });
+    }
+
+    /// [`Self::push`] of what happens in a tile that is not running.
+    #[inline]
+    pub(super) fn push_to(&mut self, tile: TileIndex, at: Time, key: u64, what: What) {
+        let what = what.pack();
+        let event = Event {
+            time: at,
+            key,
+            what,
+        };
+        self.tiles.push(tile, event);
+    }
+
+    /// Has something happen at a port, in whichever tile that is; none is running.
+    #[inline]
+    pub(super) fn push_at(&mut self, port: PortIndex, event: Event) {
+        if self.tiles.is_empty() {
+            self.queue.push(event);
+        } else {
+            self.tiles.push(self.tiles.of(port), event);
+        }
     }
 
     /// Has something happen at `at`, in its place among what happens at `port` then; the key of that place.

@@ -9,13 +9,18 @@ use raddle_units::{NodeId, PortId};
 
 use crate::{
     chance::SplitMix64,
-    index::{NodeIndex, PortIndex, ProcessIndex},
+    index::{NodeIndex, PortIndex, ProcessIndex, TileIndex},
     setup::Partition,
 };
 
 /// More processes than this gain nothing, and mailboxes are kept for each pair.
 pub(super) const MOST_PROCESSES: usize = 1 << 10;
 
+/// More tiles than this gain nothing.
+pub(super) const MOST_TILES: usize = MOST_PROCESSES;
+
+/// Ports of a tile: their switches stay in a cache of some 500 KB for a window.
+const TILE_PORTS: usize = 1 << 11;
 /// Ports of a process in a large fabric with several threads: smaller ones can be shared out more evenly.
 const MOST_PORTS: usize = 1 << 13;
 /// Ports below which a process is too small to be worth its mailboxes.
@@ -27,6 +32,9 @@ pub(super) struct Cut {
     process_of: Vec<ProcessIndex>,
     place_of: Vec<NodeIndex>,
     first_port: Vec<PortIndex>,
+    tile_of: Vec<TileIndex>,
+    /// Tiles of each process.
+    tiles: Vec<usize>,
     /// Nodes of each process, in the fabric's order.
     nodes: Vec<Vec<NodeId>>,
 }
@@ -38,7 +46,13 @@ impl Cut {
     }
 
     /// As the run's settings say; for several ranks, with so many threads each.
-    pub(super) fn new(fabric: &Fabric, partition: Partition, threads: usize, ranks: usize) -> Self {
+    pub(super) fn new(
+        fabric: &Fabric,
+        partition: Partition,
+        threads: usize,
+        ranks: usize,
+        tiled: bool,
+    ) -> Self {
         let threads = threads * ranks;
         let ports = fabric.port_count();
         let most = fabric.switches().len().clamp(1, MOST_PROCESSES);
@@ -58,12 +72,41 @@ impl Cut {
                 let mut random = SplitMix64::new(seed);
                 let any =
                     (0..fabric.node_count()).map(|_| ProcessIndex((random.next() % parts) as u16));
-                return Self::of(fabric, parts as usize, any.collect());
+                let mut cut = Self::of(fabric, parts as usize, any.collect());
+                if tiled {
+                    let any = (0..fabric.node_count()).map(|_| (random.next() % 4) as u16);
+                    cut.divide(&any.collect::<Vec<_>>());
+                }
+                return cut;
             }
         };
-        match parts.clamp(1, most) {
+        let mut cut = match parts.clamp(1, most) {
             1 => Self::whole(fabric),
             parts => Self::of(fabric, parts, grown(fabric, parts)),
+        };
+        let size = std::env::var("TILE")
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(TILE_PORTS);
+        let tiles = (ports / size).min(most);
+        if tiled && tiles > cut.processes() {
+            let parts: Vec<u16> = grown(fabric, tiles).iter().map(|part| part.0).collect();
+            cut.divide(&parts);
+        }
+        cut
+    }
+
+    /// Divides processes into tiles: what is of one process and of one of these parts, which are by node.
+    fn divide(&mut self, parts: &[u16]) {
+        for (process, nodes) in self.nodes.iter().enumerate() {
+            let mut found: Vec<u16> = nodes.iter().map(|node| parts[node.index()]).collect();
+            found.sort_unstable();
+            found.dedup();
+            for node in nodes {
+                let tile = found.partition_point(|&part| part < parts[node.index()]);
+                self.tile_of[node.index()] = TileIndex(tile as u16);
+            }
+            self.tiles[process] = found.len();
         }
     }
 
@@ -83,6 +126,8 @@ impl Cut {
             process_of,
             place_of,
             first_port,
+            tile_of: vec![TileIndex(0); fabric.node_count()],
+            tiles: vec![1; processes],
             nodes,
         }
     }
@@ -104,6 +149,17 @@ impl Cut {
     #[inline]
     pub(super) fn process(&self, node: NodeId) -> ProcessIndex {
         self.process_of[node.index()]
+    }
+
+    /// How many tiles a process has.
+    pub(super) fn tiles(&self, process: ProcessIndex) -> usize {
+        self.tiles[usize::from(process.0)]
+    }
+
+    /// A node's tile, in its process.
+    #[inline]
+    pub(super) fn tile(&self, node: NodeId) -> TileIndex {
+        self.tile_of[node.index()]
     }
 
     /// A node's place among those of its process.

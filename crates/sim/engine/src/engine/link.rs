@@ -2,15 +2,48 @@
 
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 
-use super::cut::Cut;
+use super::cut::{Cut, MOST_PROCESSES, MOST_TILES};
 use crate::{
     Network,
-    index::{NicIndex, PortIndex, ProcessIndex, SwitchIndex},
+    index::{NicIndex, PortIndex, ProcessIndex, SwitchIndex, TileIndex},
     semantics::{LinkTiming, Semantics},
 };
 
-/// The process of a port's peer where it is the port's own.
-pub(super) const HERE: ProcessIndex = ProcessIndex(u16::MAX);
+/// Where the other end of a link is, seen from a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Beyond(u16);
+
+impl Beyond {
+    /// In the tile of the port.
+    pub(super) const HERE: Self = Self(u16::MAX);
+    /// Marks a tile of the same process; without it the number is that of another process.
+    const TILE: u16 = 1 << 15;
+
+    fn new(cut: &Cut, from: NodeId, to: NodeId) -> Self {
+        const { assert!(MOST_PROCESSES < Self::TILE as usize && MOST_TILES < Self::TILE as usize) };
+        match (cut.process(to), cut.tile(to)) {
+            (process, _) if process != cut.process(from) => Self(process.0),
+            (_, tile) if tile != cut.tile(from) => Self(Self::TILE | tile.0),
+            _ => Self::HERE,
+        }
+    }
+
+    /// Whether it is in another process.
+    #[inline]
+    pub(super) const fn is_outside(self) -> bool {
+        self.0 & Self::TILE == 0
+    }
+
+    /// The other process, or the other tile of this one.
+    #[inline]
+    pub(super) const fn place(self) -> Result<ProcessIndex, TileIndex> {
+        if self.is_outside() {
+            Ok(ProcessIndex(self.0))
+        } else {
+            Err(TileIndex(self.0 & !Self::TILE))
+        }
+    }
+}
 
 /// What a port is part of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,8 +71,8 @@ pub(super) struct LinkEnd {
     ps_per_byte: u32,
     /// The port's index on its node, from 0.
     pub(super) index: u16,
-    /// The process of the other end ([`HERE`]: the same).
-    pub(super) peer_process: ProcessIndex,
+    /// Where the other end is.
+    pub(super) beyond: Beyond,
     /// The end of the transmission is scheduled.
     pub(super) free_scheduled: bool,
     pub(super) up: bool,
@@ -80,8 +113,6 @@ impl LinkEnd {
     pub(super) fn new(network: &Network, cut: &Cut, port: PortId, device: Device) -> Self {
         let fabric = &network.fabric;
         let own = fabric.port(port);
-        let there = cut.process(fabric.port(own.peer).node);
-        let here = cut.process(own.node) == there;
         let rate = fabric.rate(port);
         let exact = network.semantics.timing == LinkTiming::Exact
             && rate.0 != 0
@@ -100,7 +131,7 @@ impl LinkEnd {
             id: port,
             node: own.node,
             peer: cut.port(fabric, own.peer),
-            peer_process: if here { HERE } else { there },
+            beyond: Beyond::new(cut, own.node, fabric.port(own.peer).node),
             device,
             paused: 0,
             rate,

@@ -8,13 +8,7 @@
 use raddle_fabric::Fabric;
 use raddle_prefetch::prefetch;
 
-use super::{
-    host::Hosts,
-    link::{Device, HERE},
-    process::Base,
-    what::What,
-    wires::Wires,
-};
+use super::{host::Hosts, link::Device, process::Base, what::What, wires::Wires};
 use crate::{event::Entry, index::PacketSlot};
 
 /// Events looked at together: enough for their misses to overlap, few enough for what they fetch to stay in the cache.
@@ -94,7 +88,7 @@ fn fetch_devices<'e>(
             (Device::Switch(_), Some(handle)) => {
                 let packet = wires.packets.get(handle);
                 if packet.kind.is_unicast() {
-                    wires.router.tables.prefetch(end.node, packet.dst());
+                    wires.router.tables.prefetch(packet.dst());
                 }
             }
             (Device::Switch(switch), None) => wires.switches[switch].prefetch_port(end.index),
@@ -173,13 +167,13 @@ fn fetch_frames<'e>(wires: &Wires<'_>, hosts: &Hosts, events: impl IntoIterator<
             if let Some(out) = packet.out() {
                 let leaving = &wires.ends[out];
                 switch.prefetch_frames(leaving.index, packet.queue);
-                if leaving.peer_process != HERE {
+                if leaving.beyond.is_outside() {
                     wires.packets.prefetch_rest(handle);
                 }
             }
         } else if let Some(handle) = switch.peek(end.index).map(PacketSlot) {
             wires.packets.prefetch(handle);
-            if end.peer_process != HERE {
+            if end.beyond.is_outside() {
                 wires.packets.prefetch_rest(handle);
             }
         }

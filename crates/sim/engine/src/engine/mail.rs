@@ -13,7 +13,6 @@ use super::{
     groups::GroupReception,
     offload::Datagram,
     rail_notices::Notice,
-    what::What,
 };
 use crate::{
     event::Event,
@@ -69,7 +68,7 @@ pub(super) struct Mail {
     /// What packets over rails among them carry, in order.
     pub(super) segments: Vec<Segment>,
     /// PFC frames.
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<(PortIndex, Event)>,
     /// Flows to hosts there.
     pub(super) begun: Vec<(FlowName, Reception)>,
     /// What hosts there are to know of messages over rails.
@@ -233,14 +232,10 @@ impl Post {
         mail.notices.push(notice);
     }
 
-    pub(super) fn event(&mut self, process: ProcessIndex, at: Time, key: u64, what: What) {
+    pub(super) fn event(&mut self, process: ProcessIndex, port: PortIndex, event: Event) {
         let mail = self.to(process);
-        mail.note(at);
-        mail.events.push(Event {
-            time: at,
-            key,
-            what: what.pack(),
-        });
+        mail.note(event.time);
+        mail.events.push((port, event));
     }
 
     /// The next mail that is to be carried to its process.

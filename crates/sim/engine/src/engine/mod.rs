@@ -14,6 +14,7 @@
 //! | `cut.rs`, `crew.rs` | which process a node belongs to; threads |
 //! | `mail.rs`, `records.rs` | what passes between processes, and what they report |
 //! | `process.rs` | one process: its events, and who handles which |
+//! | `tiles.rs` | the parts of a process that run one after the other |
 //! | `what.rs`, `context.rs` | events: what they are, their order, the clock |
 //! | `wires.rs`, `link.rs`, `frames.rs` | the wire: transmission, PFC, switches |
 //! | `host.rs` | the NIC: which flow sends next |
@@ -61,6 +62,7 @@ mod receive;
 mod records;
 mod route;
 mod sample;
+mod tiles;
 mod timers;
 mod traffic;
 mod ways;

@@ -94,14 +94,23 @@ impl Process<'_> {
     /// Handles the events before `end`, at most `budget`; all before `begin` has happened.
     pub(super) fn run(&mut self, begin: Time, end: Time, budget: u64) -> Stop {
         self.take_in_mail();
+        let before = self.base.cx.summary.events;
+        let stop = if self.base.cx.tiles.is_empty() {
+            self.run_whole(begin, end, before.saturating_add(budget))
+        } else {
+            self.run_tiles(begin, end)
+        };
+        self.cost = self.base.cx.summary.events - before;
+        stop
+    }
+
+    /// Handles the events before `end` of the tile that is running, or of all there is.
+    pub(super) fn run_whole(&mut self, begin: Time, end: Time, last: u64) -> Stop {
         self.base.traffic.not_before = begin;
         self.base.traffic.schedule_start(&mut self.base.cx);
         self.base.cx.window_end = end;
         self.base.cx.queue.set_end(end);
-        let before = self.base.cx.summary.events;
-        let stop = self.run_to_end(before.saturating_add(budget));
-        self.cost = self.base.cx.summary.events - before;
-        stop
+        self.run_to_end(last)
     }
 
     fn run_to_end(&mut self, last: u64) -> Stop {
@@ -158,8 +167,8 @@ impl Process<'_> {
         }
     }
 
-    /// The window is over: gives reports their places, ends flows, gives away its mail. When the next event is due here.
-    pub(super) fn close_window(&mut self, mails: &mut Vec<(ProcessIndex, Mail)>) -> Time {
+    /// The window is over: gives reports their places, ends flows, gives away its mail.
+    pub(super) fn close_window(&mut self, mails: &mut Vec<(ProcessIndex, Mail)>) {
         let base = &mut self.base;
         base.cx.records.place(&base.wires.ends);
         for (name, member) in std::mem::take(&mut base.cx.post.gone) {
@@ -187,7 +196,6 @@ impl Process<'_> {
             }
         }
         mails.extend(std::iter::from_fn(|| base.cx.post.take()));
-        self.next_event()
     }
 
     /// Takes in what has come from other processes.
@@ -215,16 +223,20 @@ impl Process<'_> {
                     if let Some(&mark) = marks.next() {
                         wires.packets.set_mark(slot, mark);
                     }
-                    let what = What::Arrive(arrival.port, slot);
-                    cx.push(arrival.at, arrival.key, what);
+                    let event = Event {
+                        time: arrival.at,
+                        key: arrival.key,
+                        what: What::Arrive(arrival.port, slot).pack(),
+                    };
+                    cx.push_at(arrival.port, event);
                 }
             }
             drop((datagrams, segments));
             for notice in mail.notices.drain(..) {
                 self.rails.expect_notice(cx, notice);
             }
-            for &event in &mail.events {
-                cx.queue.push(event);
+            for &(port, event) in &mail.events {
+                cx.push_at(port, event);
             }
             hosts.receptions.extend(mail.begun.drain(..));
             self.groups.receptions.extend(mail.groups_begun.drain(..));

@@ -88,7 +88,13 @@ pub fn simulate_in_ranks(
     let cut = if built.serial {
         Cut::whole(&network.fabric)
     } else {
-        Cut::new(&network.fabric, config.partition, threads, count)
+        Cut::new(
+            &network.fabric,
+            config.partition,
+            threads,
+            count,
+            built.tiled,
+        )
     };
     if cut.processes() < count {
         let processes = cut.processes();
@@ -348,7 +354,7 @@ impl<'a> Run<'a> {
                 continue;
             };
             self.due[place] = self.due[place].min(message.start);
-            locked(&processes[place]).base.traffic.hand_out(message);
+            locked(&processes[place]).hand_out(message);
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
     context::Context,
     delays::Delays,
     frames::{FrameAccess, Replay},
-    link::{Device, HERE, LinkEnd, PortHistory},
+    link::{Beyond, Device, LinkEnd, PortHistory},
     mail::Arrival,
     offload::Datagram,
     records::Record,
@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     chance::Chance,
+    event::Event,
     index::{Arena, DatagramSlot, List, PacketSlot, PortIndex, SegmentSlot, SwitchIndex},
     packet::{PacketKind, Packets},
     record::PauseRecord,
@@ -83,14 +84,14 @@ impl Wires<'_> {
             self.note_departure(cx, port, packet);
         }
         let end = &self.ends[port];
-        if end.peer_process == HERE {
+        if end.beyond == Beyond::HERE {
             cx.push(at, key, What::Arrive(end.peer, packet));
         } else {
             self.post(cx, port, packet, (at, key));
         }
     }
 
-    /// A packet leaves for a port of another process.
+    /// A packet leaves for a port of another tile or process.
     #[inline(never)]
     fn post(
         &mut self,
@@ -100,7 +101,11 @@ impl Wires<'_> {
         (at, key): (Time, u64),
     ) {
         let end = &self.ends[port];
-        let (peer, process) = (end.peer, end.peer_process);
+        let peer = end.peer;
+        let process = match end.beyond.place() {
+            Ok(process) => process,
+            Err(tile) => return cx.push_to(tile, at, key, What::Arrive(peer, packet)),
+        };
         let arrival = Arrival {
             at,
             key,
@@ -135,10 +140,20 @@ impl Wires<'_> {
         self.note_pfc_frame(cx, port);
         let end = &self.ends[port];
         let what = What::Pfc(end.peer, class, pause);
-        if end.peer_process == HERE {
-            cx.push(at, key, what);
-        } else {
-            cx.post.event(end.peer_process, at, key, what);
+        if end.beyond == Beyond::HERE {
+            return cx.push(at, key, what);
+        }
+        match end.beyond.place() {
+            Ok(process) => {
+                let what = what.pack();
+                let event = Event {
+                    time: at,
+                    key,
+                    what,
+                };
+                cx.post.event(process, end.peer, event);
+            }
+            Err(tile) => cx.push_to(tile, at, key, what),
         }
     }
 
