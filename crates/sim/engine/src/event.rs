@@ -1,4 +1,4 @@
-//! The event queue: a wheel of about two nanoseconds per bucket for the near future, a heap for the rest.
+//! The event queue: a wheel of a few nanoseconds per bucket for the near future, a heap for the rest.
 //!
 //! Events come out by time and, within an instant, by key; the key is the caller's, so the order never depends on how
 //! the queue works inside. A bucket is a chain of chunks from a pool that all buckets share, so that the wheel takes as much
@@ -11,17 +11,35 @@ use raddle_prefetch::prefer_huge_pages;
 use raddle_units::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// Bucket width: 2048 ps.
-const WIDTH_BITS: u32 = 11;
 /// Bits of a key: with the time within a bucket it fills a word.
-pub(crate) const KEY_BITS: u32 = u64::BITS - WIDTH_BITS;
-const MIN_BUCKETS: usize = 1 << 11;
+pub(crate) const KEY_BITS: u32 = u64::BITS - Width::Wide.bits();
+/// Bits of the least time that the wheel reaches ahead, in ps.
+const MIN_REACH_BITS: u32 = 22;
 const MAX_BUCKETS: usize = 1 << 16;
 
 /// Events of a chunk: four cache lines of them.
 const CHUNK: u32 = 16;
 /// No chunk.
 const NONE: u32 = u32::MAX;
+
+/// How much time a bucket holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Width {
+    /// 2 ns, for many events at a time.
+    Narrow,
+    /// 8 ns.
+    Wide,
+}
+
+impl Width {
+    /// Bits of the time within a bucket, in ps.
+    const fn bits(self) -> u32 {
+        match self {
+            Self::Narrow => 11,
+            Self::Wide => 13,
+        }
+    }
+}
 
 /// One thing that will happen.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -46,18 +64,19 @@ impl Entry {
     const EMPTY: Self = Self { rank: 0, what: 0 };
 
     #[inline(always)]
-    fn new(event: Event) -> Self {
+    fn new(event: Event, width_bits: u32) -> Self {
         debug_assert!(event.key >> KEY_BITS == 0, "a key of too many bits");
+        let within = event.time.0 & ((1 << width_bits) - 1);
         Self {
-            rank: event.time.0 << KEY_BITS | event.key,
+            rank: within << KEY_BITS | event.key,
             what: event.what,
         }
     }
 
     #[inline(always)]
-    fn event(self, bucket: u64) -> Event {
+    fn event(self, bucket: u64, width_bits: u32) -> Event {
         Event {
-            time: Time(bucket << WIDTH_BITS | self.rank >> KEY_BITS),
+            time: Time(bucket << width_bits | self.rank >> KEY_BITS),
             key: self.rank & ((1 << KEY_BITS) - 1),
             what: self.what,
         }
@@ -209,6 +228,8 @@ impl Wheel {
 
 #[derive(Debug)]
 pub(crate) struct EventQueue {
+    /// Of the time within a bucket.
+    width_bits: u32,
     wheel: Wheel,
     /// Number of the bucket that is open, counted from time 0; the wheel has none of its events.
     current: u64,
@@ -228,10 +249,14 @@ pub(crate) struct EventQueue {
 
 impl EventQueue {
     /// A queue whose wheel reaches at least `horizon` ahead (within bounds); farther events cost more.
-    pub(crate) fn new(horizon: Span) -> Self {
-        let wanted = (horizon.0 >> WIDTH_BITS) as usize + 2;
-        let buckets = wanted.next_power_of_two().clamp(MIN_BUCKETS, MAX_BUCKETS);
+    pub(crate) fn new(horizon: Span, width: Width) -> Self {
+        let width_bits = width.bits();
+        let wanted = (horizon.0 >> width_bits) as usize + 2;
+        let buckets = wanted
+            .next_power_of_two()
+            .clamp(1 << (MIN_REACH_BITS - width_bits), MAX_BUCKETS);
         Self {
+            width_bits,
             wheel: Wheel::new(buckets),
             current: 0,
             open: Vec::new(),
@@ -248,21 +273,21 @@ impl EventQueue {
     /// Adds an event that is not earlier than the last one taken.
     #[inline(always)]
     pub(crate) fn push(&mut self, event: Event) {
-        let bucket = event.time.0 >> WIDTH_BITS;
+        let bucket = event.time.0 >> self.width_bits;
         let ahead = bucket.wrapping_sub(self.current);
         // Of the open bucket, for which this wraps, and of those beyond the wheel.
         if ahead.wrapping_sub(1) >= self.wheel.ends.len() as u64 - 1 {
             return self.push_aside(event.time, event.key, event.what);
         }
-        self.wheel.push(bucket, Entry::new(event));
+        self.wheel.push(bucket, Entry::new(event, self.width_bits));
     }
 
     /// [`Self::push`] of an event of the open bucket, or beyond the wheel. (By its parts: they stay in registers.)
     #[inline(never)]
     fn push_aside(&mut self, time: Time, key: u64, what: u64) {
         let event = Event { time, key, what };
-        if time.0 >> WIDTH_BITS == self.current {
-            self.late.push(Reverse(Entry::new(event)));
+        if time.0 >> self.width_bits == self.current {
+            self.late.push(Reverse(Entry::new(event, self.width_bits)));
         } else {
             self.far.push(Reverse(event));
             self.note_far();
@@ -271,7 +296,8 @@ impl EventQueue {
 
     /// From now on only events before `end` are taken. It never moves back behind what has been taken.
     pub(crate) fn set_end(&mut self, end: Time) {
-        self.end = (end.0 >> WIDTH_BITS, end.0 << KEY_BITS);
+        let within = end.0 & ((1 << self.width_bits) - 1);
+        self.end = (end.0 >> self.width_bits, within << KEY_BITS);
         self.set_limit();
     }
 
@@ -300,7 +326,7 @@ impl EventQueue {
     fn pop_sorted(&mut self) -> Option<Event> {
         let entry = *self.open[..self.stop].get(self.next)?;
         self.next += 1;
-        Some(entry.event(self.current))
+        Some(entry.event(self.current, self.width_bits))
     }
 
     /// [`Self::pop`] where events were added to the open bucket.
@@ -318,7 +344,7 @@ impl EventQueue {
             return None;
         }
         self.late.pop();
-        Some(late.event(self.current))
+        Some(late.event(self.current, self.width_bits))
     }
 
     /// The earliest event, wherever it is, without taking it; `None`: there is none.
@@ -326,7 +352,7 @@ impl EventQueue {
         let sorted = self.open.get(self.next);
         let late = self.late.peek().map(|Reverse(late)| late);
         if let Some(entry) = sorted.into_iter().chain(late).min() {
-            return Some(entry.event(self.current));
+            return Some(entry.event(self.current, self.width_bits));
         }
         let slot = self.wheel.slot(self.current);
         match self.wheel.next_occupied(slot) {
@@ -334,7 +360,7 @@ impl EventQueue {
                 let bucket = self.current + distance;
                 let pieces = self.wheel.pieces(self.wheel.slot(bucket));
                 let first = pieces.flatten().min();
-                first.map(|entry| entry.event(bucket))
+                first.map(|entry| entry.event(bucket, self.width_bits))
             }
             None => self.far.peek().map(|Reverse(event)| *event),
         }
@@ -422,7 +448,7 @@ impl EventQueue {
         let next = match self.wheel.next_occupied(slot) {
             Some(distance) => self.current + distance,
             None => match self.far.peek() {
-                Some(Reverse(event)) => event.time.0 >> WIDTH_BITS,
+                Some(Reverse(event)) => event.time.0 >> self.width_bits,
                 None if end == u64::MAX => return false,
                 None => u64::MAX,
             },
@@ -455,12 +481,12 @@ impl EventQueue {
     #[inline(never)]
     fn bring_near(&mut self) {
         while let Some(&Reverse(event)) = self.far.peek() {
-            let bucket = event.time.0 >> WIDTH_BITS;
+            let bucket = event.time.0 >> self.width_bits;
             if bucket - self.current >= self.wheel.ends.len() as u64 {
                 break;
             }
             self.far.pop();
-            self.wheel.push(bucket, Entry::new(event));
+            self.wheel.push(bucket, Entry::new(event, self.width_bits));
         }
         self.note_far();
     }
@@ -469,7 +495,7 @@ impl EventQueue {
     fn note_far(&mut self) {
         let reach = self.wheel.ends.len() as u64 - 1;
         self.near_from = self.far.peek().map_or(u64::MAX, |Reverse(event)| {
-            (event.time.0 >> WIDTH_BITS).saturating_sub(reach)
+            (event.time.0 >> self.width_bits).saturating_sub(reach)
         });
     }
 }
@@ -494,7 +520,12 @@ mod tests {
 
     #[test]
     fn events_come_out_in_the_order_of_a_sorted_list() {
-        let mut queue = EventQueue::new(Span::from_us(1));
+        for width in [Width::Narrow, Width::Wide] {
+            compare_with_a_sorted_list(EventQueue::new(Span::from_us(1), width));
+        }
+    }
+
+    fn compare_with_a_sorted_list(mut queue: EventQueue) {
         let (mut pending, mut taken) = (std::collections::BTreeSet::new(), 0u64);
         let (mut state, mut now) = (1u64, Time::ZERO);
         for step in 0..200_000u64 {

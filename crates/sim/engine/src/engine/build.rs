@@ -39,7 +39,7 @@ use super::{
 };
 use crate::{
     chance::Chance,
-    event::EventQueue,
+    event::{EventQueue, Width},
     index::{Arena, List, NicIndex, PortIndex, ProcessIndex, SwitchIndex},
     packet::Packets,
     paths::{ACK_BYTES, HEADER_BYTES},
@@ -361,7 +361,7 @@ impl<'a> Built<'a> {
         changes.extend(Groups::changes(config.multicast.as_deref()));
         changes.sort_by_key(|change| change.at());
         let serial = one_thread(network, config, workload).is_some();
-        // What else there is has lists of its own for all hosts of a process, or happens between windows.
+        // All else keeps lists for all hosts of a process, or touches ports between windows.
         let plain =
             config.multicast.is_none() && config.offload.is_none() && config.rails.is_none();
         let tiled = plain && !serial && !workload.has_dependencies() && changes.is_empty();
@@ -440,8 +440,9 @@ impl<'a> Built<'a> {
         let sampler = Sampler::new(config, classes, fabric, nodes, place);
         let line_rate = network.environment.line_rate.0;
         let semantics = network.semantics;
-        let queue = || EventQueue::new(horizon(fabric, &self.layout));
-        let mut tiles = Tiles::new(cut, own, queue);
+        let horizon = horizon(fabric, &self.layout);
+        let queue = |width| EventQueue::new(horizon, width);
+        let mut tiles = Tiles::new(cut, own, || queue(Width::Wide));
         for &node in nodes {
             for _ in fabric.ports_of(node) {
                 tiles.add_port(cut.tile(node));
@@ -458,7 +459,7 @@ impl<'a> Built<'a> {
                 line_rate,
                 min_rate: config.min_rate.0.clamp(1, line_rate.max(1)),
             },
-            queue: queue(),
+            queue: queue(Width::Narrow),
             tiles,
             signals: self.signals.clone(),
             layout: self.layout.clone(),

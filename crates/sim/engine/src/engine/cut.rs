@@ -13,16 +13,17 @@ use crate::{
     setup::Partition,
 };
 
-/// More processes than this gain nothing, and mailboxes are kept for each pair.
+/// Processes at most, and tiles of one. More gain nothing, and mailboxes are kept for each pair.
 pub(super) const MOST_PROCESSES: usize = 1 << 10;
 
-/// More tiles than this gain nothing.
-pub(super) const MOST_TILES: usize = MOST_PROCESSES;
-
-/// Ports of a tile: their switches stay in a cache of some 500 KB for a window.
-const TILE_PORTS: usize = 1 << 11;
-/// Ports of a process in a large fabric with several threads: smaller ones can be shared out more evenly.
+/// Ports of a fabric from which on its processes run tile by tile: smaller ones stay in the cache by themselves.
+const LARGE_PORTS: usize = 1 << 13;
+/// Ports of a tile, unless that is too many tiles: about 300 B for each stay in a cache of 512 KiB for a window.
+const TILE_PORTS: usize = 1 << 10;
+/// Ports of a process in a large fabric with several threads: smaller ones can be shared out more evenly, and stay in a cache.
 const MOST_PORTS: usize = 1 << 13;
+/// Processes of a thread that are enough to share them out evenly, where tiles serve the cache.
+const EACH: usize = 4;
 /// Ports below which a process is too small to be worth its mailboxes.
 const LEAST_PORTS: usize = 1 << 7;
 
@@ -59,9 +60,14 @@ impl Cut {
         let parts = match partition {
             Partition::Automatic => {
                 // What passes between processes is copied, so few are better, and one is best for one thread.
+                let small = ports / MOST_PORTS;
+                let enough = if tiled {
+                    small.min(EACH * threads)
+                } else {
+                    small
+                };
                 if threads > 1 {
-                    let parts = threads.min(ports / LEAST_PORTS).max(ports / MOST_PORTS);
-                    parts.max(ranks)
+                    threads.min(ports / LEAST_PORTS).max(enough).max(ranks)
                 } else {
                     1
                 }
@@ -84,19 +90,15 @@ impl Cut {
             1 => Self::whole(fabric),
             parts => Self::of(fabric, parts, grown(fabric, parts)),
         };
-        let size = std::env::var("TILE")
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(TILE_PORTS);
-        let tiles = (ports / size).min(most);
-        if tiled && tiles > cut.processes() {
+        let tiles = (ports / TILE_PORTS).min(most);
+        if tiled && ports >= LARGE_PORTS && tiles > cut.processes() {
             let parts: Vec<u16> = grown(fabric, tiles).iter().map(|part| part.0).collect();
             cut.divide(&parts);
         }
         cut
     }
 
-    /// Divides processes into tiles: what is of one process and of one of these parts, which are by node.
+    /// Divides processes into tiles: a tile is what one process has of one of these parts, which are by node.
     fn divide(&mut self, parts: &[u16]) {
         for (process, nodes) in self.nodes.iter().enumerate() {
             let mut found: Vec<u16> = nodes.iter().map(|node| parts[node.index()]).collect();
@@ -192,6 +194,7 @@ fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
         .map(|node| weight(NodeId(node)))
         .sum();
     let mut inside = vec![0u32; fabric.node_count()];
+    let mut reached = Vec::new();
     // Switches with hosts come first: what lies between them follows.
     let neighbours = |node: NodeId| {
         fabric
@@ -230,6 +233,7 @@ fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
                 taken += weight(node);
             } else {
                 inside[node.index()] += 1;
+                reached.push(node);
                 open.push((inside[node.index()], Reverse(node.0)));
             }
         }
@@ -239,7 +243,9 @@ fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
         {
             process += 1;
             open.clear();
-            inside.fill(0);
+            for node in reached.drain(..) {
+                inside[node.index()] = 0;
+            }
         }
     }
     // Hosts without a switch have no traffic.

@@ -2,7 +2,7 @@
 
 use raddle_units::{BitRate, Bytes, NodeId, PortId, Span, Time};
 
-use super::cut::{Cut, MOST_PROCESSES, MOST_TILES};
+use super::cut::{Cut, MOST_PROCESSES};
 use crate::{
     Network,
     index::{NicIndex, PortIndex, ProcessIndex, SwitchIndex, TileIndex},
@@ -20,7 +20,7 @@ impl Beyond {
     const TILE: u16 = 1 << 15;
 
     fn new(cut: &Cut, from: NodeId, to: NodeId) -> Self {
-        const { assert!(MOST_PROCESSES < Self::TILE as usize && MOST_TILES < Self::TILE as usize) };
+        const { assert!(MOST_PROCESSES < Self::TILE as usize) };
         match (cut.process(to), cut.tile(to)) {
             (process, _) if process != cut.process(from) => Self(process.0),
             (_, tile) if tile != cut.tile(from) => Self(Self::TILE | tile.0),

@@ -309,6 +309,27 @@ fn flows_in_any_trouble_do_not_show_the_cut() {
     assert!(lost > 1_000, "there is trouble: {lost}");
 }
 
+/// A fabric that is large enough for tiles ([`Partition::Random`] gives small ones tiles too).
+#[test]
+fn flows_on_a_large_fabric_do_not_show_the_cut() {
+    let lab = Lab::new(KAryFatTree::new(20).build().unwrap());
+    let mut draws = Draws(1);
+    let mut messages: Vec<Message> = (0..40)
+        .flat_map(|_| flows(lab.hosts(), &mut draws))
+        .collect();
+    messages.sort_by_key(|message| message.start);
+    for (seed, scheme) in ["hpcc", "dcqcn"].into_iter().enumerate() {
+        let config = RunConfig {
+            record_acks: true,
+            sample_interval: Span::from_us(10),
+            ..lab.config(scheme)
+        };
+        let outcome = hold_equal(seed as u64 + 1, &lab, &config, || listed(&messages));
+        let (summary, _) = outcome.unwrap();
+        assert_eq!(summary.flows_finished, messages.len() as u64);
+    }
+}
+
 /// Messages and gaps that wait for others, at their own host and elsewhere.
 pub(crate) fn graph(hosts: &[NodeId], draws: &mut Draws) -> GraphBuilder {
     let mut graph = GraphBuilder::new();
