@@ -3,8 +3,9 @@
 //! ```text
 //! cargo run --release --example hop_benchmark -- --hosts 320 --traffic hpc-mix --scheme hpcc
 //! cargo run --release --example hop_benchmark -- --hosts 8192 --traffic permutation --flows 8192
+//! cargo run --release --example hop_benchmark -- --hosts 65536 --levels 4 --traffic permutation
 //! ```
-//! Prints one JSON object. `--threads N` runs on so many, `--parts N` cuts the fabric into so many processes;
+//! Prints one JSON object. `--levels N` makes the fabric a k-ary n-tree of so many levels; `--threads N` runs on so many, `--parts N` cuts the fabric into so many processes;
 //! `--effort` counts how much several threads can do at the same time, `--delays` records what keeps each message. `--flows N` stops the workload after N flows: instructions per packet-hop are the difference
 //! of a run and one twice as long under `valgrind --tool=callgrind`.
 
@@ -20,13 +21,14 @@ use raddle_engine::{
     effort::{Effort, THREADS},
     simulate,
 };
-use raddle_fabric::{FatTree320, KAryFatTree};
+use raddle_fabric::{FatTree320, KAryFatTree, Xgft};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes};
 use raddle_workload::{HpcMix, Message, Permutation, Workload};
 
 struct Options {
     hosts: u32,
+    levels: Option<usize>,
     traffic: String,
     scheme: String,
     size: Bytes,
@@ -41,6 +43,7 @@ struct Options {
 fn options() -> Result<Options, Box<dyn std::error::Error>> {
     let mut options = Options {
         hosts: 320,
+        levels: None,
         traffic: "hpc-mix".into(),
         scheme: "hpcc".into(),
         size: Bytes(1_000_000),
@@ -55,6 +58,7 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
     while let Some(argument) = parser.next()? {
         match argument {
             Long("hosts") => options.hosts = parser.value()?.parse()?,
+            Long("levels") => options.levels = Some(parser.value()?.parse()?),
             Long("traffic") => options.traffic = parser.value()?.string()?,
             Long("scheme") => options.scheme = parser.value()?.string()?,
             Long("size") => options.size = parser.value()?.parse()?,
@@ -97,6 +101,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = options()?;
     let setup = Instant::now();
     let fabric = match options.hosts {
+        hosts if let Some(levels) = options.levels => {
+            let k = (2..=128u32).find(|k| k.pow(levels as u32) >= hosts);
+            Xgft::k_ary_n_tree(k.ok_or("at most 128 hosts on a switch")?, levels).build()?
+        }
         320 => FatTree320::default().build()?,
         hosts => {
             let k = (2..=128).step_by(2).find(|k| k * k * k / 4 >= hosts);

@@ -124,15 +124,19 @@ impl<I: Place, T> List<I, T> {
         I::from_index(self.items.len() - 1)
     }
 
-    /// Makes room. A large list gets far more than it needs: what is not written to takes no memory, and while a list is copied
-    /// to a larger place it takes twice its own.
+    /// Makes room. A large list gets far more than it needs, if the system promises so much: what is not written to takes no
+    /// memory, and while a list is copied to a larger place it takes twice its own.
     #[cold]
     fn grow(&mut self) {
         const LARGE_BYTES: usize = 1 << 20;
-        const TIMES: usize = 16;
-        let bytes = self.items.len() * size_of::<T>();
-        let more = self.items.len() * (TIMES - 1);
-        if bytes < LARGE_BYTES || self.items.try_reserve_exact(more).is_err() {
+        const TIMES: [usize; 3] = [16, 8, 4];
+        let length = self.items.len();
+        let is_large = length * size_of::<T>() >= LARGE_BYTES;
+        let mut reserve = |times| {
+            let more = length * (times - 1);
+            self.items.try_reserve_exact(more).is_ok()
+        };
+        if !(is_large && TIMES.into_iter().any(&mut reserve)) {
             self.items.reserve(1);
         }
         prefer_huge_pages(&self.items);
