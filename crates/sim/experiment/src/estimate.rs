@@ -1,7 +1,7 @@
 //! What a run will cost, counted from fabric and traffic; `measure` scales it by what the machine does.
 
 use raddle_engine::{
-    Network, RunConfig,
+    Network, RunConfig, can_have_tiles,
     footprint::{FLOW_BYTES, PACKET_BYTES, fixed_bytes},
 };
 use raddle_units::{Bytes, NodeId, Span};
@@ -15,8 +15,10 @@ const HOP: f64 = 125e-9;
 /// State of a run up to which that holds.
 const CACHED_BYTES: f64 = 32e6;
 /// By how much a packet-hop takes longer with each doubling of the state from there on: more of it comes from memory, and the
-/// tables of pages do too. 8,192 hosts have 0.2 GB, 65,536 have 1.7 GB, 265,302 have 7 GB.
+/// tables of pages do too. 8,192 hosts have 0.2 GB, 65,536 have 1.1 GB, 265,302 have 4.2 GB.
 const PER_DOUBLING: f64 = 0.37;
+/// The same where the run goes tile by tile.
+const PER_DOUBLING_IN_TILES: f64 = 0.12;
 /// The system gives a page of memory when it is touched first.
 const PAGE: f64 = 2e-6;
 const PAGE_BYTES: f64 = 4096.0;
@@ -59,6 +61,8 @@ pub(super) struct Counts {
     fixed_bytes: u64,
     /// Ports of the fabric.
     pub(super) ports: u64,
+    /// By how much a packet-hop takes longer with each doubling of the state.
+    per_doubling: f64,
     /// What the run lasts at least, in its own time.
     lasts: Span,
     sample_interval: Span,
@@ -118,6 +122,11 @@ impl Counts {
             flows,
             fixed_bytes: fixed_bytes(fabric, config.data_classes),
             ports: fabric.port_count() as u64,
+            per_doubling: if can_have_tiles(network, config, workload) {
+                PER_DOUBLING_IN_TILES
+            } else {
+                PER_DOUBLING
+            },
             lasts: ends.map_or(lasts, |end| end.min(lasts)),
             sample_interval: config.sample_interval,
         }
@@ -131,7 +140,7 @@ impl Counts {
         let seconds = self.packet_hops.map(|hops| {
             let samples = self.samples();
             let rows = (self.ports + flow_rows) as f64 + samples * SAMPLE_ROWS;
-            let work = hops * hop_seconds(state)
+            let work = hops * self.hop_seconds(state)
                 + touched / PAGE_BYTES * PAGE
                 + samples * self.sample_seconds()
                 + self.ports as f64 * PORT
@@ -157,6 +166,12 @@ impl Counts {
         self.state_bytes(self.packets) as f64 > LARGE_BYTES || of_samples > of_hops
     }
 
+    /// Seconds of a packet-hop where a run's state has so many bytes.
+    fn hop_seconds(&self, state: u64) -> f64 {
+        let doublings = libm::log2(state as f64 / CACHED_BYTES).max(0.0);
+        HOP * (1.0 + self.per_doubling * doublings)
+    }
+
     fn sample_seconds(&self) -> f64 {
         SAMPLE + self.ports as f64 * SAMPLED_PORT
     }
@@ -172,7 +187,7 @@ impl Counts {
     /// the fullest time of them.
     pub(super) fn slowness(&self, parts: &[Part], packets: u64) -> Vec<f64> {
         let pages = packets as f64 * PACKET_BYTES as f64 / PAGE_BYTES / parts.len().max(1) as f64;
-        let hop = hop_seconds(self.state_bytes(packets));
+        let hop = self.hop_seconds(self.state_bytes(packets));
         let expected = |part: &Part| {
             part.hops as f64 * hop
                 + pages * PAGE
@@ -185,12 +200,6 @@ impl Counts {
             .filter(|slower| slower.is_finite() && *slower > 0.0)
             .collect()
     }
-}
-
-/// Seconds of a packet-hop where a run's state has so many bytes.
-fn hop_seconds(state: u64) -> f64 {
-    let doublings = libm::log2(state as f64 / CACHED_BYTES).max(0.0);
-    HOP * (1.0 + PER_DOUBLING * doublings)
 }
 
 /// Links between two hosts, on average over a sample of pairs.

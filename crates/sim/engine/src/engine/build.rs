@@ -333,6 +333,17 @@ pub fn one_thread(
         .then_some("what its hosts do depends at once on what happens at other hosts")
 }
 
+/// Whether a run may go through a window tile by tile: on a large fabric it does then, which spares it much of what such a fabric
+/// costs. Results are the same either way.
+pub fn can_have_tiles(network: &Network, config: &RunConfig, workload: &dyn Workload) -> bool {
+    // All else keeps lists for all hosts of a process, or touches ports between windows.
+    let plain = config.multicast.is_none()
+        && config.offload.is_none()
+        && config.rails.is_none()
+        && config.faults.is_empty();
+    plain && !workload.has_dependencies() && one_thread(network, config, workload).is_none()
+}
+
 /// What all processes of a run are made from.
 pub(super) struct Built<'a> {
     network: &'a Network,
@@ -361,10 +372,6 @@ impl<'a> Built<'a> {
         changes.extend(Groups::changes(config.multicast.as_deref()));
         changes.sort_by_key(|change| change.at());
         let serial = one_thread(network, config, workload).is_some();
-        // All else keeps lists for all hosts of a process, or touches ports between windows.
-        let plain =
-            config.multicast.is_none() && config.offload.is_none() && config.rails.is_none();
-        let tiled = plain && !serial && !workload.has_dependencies() && changes.is_empty();
         let window = if serial {
             Span(u64::MAX)
         } else {
@@ -376,7 +383,7 @@ impl<'a> Built<'a> {
             signals,
             layout,
             serial,
-            tiled,
+            tiled: can_have_tiles(network, config, workload),
             window,
             changes,
         })

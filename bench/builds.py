@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Compares two builds of `hop_benchmark`: both at once, each on a core, then with cores exchanged.
+
+    cargo build --release --package raddle-engine --example hop_benchmark
+    python3 -m bench.builds BEFORE AFTER --rounds 5 --runs permutation-8192,permutation-65536
+
+BEFORE and AFTER are programs. What disturbs the machine disturbs both alike, so that a few rounds
+tell a few per cent; but both share the memory and the last cache, and each is slower than alone. A
+ratio is the geometric mean of a round's two pairs.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+from pathlib import Path
+
+from bench.comparison import compare
+
+RUNS = {
+    "mix-320": "--flows 6000",
+    "permutation-8192": "--hosts 8192 --traffic permutation --size 200KB",
+    "mix-8192": "--hosts 8192 --traffic hpc-mix --flows 8000",
+    "permutation-65536": "--hosts 65536 --traffic permutation --size 64KiB",
+}
+
+
+def start(program: Path, words: str, core: int) -> subprocess.Popen[str]:
+    """Start a program on a core."""
+    command = ["taskset", "-c", f"{core}", str(program.resolve()), *words.split()]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def speed(process: subprocess.Popen[str]) -> float:
+    """Packet-hops per second, in millions, when it has ended."""
+    told, _ = process.communicate()
+    if process.returncode != 0:
+        msg = f"a program ended with status {process.returncode}"
+        raise SystemExit(msg)
+    return float(json.loads(told.splitlines()[0])["packet_hops_per_s"]) / 1e6
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("before", type=Path, metavar="BEFORE")
+    parser.add_argument("after", type=Path, metavar="AFTER")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of two pairs (5)")
+    parser.add_argument("--runs", default=",".join(RUNS), help=f"some of {', '.join(RUNS)} (all)")
+    options = parser.parse_args()
+    if len(cores := sorted(os.sched_getaffinity(0))) < 2:
+        parser.error("this takes two cores")
+    for name in options.runs.split(","):
+        if name not in RUNS:
+            parser.error(f"no run `{name}`: {', '.join(RUNS)}")
+        speeds, ratios = list[tuple[float, float]](), list[float]()
+        for _ in range(options.rounds):
+            logs = 0.0
+            for here, there in (cores[:2], cores[1::-1]):
+                both = (
+                    start(options.before, RUNS[name], here),
+                    start(options.after, RUNS[name], there),
+                )
+                before, after = map(speed, both)
+                speeds.append((before, after))
+                logs += math.log(after / before) / 2
+            ratios.append(math.exp(logs))
+        before, after = (sum(each) / len(speeds) for each in zip(*speeds, strict=True))
+        found = compare(name, None, ratios)
+        print(
+            f"{name:<20}{before:6.2f} to {after:5.2f} M/s  {found.median:.2f} "
+            f"[{min(ratios):.2f}, {max(ratios):.2f}] in {len(ratios)} rounds",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
