@@ -19,15 +19,15 @@ pub(crate) trait Place: Copy + Eq + Debug {
 }
 
 macro_rules! places {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+    ($word:ty: $($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-        pub(crate) struct $name(pub(crate) u32);
+        pub(crate) struct $name(pub(crate) $word);
 
         impl Place for $name {
             #[inline(always)]
             fn from_index(index: usize) -> Self {
-                Self(index as u32)
+                Self(index as $word)
             }
             #[inline(always)]
             fn index(self) -> usize {
@@ -37,7 +37,7 @@ macro_rules! places {
     )*};
 }
 
-places! {
+places! { u32:
     /// A port, among those of its process: numbered in the fabric's order.
     PortIndex;
     /// A node, among those of its process.
@@ -68,34 +68,11 @@ places! {
     PendingIndex;
 }
 
-/// A logical process: a part of the fabric with its own clock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub(crate) struct ProcessIndex(pub(crate) u16);
-
-impl Place for ProcessIndex {
-    #[inline(always)]
-    fn from_index(index: usize) -> Self {
-        Self(index as u16)
-    }
-    #[inline(always)]
-    fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-/// A part of a process with a list of events of its own.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct TileIndex(pub(crate) u16);
-
-impl Place for TileIndex {
-    #[inline(always)]
-    fn from_index(index: usize) -> Self {
-        Self(index as u16)
-    }
-    #[inline(always)]
-    fn index(self) -> usize {
-        usize::from(self.0)
-    }
+places! { u16:
+    /// A logical process: a part of the fabric with its own clock.
+    ProcessIndex;
+    /// A part of a process with a list of events of its own.
+    TileIndex;
 }
 
 /// A table that only grows.
