@@ -26,9 +26,10 @@ RUNS = {
 }
 
 
-def start(program: Path, words: str, core: int) -> subprocess.Popen[str]:
-    """Start a program on a core."""
-    command = ["taskset", "-c", f"{core}", str(program.resolve()), *words.split()]
+def start(program: Path, words: str, core: int | None = None) -> subprocess.Popen[str]:
+    """Start a program, on one core if any is named."""
+    pinned = [] if core is None else ["taskset", "-c", f"{core}"]
+    command = [*pinned, str(program.resolve()), *words.split()]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -39,6 +40,14 @@ def speed(process: subprocess.Popen[str]) -> float:
         msg = f"a program ended with status {process.returncode}"
         raise SystemExit(msg)
     return float(json.loads(told.splitlines()[0])["packet_hops_per_s"]) / 1e6
+
+
+def chosen(parser: argparse.ArgumentParser, names: str) -> list[str]:
+    """Names of runs, which must exist."""
+    for name in names.split(","):
+        if name not in RUNS:
+            parser.error(f"no run `{name}`: {', '.join(RUNS)}")
+    return names.split(",")
 
 
 def main() -> None:
@@ -53,9 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     if len(cores := sorted(os.sched_getaffinity(0))) < 2:
         parser.error("this takes two cores")
-    for name in options.runs.split(","):
-        if name not in RUNS:
-            parser.error(f"no run `{name}`: {', '.join(RUNS)}")
+    for name in chosen(parser, options.runs):
         speeds, ratios = list[tuple[float, float]](), list[float]()
         for _ in range(options.rounds):
             logs = 0.0

@@ -114,6 +114,24 @@ def is_data(event: Event) -> bool:
     return bool(event["what"].startswith(("Contribution", "Result")))
 
 
+def in_bursts(events: list[Event]) -> list[Event]:
+    """Events, with results that are heard in one burst in order of their names.
+
+    A kernel queues what a program sends on the core that the program runs on, so segments overtake
+    each other where it has moved to another core in between: two results of a round come in any
+    order. No timer of ours runs out within a burst.
+    """
+    found: list[Event] = []
+    burst: list[Event] = []
+    for event in events:
+        late = bool(burst) and event["at_us"] - burst[0]["at_us"] > RETRY_MS * 1000 / 2
+        if event["sent"] or late:
+            found += sorted(burst, key=lambda heard: str(heard["what"]))
+            burst.clear()
+        (found if event["sent"] else burst).append(event)
+    return found + sorted(burst, key=lambda heard: str(heard["what"]))
+
+
 def words(events: list[Event], *, loses: bool) -> list[str]:
     """Events without their times, and without those that are chance.
 
@@ -123,7 +141,7 @@ def words(events: list[Event], *, loses: bool) -> list[str]:
     what is said again by members that lost nothing.
     """
     found: list[str] = []
-    for event in events:
+    for event in in_bursts(events):
         word = f"{'says' if event['sent'] else 'hears'} {event['what']}"
         if word not in found or (event["sent"] and loses):
             found.append(word)

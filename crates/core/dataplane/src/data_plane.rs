@@ -493,6 +493,12 @@ impl Switch {
         self.ports[usize::from(out)].queued_bytes
     }
 
+    /// Bytes queued in the port that has most.
+    pub fn longest_queue(&self) -> u64 {
+        let queued = self.ports.iter().map(|port| port.queued_bytes);
+        queued.max().unwrap_or(0)
+    }
+
     /// Bytes that came in by `port` and are still here (data classes).
     pub fn ingress_bytes(&self, port: u16) -> u64 {
         self.buffer.held(port)

@@ -22,10 +22,11 @@ const LARGE_PORTS: usize = 1 << 13;
 const TILE_PORTS: usize = 1 << 10;
 /// Ports of a process in a large fabric with several threads: smaller ones can be shared out more evenly, and stay in a cache.
 const MOST_PORTS: usize = 1 << 13;
-/// Processes of a thread that are enough to share them out evenly, where tiles serve the cache.
-const EACH: usize = 4;
+/// Shares of the ports that the processes of one thread have. Threads take large processes first, and the small ones make them
+/// end a window together, whatever each event takes; as few equal processes would, but less would stay in each of those.
+const SHARES: [usize; 4] = [12, 5, 2, 1];
 /// Ports below which a process is too small to be worth its mailboxes.
-const LEAST_PORTS: usize = 1 << 7;
+const LEAST_PORTS: usize = 1 << 6;
 
 /// See the module. All lists are by node.
 #[derive(Debug)]
@@ -54,25 +55,21 @@ impl Cut {
         ranks: usize,
         tiled: bool,
     ) -> Self {
-        let threads = threads * ranks;
         let ports = fabric.port_count();
         let most = fabric.switches().len().clamp(1, MOST_PROCESSES);
-        let parts = match partition {
+        let equal = |parts: usize| vec![1; parts.clamp(1, most)];
+        let shares = match partition {
             Partition::Automatic => {
-                // What passes between processes is copied, so few are better, and one is best for one thread.
+                let shares = shares(ports, most, threads, ranks);
                 let small = ports / MOST_PORTS;
-                let enough = if tiled {
-                    small.min(EACH * threads)
+                // Without tiles small processes are what serves the cache.
+                if threads * ranks > 1 && !tiled && small > shares.len() {
+                    equal(small)
                 } else {
-                    small
-                };
-                if threads > 1 {
-                    threads.min(ports / LEAST_PORTS).max(enough).max(ranks)
-                } else {
-                    1
+                    shares
                 }
             }
-            Partition::Parts(parts) => usize::from(parts).max(ranks),
+            Partition::Parts(parts) => equal(usize::from(parts).max(ranks)),
             Partition::Random { parts, seed } => {
                 let parts = u64::from(parts).clamp(ranks as u64, MOST_PROCESSES as u64);
                 let mut random = SplitMix64::new(seed);
@@ -86,15 +83,31 @@ impl Cut {
                 return cut;
             }
         };
-        let mut cut = match parts.clamp(1, most) {
-            1 => Self::whole(fabric),
-            parts => Self::of(fabric, parts, grown(fabric, parts)),
+        let tiles = if tiled && ports >= LARGE_PORTS {
+            (ports / TILE_PORTS).min(most)
+        } else {
+            1
         };
-        let tiles = (ports / TILE_PORTS).min(most);
-        if tiled && ports >= LARGE_PORTS && tiles > cut.processes() {
-            let parts: Vec<u16> = grown(fabric, tiles).iter().map(|part| part.0).collect();
-            cut.divide(&parts);
+        Self::in_tiles(fabric, &shares, tiles)
+    }
+
+    /// Processes with these shares of the ports, each of whole tiles, of which there are about so many.
+    fn in_tiles(fabric: &Fabric, shares: &[usize], tiles: usize) -> Self {
+        let (ports, all) = (fabric.port_count(), shares.iter().sum::<usize>());
+        let (mut begin, mut before) = (0, 0);
+        let (mut ends, mut process_of) = (Vec::new(), Vec::new());
+        for (process, share) in (0..).map(ProcessIndex).zip(shares) {
+            before += share;
+            let end = ports * before / all;
+            let tiles = (tiles * share / all).max(1);
+            ends.extend((1..=tiles).map(|tile| begin + (end - begin) * tile / tiles));
+            process_of.resize(ends.len(), process);
+            begin = end;
         }
+        let parts = grown(fabric, &ends);
+        let of_node = parts.iter().map(|part| process_of[usize::from(*part)]);
+        let mut cut = Self::of(fabric, shares.len(), of_node.collect());
+        cut.divide(&parts);
         cut
     }
 
@@ -184,15 +197,34 @@ impl Cut {
     }
 }
 
-/// Processes of about equal numbers of ports that grow from switch to switch, so that neighbours stay together: next comes the
-/// switch with the most links into the process; of equals the one with the lowest number, since builders number neighbours together.
-fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
-    const NONE: ProcessIndex = ProcessIndex(u16::MAX);
-    let mut process_of = vec![NONE; fabric.node_count()];
-    let weight = |node: NodeId| fabric.ports_of(node).len() as u64;
-    let all: u64 = (0..fabric.node_count() as u32)
-        .map(|node| weight(NodeId(node)))
-        .sum();
+/// The shares of at most so many processes in so many ports, rank after rank. What passes between processes is copied, so few
+/// are better, and one is best for one thread.
+fn shares(ports: usize, most: usize, threads: usize, ranks: usize) -> Vec<usize> {
+    let of_rank = most.min(ports / LEAST_PORTS) / ranks;
+    let threads = threads.clamp(1, of_rank.max(1));
+    let fits = |count: &usize| {
+        let all = SHARES[..*count].iter().sum::<usize>() * threads * ranks;
+        count * threads <= of_rank && ports * SHARES[count - 1] >= LEAST_PORTS * all
+    };
+    let count = if threads > 1 {
+        (1..=SHARES.len()).rfind(fits).unwrap_or(1)
+    } else {
+        1
+    };
+    let of_threads = SHARES[..count].iter();
+    let of_threads = of_threads.flat_map(|&share| std::iter::repeat_n(share, threads));
+    let mut all = of_threads.collect::<Vec<usize>>().repeat(ranks);
+    all.truncate(most);
+    all
+}
+
+/// The part of each node, of parts that grow from switch to switch until so many ports are in them and in those before. Neighbours
+/// stay together: next comes the switch with the most links into the part; of equals the one with the lowest number, since
+/// builders number neighbours together.
+fn grown(fabric: &Fabric, ends: &[usize]) -> Vec<u16> {
+    const NONE: u16 = u16::MAX;
+    let mut part_of = vec![NONE; fabric.node_count()];
+    let weight = |node: NodeId| fabric.ports_of(node).len();
     let mut inside = vec![0u32; fabric.node_count()];
     let mut reached = Vec::new();
     // Switches with hosts come first: what lies between them follows.
@@ -207,29 +239,29 @@ fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
         .iter()
         .partition(|&&switch| neighbours(switch).any(|node| fabric.is_host(node)));
     let mut seeds = edges.into_iter().chain(inner);
-    let (mut process, mut taken, mut open) = (0u16, 0u64, BinaryHeap::new());
+    let (mut part, mut taken, mut open) = (0u16, 0, BinaryHeap::new());
     loop {
         let next = loop {
             let Some((links, Reverse(node))) = open.pop() else {
                 break None;
             };
-            if process_of[node as usize] == NONE && links == inside[node as usize] {
+            if part_of[node as usize] == NONE && links == inside[node as usize] {
                 break Some(NodeId(node));
             }
         };
         let Some(switch) =
-            next.or_else(|| seeds.by_ref().find(|seed| process_of[seed.index()] == NONE))
+            next.or_else(|| seeds.by_ref().find(|seed| part_of[seed.index()] == NONE))
         else {
             break;
         };
-        process_of[switch.index()] = ProcessIndex(process);
+        part_of[switch.index()] = part;
         taken += weight(switch);
         for node in neighbours(switch) {
-            if process_of[node.index()] != NONE {
+            if part_of[node.index()] != NONE {
                 continue;
             }
             if fabric.is_host(node) {
-                process_of[node.index()] = ProcessIndex(process);
+                part_of[node.index()] = part;
                 taken += weight(node);
             } else {
                 inside[node.index()] += 1;
@@ -237,11 +269,8 @@ fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
                 open.push((inside[node.index()], Reverse(node.0)));
             }
         }
-        // The next one begins when its share of the whole is reached.
-        if usize::from(process) + 1 < parts
-            && taken * parts as u64 >= all * (u64::from(process) + 1)
-        {
-            process += 1;
+        if usize::from(part) + 1 < ends.len() && taken >= ends[usize::from(part)] {
+            part += 1;
             open.clear();
             for node in reached.drain(..) {
                 inside[node.index()] = 0;
@@ -249,10 +278,10 @@ fn grown(fabric: &Fabric, parts: usize) -> Vec<ProcessIndex> {
         }
     }
     // Hosts without a switch have no traffic.
-    for process in &mut process_of {
-        if *process == NONE {
-            *process = ProcessIndex(0);
+    for part in &mut part_of {
+        if *part == NONE {
+            *part = 0;
         }
     }
-    process_of
+    part_of
 }

@@ -33,7 +33,10 @@ impl<'a> Run<'a> {
             locked(process).take_in_mail();
         }
         if self.sampling.next != raddle_units::Time::NEVER && self.now.0 > 0 {
-            self.sample(processes, self.now);
+            for process in processes {
+                locked(process).base.sample();
+            }
+            self.tell_sample(processes, self.now);
         }
         let mut rest = Rest::default();
         for process in processes {

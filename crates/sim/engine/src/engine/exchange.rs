@@ -184,8 +184,8 @@ impl<'a> Exchange<'a> {
     /// # Errors
     /// As [`Ranks::exchange`].
     pub(super) fn sample(&mut self, sums: &mut Sums) -> Result<(), String> {
-        for others in self.tell_leader(sums)? {
-            sums.add(others);
+        for mut others in self.tell_leader(sums)? {
+            sums.add(&mut others);
         }
         Ok(())
     }

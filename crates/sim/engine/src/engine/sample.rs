@@ -41,6 +41,8 @@ pub(super) struct Sampler {
     /// Payload, by place in the list of watched flows.
     pub(super) watched: Vec<u64>,
     pub(super) wanted: Vec<Wanted>,
+    /// What it has to say in the sample that is being taken.
+    sums: Sums,
     series: Vec<Series>,
     /// Ports where nothing happened are left out of samples.
     active_only: bool,
@@ -87,6 +89,7 @@ impl Sampler {
             by_class: vec![0; classes],
             watched: Vec::new(),
             wanted: Vec::new(),
+            sums: Sums::default(),
             series: ports.into_iter().map(series).collect(),
             active_only,
         }
@@ -118,8 +121,21 @@ impl Sampler {
         }
     }
 
+    /// Looks at the process's part of the fabric; its counts begin anew.
+    fn sample(&mut self, wires: &Wires<'_>) {
+        let sums = &mut self.sums;
+        add_each(&mut sums.by_class, &mut self.by_class);
+        add_each(&mut sums.watched, &mut self.watched);
+        for switch in wires.switches.iter() {
+            sums.max_port_bytes = sums.max_port_bytes.max(switch.longest_queue());
+            sums.buffered_bytes += switch.buffered_bytes();
+        }
+        sums.paused_ports += wires.paused_ports;
+        self.sample_ports(wires);
+    }
+
     /// Appends the ports with a series.
-    fn sample_ports(&mut self, wires: &Wires<'_>, found: &mut Vec<PortSample>) {
+    fn sample_ports(&mut self, wires: &Wires<'_>) {
         for series in &mut self.series {
             let end = &wires.ends[series.port];
             let mut sample = PortSample {
@@ -143,7 +159,7 @@ impl Sampler {
             sample.ecn_marks -= std::mem::replace(&mut series.ecn_marks, sample.ecn_marks);
             let active = sample.tx_bytes | sample.queue_bytes | sample.ingress_bytes != 0;
             if active || sample.paused || !self.active_only {
-                found.push(sample);
+                self.sums.ports.push(sample);
             }
         }
     }
@@ -161,32 +177,23 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Adds what other processes have said.
-    pub(super) fn add(&mut self, mut others: Self) {
+    /// Adds what others have said, who begin anew.
+    pub(super) fn add(&mut self, others: &mut Self) {
         add_each(&mut self.by_class, &mut others.by_class);
         add_each(&mut self.watched, &mut others.watched);
         self.buffered_bytes += others.buffered_bytes;
         self.max_port_bytes = self.max_port_bytes.max(others.max_port_bytes);
         self.paused_ports += others.paused_ports;
         self.ports.append(&mut others.ports);
+        others.forget();
     }
 
-    /// Adds what one process has to say; its counts begin anew.
-    fn add_process(&mut self, base: &mut Base<'_>) {
-        let (wires, sampler) = (&base.wires, &mut base.sampler);
-        add_each(&mut self.by_class, &mut sampler.by_class);
-        add_each(&mut self.watched, &mut sampler.watched);
-        let of_switches = wires.ends.iter().filter_map(|end| {
-            let switch = &wires.switches[end.switch()?];
-            Some(switch.queued_bytes(end.index))
-        });
-        self.max_port_bytes = of_switches.fold(self.max_port_bytes, u64::max);
-        let switches = wires.switches.iter();
-        self.buffered_bytes += switches
-            .map(raddle_dataplane::Switch::buffered_bytes)
-            .sum::<u64>();
-        self.paused_ports += wires.paused_ports;
-        sampler.sample_ports(wires, &mut self.ports);
+    /// Begins anew.
+    fn forget(&mut self) {
+        self.by_class.fill(0);
+        self.watched.fill(0);
+        (self.buffered_bytes, self.max_port_bytes, self.paused_ports) = (0, 0, 0);
+        self.ports.clear();
     }
 }
 
@@ -240,9 +247,9 @@ impl Sampling {
         Some((self.names.len() - 1) as u16)
     }
 
-    /// Adds what one process has to say; its counts begin anew.
+    /// Adds what one process has seen.
     pub(super) fn add(&mut self, base: &mut Base<'_>) {
-        self.sums.add_process(base);
+        self.sums.add(&mut base.sampler.sums);
     }
 
     /// Tells what all processes have said and begins anew.
@@ -268,20 +275,16 @@ impl Sampling {
             paused_ports: sums.paused_ports,
             ports: &sums.ports,
         });
-        self.forget();
-    }
-
-    /// Begins anew.
-    pub(super) fn forget(&mut self) {
-        let sums = &mut self.sums;
-        sums.by_class.fill(0);
-        sums.watched.fill(0);
-        (sums.buffered_bytes, sums.max_port_bytes, sums.paused_ports) = (0, 0, 0);
-        sums.ports.clear();
+        sums.forget();
     }
 }
 
 impl Base<'_> {
+    /// Looks at this part of the fabric for the sample that is being taken.
+    pub(super) fn sample(&mut self) {
+        self.sampler.sample(&self.wires);
+    }
+
     /// Ends the pauses that have not ended.
     pub(super) fn end_pauses(&mut self, now: Time, pauses: &mut Vec<PauseRecord>) {
         for port in self.wires.ends.places() {

@@ -47,6 +47,19 @@ use crate::{
 const CHECK_EVERY: u64 = 1 << 16;
 /// Events of a window that are worth another thread.
 const EVENTS_OF_THREAD: u64 = 256;
+/// Events that a message which starts in a window is likely to have in it.
+const EVENTS_OF_MESSAGE: u64 = 16;
+/// Ports of the fabric that are worth another thread in a sample.
+const PORTS_OF_THREAD: usize = 1 << 12;
+
+/// What threads do together.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    /// Run processes from a time up to another.
+    Window(Time, Time),
+    /// Look at each process's part of the fabric.
+    Sample,
+}
 
 /// Runs a workload on a network to its end.
 ///
@@ -139,6 +152,7 @@ pub fn simulate_in_ranks(
         packets: vec![0; processes.len()],
         live: vec![0; processes.len()],
         events: vec![0; processes.len()],
+        handed_out: 0,
         carried: 0,
         all_packets: 0,
         all_live: 0,
@@ -156,11 +170,17 @@ pub fn simulate_in_ranks(
         scratch: Scratch::default(),
     };
     let crew = Crew::new(helpers);
-    let window = Mutex::new((Time::ZERO, Time::ZERO));
+    let task = Mutex::new(Task::Sample);
     let processes: Vec<Mutex<Process<'_>>> = processes.into_iter().map(Mutex::new).collect();
     let job = |index: usize| {
-        let (begin, end) = *locked(&window);
-        locked(&processes[index]).run(begin, end, u64::MAX);
+        let task = *locked(&task);
+        let process = &mut *locked(&processes[index]);
+        match task {
+            Task::Window(begin, end) => {
+                process.run(begin, end, u64::MAX);
+            }
+            Task::Sample => process.base.sample(),
+        }
     };
     std::thread::scope(|scope| {
         for number in 0..helpers {
@@ -168,8 +188,8 @@ pub fn simulate_in_ranks(
             scope.spawn(move || crew.help(number, job));
         }
         let _dismissal = Dismissal(&crew);
-        run.go(&processes, &mut |order, helpers, begin, end| {
-            *locked(&window) = (begin, end);
+        run.go(&processes, &mut |order, helpers, next| {
+            *locked(&task) = next;
             crew.run(order, helpers, job);
         });
     });
@@ -179,8 +199,8 @@ pub fn simulate_in_ranks(
     }
 }
 
-/// Runs these processes, in this order, with so many helpers, from a time up to another.
-type Together<'t> = dyn FnMut(&[usize], usize, Time, Time) + 't;
+/// Has a task done for these processes, in this order, with so many helpers.
+type Together<'t> = dyn FnMut(&[usize], usize, Task) + 't;
 
 pub(super) type Processes<'p, 'a> = &'p [Mutex<Process<'a>>];
 
@@ -221,6 +241,8 @@ pub(super) struct Run<'a> {
     pub(super) packets: Vec<u64>,
     pub(super) live: Vec<i64>,
     pub(super) events: Vec<u64>,
+    /// Messages that were handed out for the window.
+    pub(super) handed_out: u64,
     /// Packets in the mail of the last window.
     pub(super) carried: u64,
     /// Packets under way, messages under way, and events of the last window, at all ranks.
@@ -252,7 +274,9 @@ impl<'a> Run<'a> {
                 break;
             }
             let end = self.config.end.unwrap_or(Time::NEVER);
-            if next >= self.sampling.next.min(end) && !self.pass_checkpoint(processes, next, end) {
+            if next >= self.sampling.next.min(end)
+                && !self.pass_checkpoint(processes, next, end, together)
+            {
                 break;
             }
             if self.next_change() == next {
@@ -300,8 +324,14 @@ impl<'a> Run<'a> {
     }
 
     /// A sample or the end of the run is due before `next`. False: the run ends here.
-    fn pass_checkpoint(&mut self, processes: Processes<'_, 'a>, next: Time, end: Time) -> bool {
-        let sampled = self.sample_until(processes, next.min(end));
+    fn pass_checkpoint(
+        &mut self,
+        processes: Processes<'_, 'a>,
+        next: Time,
+        end: Time,
+        together: &mut Together<'_>,
+    ) -> bool {
+        let sampled = self.sample_until(processes, next.min(end), together);
         if sampled && next >= end {
             self.now = end;
         }
@@ -310,13 +340,28 @@ impl<'a> Run<'a> {
 
     /// Takes all samples that are due up to `until`, with the state as it is now; false: the run is to stop meanwhile. (At low
     /// rates there are millions of samples between two events.)
-    fn sample_until(&mut self, processes: Processes<'_, 'a>, until: Time) -> bool {
+    fn sample_until(
+        &mut self,
+        processes: Processes<'_, 'a>,
+        until: Time,
+        together: &mut Together<'_>,
+    ) -> bool {
         /// Samples between two looks at progress, cancellation and output errors.
         const CHECK_EVERY: u64 = 1 << 10;
+        let worth = self.network.fabric.port_count() / PORTS_OF_THREAD;
+        let helpers = worth.min(self.helpers);
+        let all: Vec<usize> = (0..processes.len()).collect();
         let mut taken = 0u64;
         while self.sampling.next <= until {
             let time = self.sampling.next;
-            self.sample(processes, time);
+            if helpers == 0 {
+                for process in processes {
+                    locked(process).base.sample();
+                }
+            } else {
+                together(&all, helpers, Task::Sample);
+            }
+            self.tell_sample(processes, time);
             taken += 1;
             if taken.is_multiple_of(CHECK_EVERY) && !self.goes_on(processes, time) {
                 self.now = time;
@@ -327,7 +372,8 @@ impl<'a> Run<'a> {
         true
     }
 
-    pub(super) fn sample(&mut self, processes: Processes<'_, 'a>, time: Time) {
+    /// Tells what all processes have seen.
+    pub(super) fn tell_sample(&mut self, processes: Processes<'_, 'a>, time: Time) {
         for process in processes {
             let process = &mut *locked(process);
             self.sampling.add(&mut process.base);
@@ -342,6 +388,7 @@ impl<'a> Run<'a> {
 
     /// Hands the messages that start before `end` to their senders' processes.
     fn hand_out(&mut self, processes: Processes<'_, 'a>, end: Time) {
+        self.handed_out = 0;
         let Some(held) = &mut self.held else {
             return;
         };
@@ -354,6 +401,7 @@ impl<'a> Run<'a> {
                 continue;
             };
             self.due[place] = self.due[place].min(message.start);
+            self.handed_out += 1;
             locked(&processes[place]).hand_out(message);
         }
     }
@@ -383,7 +431,8 @@ impl<'a> Run<'a> {
         let mut active = std::mem::take(&mut self.scratch.active);
         active.clear();
         active.extend((0..processes.len()).filter(|&place| self.due[place] < end));
-        let cost: u64 = active.iter().map(|&index| self.events[index]).sum();
+        let last: u64 = active.iter().map(|&index| self.events[index]).sum();
+        let cost = last + EVENTS_OF_MESSAGE * self.handed_out;
         let worth = usize::try_from(cost / EVENTS_OF_THREAD).unwrap_or(usize::MAX);
         let helpers = worth.min(active.len().saturating_sub(1)).min(self.helpers);
         if self.config.effort.is_some() {
@@ -395,7 +444,7 @@ impl<'a> Run<'a> {
             }
         } else {
             active.sort_by_key(|&index| std::cmp::Reverse(self.events[index]));
-            together(&active, helpers, self.done, end);
+            together(&active, helpers, Task::Window(self.done, end));
         }
         self.scratch.active = active;
         self.done = end;
