@@ -20,7 +20,7 @@ pub(super) const MOST_PROCESSES: usize = 1 << 10;
 const LARGE_PORTS: usize = 1 << 13;
 /// Ports of a tile, unless that is too many tiles: about 300 B for each stay in a cache of 512 KiB for a window.
 const TILE_PORTS: usize = 1 << 10;
-/// Ports of a process in a large fabric with several threads: smaller ones can be shared out more evenly, and stay in a cache.
+/// Ports of a process that has no tiles, with several threads: smaller ones can be shared out more evenly, and stay in a cache.
 const MOST_PORTS: usize = 1 << 13;
 /// Shares of the ports that the processes of one thread have. Threads take large processes first, and the small ones make them
 /// end a window together, whatever each event takes; as few equal processes would, but less would stay in each of those.
@@ -93,6 +93,9 @@ impl Cut {
 
     /// Processes with these shares of the ports, each of whole tiles, of which there are about so many.
     fn in_tiles(fabric: &Fabric, shares: &[usize], tiles: usize) -> Self {
+        if shares.len() == 1 && tiles == 1 {
+            return Self::whole(fabric);
+        }
         let (ports, all) = (fabric.port_count(), shares.iter().sum::<usize>());
         let (mut begin, mut before) = (0, 0);
         let (mut ends, mut process_of) = (Vec::new(), Vec::new());
@@ -284,4 +287,53 @@ fn grown(fabric: &Fabric, ends: &[usize]) -> Vec<u16> {
         }
     }
     part_of
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_fabric::KAryFatTree;
+
+    use super::*;
+
+    fn ports(fabric: &Fabric, cut: &Cut, process: usize) -> usize {
+        let nodes = cut.nodes_of(process).iter();
+        nodes.map(|node| fabric.ports_of(*node).len()).sum()
+    }
+
+    #[test]
+    fn processes_consist_of_whole_tiles_and_have_their_shares() {
+        let fabric = KAryFatTree::new(24).build().unwrap();
+        let all = fabric.port_count();
+        for (threads, ranks) in [(1, 1), (2, 1), (5, 1), (1, 3), (2, 2)] {
+            let cut = Cut::new(&fabric, Partition::Automatic, threads, ranks, true);
+            let wanted = shares(all, MOST_PROCESSES, threads, ranks);
+            assert_eq!(cut.processes(), wanted.len());
+            let sum: usize = wanted.iter().sum();
+            let mut tiles = 0;
+            for (process, share) in wanted.iter().enumerate() {
+                // A switch is in one process, with its hosts.
+                let off = ports(&fabric, &cut, process).abs_diff(all * share / sum);
+                assert!(
+                    off <= 2 * 36,
+                    "{threads} threads, {ranks} ranks: {off} ports off"
+                );
+                tiles += cut.tiles(ProcessIndex(process as u16));
+            }
+            assert!(tiles <= all / TILE_PORTS + cut.processes(), "{tiles} tiles");
+        }
+    }
+
+    #[test]
+    fn one_thread_has_one_process_and_each_rank_as_much_as_any_other() {
+        assert_eq!(shares(1 << 16, 1 << 10, 1, 1).len(), 1);
+        let of_two = shares(1 << 16, 1 << 10, 2, 3);
+        assert_eq!(of_two[..8], [12, 12, 5, 5, 2, 2, 1, 1]);
+        assert!(of_two.chunks(8).all(|rank| *rank == of_two[..8]));
+        // Too small for eight processes of two threads, for two of each, and for several at all.
+        assert_eq!(shares(1200, 1 << 10, 2, 1), [12, 12, 5, 5]);
+        assert_eq!(shares(150, 1 << 10, 2, 1), [12, 12]);
+        assert_eq!(shares(100, 1 << 10, 8, 1), [12]);
+        // Fewer switches than ranks: the caller says so.
+        assert_eq!(shares(1 << 16, 2, 4, 3).len(), 2);
+    }
 }
