@@ -22,8 +22,8 @@ const LARGE_PORTS: usize = 1 << 13;
 const TILE_PORTS: usize = 1 << 10;
 /// Ports of a process that has no tiles, with several threads: smaller ones can be shared out more evenly, and stay in a cache.
 const MOST_PORTS: usize = 1 << 13;
-/// Shares of the ports that the processes of one thread have. Threads take large processes first, and the small ones make them
-/// end a window together, whatever each event takes; as few equal processes would, but less would stay in each of those.
+/// Shares of the ports that the processes of one thread have. Threads take large processes first, and the small ones let all end a
+/// window together. Many equal ones would do so too, but more would pass between them.
 const SHARES: [usize; 4] = [12, 5, 2, 1];
 /// Ports below which a process is too small to be worth its mailboxes.
 const LEAST_PORTS: usize = 1 << 6;
@@ -110,7 +110,9 @@ impl Cut {
         let parts = grown(fabric, &ends);
         let of_node = parts.iter().map(|part| process_of[usize::from(*part)]);
         let mut cut = Self::of(fabric, shares.len(), of_node.collect());
-        cut.divide(&parts);
+        if tiles > 1 {
+            cut.divide(&parts);
+        }
         cut
     }
 
