@@ -227,8 +227,7 @@ impl Base<'_> {
 
     /// Sends one packet from a NIC if it is free and has one: acknowledgements first, then the flows in turn.
     pub(super) fn nic_transmit(&mut self, nic_index: NicIndex) {
-        let nic = &mut self.hosts.nics[nic_index];
-        let port = nic.port;
+        let port = self.hosts.nics[nic_index].port;
         let end = &self.wires.ends[port];
         if end.free_scheduled || !end.up {
             return;
@@ -237,6 +236,7 @@ impl Base<'_> {
             self.wires.schedule_free(&mut self.cx, port);
             return;
         }
+        let nic = &mut self.hosts.nics[nic_index];
         if (self.cx.signals.acks_first || nic.paused & 1 == 0)
             && let Some(ack) = nic.acks.pop_front()
         {

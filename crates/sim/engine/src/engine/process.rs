@@ -397,7 +397,9 @@ impl Process<'_> {
     #[inline]
     fn arrive(&mut self, port: PortIndex, handle: PacketSlot) {
         let (cx, wires) = (&mut self.base.cx, &mut self.base.wires);
-        if wires.may_fail && wires.was_cut(cx, port, wires.packets.get(handle).bytes) {
+        let packet = wires.packets.get(handle);
+        let kind = packet.kind;
+        if wires.may_fail && wires.was_cut(cx, port, packet.bytes) {
             return wires.lose(cx, port, handle);
         }
         cx.summary.packet_hops += 1;
@@ -407,7 +409,6 @@ impl Process<'_> {
         };
         let base = &mut self.base;
         let wires = &mut base.wires;
-        let kind = wires.packets.get(handle).kind;
         match kind {
             PacketKind::Data => {
                 return wires.forward(&mut base.cx, port, switch, handle, FrameKind::Data);
@@ -490,17 +491,15 @@ impl Process<'_> {
     /// A port's transmission ends, and something waits.
     #[inline(always)]
     fn transmission_ends(&mut self, port: PortIndex) {
-        let end = &mut self.base.wires.ends[port];
-        end.free_scheduled = false;
-        let device = end.device;
-        self.look_for_work(port, device);
+        self.base.wires.ends[port].free_scheduled = false;
+        self.look_for_work(port);
     }
 
     /// Whoever sends by a port looks for something to send.
     #[inline(always)]
-    pub(super) fn look_for_work(&mut self, port: PortIndex, device: Device) {
+    pub(super) fn look_for_work(&mut self, port: PortIndex) {
         let base = &mut self.base;
-        match device {
+        match base.wires.ends[port].device {
             Device::Switch(_) => base.wires.switch_transmit(&mut base.cx, port),
             Device::Nic(nic) => {
                 base.nic_transmit(nic);
@@ -524,12 +523,11 @@ impl Process<'_> {
             return;
         }
         let paused = wires.pause(cx, port, class, pause);
-        let device = wires.ends[port].device;
-        if let Device::Nic(nic) = device {
+        if let Device::Nic(nic) = wires.ends[port].device {
             self.base.hosts.nics[nic].paused = paused;
         }
         if !pause {
-            self.look_for_work(port, device);
+            self.look_for_work(port);
         }
     }
 
