@@ -9,10 +9,10 @@ the other one. It prints medians, and the interval of the median of the ratios.
 """
 
 import argparse
-from pathlib import Path
+import math
 from statistics import median
 
-from bench.builds import RUNS, chosen, speed, start
+from bench.builds import RUNS, USUAL, chosen, program, speed, start
 from bench.comparison import compare
 
 
@@ -21,11 +21,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("program", type=Path, metavar="PROGRAM")
+    parser.add_argument("program", type=program, metavar="PROGRAM")
     parser.add_argument("--threads", type=int, default=2, help="so many against one (2)")
     parser.add_argument("--rounds", type=int, default=9, help="rounds of two runs (9)")
-    parser.add_argument("--runs", default=",".join(RUNS), help=f"some of {', '.join(RUNS)} (all)")
+    parser.add_argument("--runs", default=USUAL, help=f"some of {', '.join(RUNS)} ({USUAL})")
     options = parser.parse_args()
+    if options.threads < 2:
+        parser.error("--threads: at least 2, which are compared with one")
     for name in chosen(parser, options.runs):
         speeds: dict[int, list[float]] = {1: [], options.threads: []}
         for turn in range(options.rounds):
@@ -35,10 +37,11 @@ def main() -> None:
         one, several = speeds[1], speeds[options.threads]
         ratios = [after / before for before, after in zip(one, several, strict=True)]
         found = compare(name, None, ratios)
+        # A few rounds have no interval.
+        interval = "" if math.isnan(found.low) else f"[{found.low:.2f}, {found.high:.2f}] "
         print(
-            f"{name:<20}{median(one):6.2f} to {median(several):5.2f} M/s  {found.median:.2f} "
-            f"[{found.low:.2f}, {found.high:.2f}] in {len(ratios)} rounds, "
-            f"{min(ratios):.2f} to {max(ratios):.2f}",
+            f"{name:<20}{median(one):6.2f} to {median(several):5.2f} M/s  {median(ratios):.2f} "
+            f"{interval}in {len(ratios)} rounds, {min(ratios):.2f} to {max(ratios):.2f}",
             flush=True,
         )
 

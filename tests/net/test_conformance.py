@@ -117,9 +117,9 @@ def is_data(event: Event) -> bool:
 def in_bursts(events: list[Event]) -> list[Event]:
     """Events, with results that are heard in one burst in order of their names.
 
-    A kernel queues what a program sends on the core that the program runs on, so segments overtake
-    each other where it has moved to another core in between: two results of a round come in any
-    order. No timer of ours runs out within a burst.
+    A kernel queues what a program sends on the core that the program runs on, so segments may
+    overtake each other where it has moved to another core in between: two results of a round come
+    in any order. No timer of ours runs out within a burst.
     """
     found: list[Event] = []
     burst: list[Event] = []
