@@ -467,14 +467,6 @@ impl Switch {
         }
     }
 
-    /// Hints that the frame at the head of port `out` will be read soon.
-    #[inline]
-    pub fn prefetch_head(&self, out: u16) {
-        if let Some(queue) = self.first_queue(out) {
-            prefetch_start(queue.frames.as_slices().0);
-        }
-    }
-
     /// Hints that port `out` will look for a frame soon.
     #[inline]
     pub fn prefetch_port(&self, out: u16) {

@@ -12,7 +12,6 @@
 //! and the first hop (each host has its own ports). They stand in the host's block.
 
 use raddle_fabric::Fabric;
-use raddle_prefetch::prefetch;
 use raddle_units::{NodeId, PortId};
 
 use crate::stretch::{CHUNK, Stretch};
@@ -71,12 +70,6 @@ impl UnicastTables {
         let block = if stretch.at_destination { dst } else { at };
         let start = (self.blocks[block.index()] + stretch.place) as usize;
         &self.ports[start..start + usize::from(stretch.count)]
-    }
-
-    /// Hints that [`Self::next_hops`] will be asked for ways to a host soon. (The tables of one node are small.)
-    #[inline]
-    pub fn prefetch(&self, dst: NodeId) {
-        prefetch(&self.class_of[dst.index()]);
     }
 
     /// The classes of hosts, ascending by their first host.

@@ -18,15 +18,20 @@ pub(super) const MOST_PROCESSES: usize = 1 << 10;
 
 /// Ports of a fabric from which on its processes run tile by tile: smaller ones stay in the cache by themselves.
 const LARGE_PORTS: usize = 1 << 13;
-/// Ports of a tile, unless that is too many tiles: about 300 B for each stay in a cache of 512 KiB for a window.
-const TILE_PORTS: usize = 1 << 10;
+/// Ports of a tile, unless that is too many tiles: about 300 B for each stay in a second-level cache for a window, most of them in
+/// one of 512 KiB too.
+const TILE_PORTS: usize = 1 << 11;
 /// Ports of a process that has no tiles, with several threads: smaller ones can be shared out more evenly, and stay in a cache.
 const MOST_PORTS: usize = 1 << 13;
 /// Shares of the ports that the processes of one thread have. Threads take large processes first, and the small ones let all end a
 /// window together. Many equal ones would do so too, but more would pass between them.
 const SHARES: [usize; 4] = [12, 5, 2, 1];
+/// [`SHARES`] of two threads: half of what hosts send each other stays in one process, which more processes would make less.
+const SHARES_OF_TWO: [usize; 2] = [4, 1];
 /// Ports below which a process is too small to be worth its mailboxes.
 const LEAST_PORTS: usize = 1 << 6;
+/// The same of a process that is there to let threads end together.
+const LEAST_SMALL_PORTS: usize = 1 << 8;
 
 /// See the module. All lists are by node.
 #[derive(Debug)]
@@ -97,17 +102,42 @@ impl Cut {
             return Self::whole(fabric);
         }
         let (ports, all) = (fabric.port_count(), shares.iter().sum::<usize>());
-        let (mut begin, mut before) = (0, 0);
-        let (mut ends, mut process_of) = (Vec::new(), Vec::new());
+        let tiles_of = |part: usize| (tiles * part / ports.max(1)).max(1);
+        // What lies between all others is shared out to the largest processes: what passes by it crosses least often then.
+        let top = if shares.len() > 1 {
+            farthest(fabric)
+        } else {
+            Vec::new()
+        };
+        let largest = shares.iter().max().copied();
+        let is_large = |share: &usize| Some(*share) == largest;
+        let large = shares.iter().filter(|share| is_large(share)).count();
+        let of_top = top.iter().map(|node| fabric.ports_of(*node).len());
+        let of_top = of_top.sum::<usize>() / large.max(1);
+        let (mut begin, mut ends, mut process_of) = (0, Vec::new(), Vec::new());
         for (process, share) in (0..).map(ProcessIndex).zip(shares) {
-            before += share;
-            let end = ports * before / all;
-            let tiles = (tiles * share / all).max(1);
-            ends.extend((1..=tiles).map(|tile| begin + (end - begin) * tile / tiles));
+            let mut part = ports * share / all;
+            if is_large(share) {
+                part = part.saturating_sub(of_top);
+            }
+            let tiles = tiles_of(part);
+            ends.extend((1..=tiles).map(|tile| begin + part * tile / tiles));
             process_of.resize(ends.len(), process);
-            begin = end;
+            begin += part;
         }
-        let parts = grown(fabric, &ends);
+        let mut parts = grown(fabric, &ends, &top);
+        let owners = (0..).map(ProcessIndex).zip(shares);
+        let owners = owners.filter(|(_, share)| is_large(share));
+        for (number, (process, _)) in owners.enumerate() {
+            let own = &top[top.len() * number / large..top.len() * (number + 1) / large];
+            let tiles = tiles_of(of_top);
+            for tile in 0..tiles {
+                for node in &own[own.len() * tile / tiles..own.len() * (tile + 1) / tiles] {
+                    parts[node.index()] = process_of.len() as u16;
+                }
+                process_of.push(process);
+            }
+        }
         let of_node = parts.iter().map(|part| process_of[usize::from(*part)]);
         let mut cut = Self::of(fabric, shares.len(), of_node.collect());
         if tiles > 1 {
@@ -207,28 +237,59 @@ impl Cut {
 fn shares(ports: usize, most: usize, threads: usize, ranks: usize) -> Vec<usize> {
     let of_rank = most.min(ports / LEAST_PORTS) / ranks;
     let threads = threads.clamp(1, of_rank.max(1));
+    let of_thread: &[usize] = match threads {
+        1 => &[1],
+        2 => &SHARES_OF_TWO,
+        _ => &SHARES,
+    };
     let fits = |count: &usize| {
-        let all = SHARES[..*count].iter().sum::<usize>() * threads * ranks;
-        count * threads <= of_rank && ports * SHARES[count - 1] >= LEAST_PORTS * all
+        let all = of_thread[..*count].iter().sum::<usize>() * threads * ranks;
+        count * threads <= of_rank && ports * of_thread[count - 1] >= LEAST_SMALL_PORTS * all
     };
-    let count = if threads > 1 {
-        (1..=SHARES.len()).rfind(fits).unwrap_or(1)
-    } else {
-        1
-    };
-    let of_threads = SHARES[..count].iter();
+    let count = (2..=of_thread.len()).rfind(fits).unwrap_or(1);
+    let of_threads = of_thread[..count].iter();
     let of_threads = of_threads.flat_map(|&share| std::iter::repeat_n(share, threads));
     let mut all = of_threads.collect::<Vec<usize>>().repeat(ranks);
     all.truncate(most);
     all
 }
 
+/// The switches farthest from all hosts; none where all that are reached have hosts.
+fn farthest(fabric: &Fabric) -> Vec<NodeId> {
+    let nodes = (0..).map(NodeId).take(fabric.node_count());
+    let mut reached: Vec<bool> = nodes.map(|node| fabric.is_host(node)).collect();
+    let (mut left, mut layers) = (fabric.switches().to_vec(), Vec::new());
+    loop {
+        let (next, rest): (Vec<NodeId>, Vec<NodeId>) = left.into_iter().partition(|&node| {
+            let mut ports = fabric.ports_of(node).iter();
+            ports.any(|port| reached[fabric.port(port.peer).node.index()])
+        });
+        if next.is_empty() {
+            break;
+        }
+        for node in &next {
+            reached[node.index()] = true;
+        }
+        layers.push(next);
+        left = rest;
+    }
+    let farthest = layers.pop().unwrap_or_default();
+    if layers.is_empty() {
+        Vec::new()
+    } else {
+        farthest
+    }
+}
+
 /// The part of each node, of parts that grow from switch to switch until so many ports are in them and in those before. Neighbours
 /// stay together: next comes the switch with the most links into the part; of equals the one with the lowest number, since
-/// builders number neighbours together.
-fn grown(fabric: &Fabric, ends: &[usize]) -> Vec<u16> {
+/// builders number neighbours together. Some switches are left out.
+fn grown(fabric: &Fabric, ends: &[usize], without: &[NodeId]) -> Vec<u16> {
     const NONE: u16 = u16::MAX;
     let mut part_of = vec![NONE; fabric.node_count()];
+    for node in without {
+        part_of[node.index()] = 0;
+    }
     let weight = |node: NodeId| fabric.ports_of(node).len();
     let mut inside = vec![0u32; fabric.node_count()];
     let mut reached = Vec::new();
@@ -329,12 +390,14 @@ mod tests {
     fn one_thread_has_one_process_and_each_rank_as_much_as_any_other() {
         assert_eq!(shares(1 << 16, 1 << 10, 1, 1).len(), 1);
         let of_two = shares(1 << 16, 1 << 10, 2, 3);
-        assert_eq!(of_two[..8], [12, 12, 5, 5, 2, 2, 1, 1]);
-        assert!(of_two.chunks(8).all(|rank| *rank == of_two[..8]));
-        // Too small for eight processes of two threads, for two of each, and for several at all.
-        assert_eq!(shares(1200, 1 << 10, 2, 1), [12, 12, 5, 5]);
-        assert_eq!(shares(150, 1 << 10, 2, 1), [12, 12]);
-        assert_eq!(shares(100, 1 << 10, 8, 1), [12]);
+        assert_eq!(of_two[..4], [4, 4, 1, 1]);
+        assert!(of_two.chunks(4).all(|rank| *rank == of_two[..4]));
+        let of_three = [12, 12, 12, 5, 5, 5, 2, 2, 2, 1, 1, 1];
+        assert_eq!(shares(1 << 16, 1 << 10, 3, 1), of_three);
+        // Too small for all of them, for two of each thread, and for several at all.
+        assert_eq!(shares(9000, 1 << 10, 3, 1), of_three[..9]);
+        assert_eq!(shares(1200, 1 << 10, 2, 1), [4, 4]);
+        assert_eq!(shares(100, 1 << 10, 8, 1), [1]);
         // Fewer switches than ranks: the caller says so.
         assert_eq!(shares(1 << 16, 2, 4, 3).len(), 2);
     }

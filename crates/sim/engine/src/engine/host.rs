@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use raddle_prefetch::prefetch;
 use raddle_transport::cc::FlowLimits;
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use rustc_hash::FxHashMap;
@@ -57,17 +56,6 @@ impl Nic {
     pub(super) fn leave(&mut self, flow: FlowSlot) {
         self.flows.retain(|&other| other != flow);
         self.served = 0;
-    }
-
-    /// Hints that the lists of flows and acknowledgements will be read soon.
-    #[inline]
-    pub(super) fn prefetch_lists(&self) {
-        if let Some(flow) = self.flows.get(self.served) {
-            prefetch(flow);
-        }
-        if let Some(ack) = self.acks.front() {
-            prefetch(ack);
-        }
     }
 
     /// The flow whose turn it is.

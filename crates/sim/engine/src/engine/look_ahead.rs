@@ -1,9 +1,10 @@
 //! Looking ahead: what the next events will touch is fetched while the events before them are handled.
 //!
 //! A large fabric does not fit into the cache, and an event's reads depend on each other: event, packet, route, queue, frame.
-//! Taken one after the other they are as many misses in a row. Here each step is taken for a group of events one group
-//! (or one step) ahead of its use; where a bucket holds less than a group, for a bucket, each step one bucket ahead of the
-//! next. Nothing is decided but the packets' next hops, which are kept.
+//! Taken one after the other they are as many misses in a row. Here each step is taken for a group of events before the next
+//! one is: packets when the group before begins, what they lead to when their own begins. A bucket of no more events than a
+//! group is one; where little happens, frames are not worth their step. Nothing is decided but the packets' next hops, which
+//! are kept.
 
 use raddle_fabric::Fabric;
 use raddle_prefetch::prefetch;
@@ -30,30 +31,21 @@ impl Base<'_> {
             cx, wires, hosts, ..
         } = self;
         let queue = &cx.queue;
+        let begins = queue.taken() == 0;
         if queue.is_small(EVENTS) {
-            if queue.taken() == 0 {
-                fetch_frames(wires, hosts, queue.upcoming(0, EVENTS));
-                let Some(next) = queue.bucket_after(queue.bucket()) else {
-                    return;
-                };
-                fetch_ports(wires, hosts, queue.pending(next));
-                let Some(next) = queue.bucket_after(next) else {
-                    return;
-                };
-                fetch_devices(wires, hosts, queue.pending(next));
-                let Some(next) = queue.bucket_after(next) else {
-                    return;
-                };
-                fetch_packets(wires, queue.pending(next));
+            if begins {
+                fetch_places(wires, hosts, queue.upcoming(0, EVENTS));
+                if let Some(next) = queue.bucket_after(queue.bucket()) {
+                    fetch_packets(wires, queue.pending(next));
+                }
             }
             return;
         }
-        if queue.taken() == 0 {
+        if begins {
             fetch_packets(wires, queue.upcoming(0, EVENTS));
         }
         fetch_packets(wires, queue.upcoming(EVENTS, EVENTS));
-        fetch_devices(wires, hosts, queue.upcoming(0, EVENTS));
-        fetch_ports(wires, hosts, queue.upcoming(0, EVENTS));
+        fetch_places(wires, hosts, queue.upcoming(0, EVENTS));
         fetch_frames(wires, hosts, queue.upcoming(0, EVENTS));
     }
 }
@@ -72,24 +64,30 @@ fn fetch_packets<'e>(wires: &Wires<'_>, events: impl IntoIterator<Item = &'e Ent
     }
 }
 
-/// Table entries for the packets that go on, flows for those that do not; cards, and ports that look for work.
+/// Where packets go on: ports, queues, accounts; flows of those that do not; cards, and ports that look for work.
 #[inline]
-fn fetch_devices<'e>(
-    wires: &Wires<'_>,
-    hosts: &Hosts,
-    events: impl IntoIterator<Item = &'e Entry>,
-) {
+fn fetch_places(wires: &mut Wires<'_>, hosts: &Hosts, events: &[Entry]) {
     for event in events {
         let Some((port, arrives)) = What::at_port(event.what) else {
             continue;
         };
         let end = &wires.ends[port];
         match (end.device, arrives) {
-            (Device::Switch(_), Some(handle)) => {
+            (Device::Switch(switch), Some(handle)) => {
                 let packet = wires.packets.get(handle);
-                if packet.kind.is_unicast() {
-                    wires.router.tables.prefetch(packet.dst());
+                if !packet.kind.is_unicast() {
+                    continue;
                 }
+                let Some(out) = wires.router.next_hop(end.node, packet.dst(), packet.hash) else {
+                    continue;
+                };
+                let out = wires.here(port, out);
+                // The ports of a node are numbered one after the other.
+                let leaving = out.0 + u32::from(end.index) - port.0;
+                let switch = &wires.switches[switch];
+                switch.prefetch_ports(end.index, leaving as u16, packet.queue);
+                prefetch(&wires.ends[out]);
+                wires.packets.get_mut(handle).set_out(out);
             }
             (Device::Switch(switch), None) => wires.switches[switch].prefetch_port(end.index),
             (Device::Nic(nic), None) => prefetch(&hosts.nics[nic]),
@@ -102,46 +100,6 @@ fn fetch_devices<'e>(
                 }
             }
         }
-    }
-}
-
-/// Where the packets go on: ports, queues, accounts; what waits in the cards.
-#[inline]
-fn fetch_ports<'e>(
-    wires: &mut Wires<'_>,
-    hosts: &Hosts,
-    events: impl IntoIterator<Item = &'e Entry>,
-) {
-    for event in events {
-        let Some((port, arrives)) = What::at_port(event.what) else {
-            continue;
-        };
-        let end = &wires.ends[port];
-        let switch = match end.device {
-            Device::Switch(switch) => switch,
-            Device::Nic(nic) => {
-                hosts.nics[nic].prefetch_lists();
-                continue;
-            }
-        };
-        let Some(handle) = arrives else {
-            wires.switches[switch].prefetch_head(end.index);
-            continue;
-        };
-        let packet = wires.packets.get(handle);
-        if !packet.kind.is_unicast() {
-            continue;
-        }
-        let Some(out) = wires.router.next_hop(end.node, packet.dst(), packet.hash) else {
-            continue;
-        };
-        let out = wires.here(port, out);
-        // The ports of a node are numbered one after the other.
-        let leaving = out.0 + u32::from(end.index) - port.0;
-        let switch = &wires.switches[switch];
-        switch.prefetch_ports(end.index, leaving as u16, packet.queue);
-        prefetch(&wires.ends[out]);
-        wires.packets.get_mut(handle).set_out(out);
     }
 }
 
