@@ -547,7 +547,7 @@ impl Switch {
             0
         };
         let mut resume = None;
-        if frame.queue >= QUEUE_DATA {
+        let port = if frame.queue >= QUEUE_DATA {
             let class = usize::from(frame.queue - QUEUE_DATA);
             let may_resume =
                 if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
@@ -555,7 +555,7 @@ impl Switch {
                 } else {
                     true
                 };
-            let port = &mut self.ports[usize::from(out)];
+            let mut port = &mut self.ports[usize::from(out)];
             port.served = frame.queue;
             // Whatever shares the data queue: the driver knows what cannot carry a mark.
             let length = queue_bytes + departing;
@@ -564,9 +564,12 @@ impl Switch {
             }
             if may_resume {
                 resume = self.resume(frame.in_port, class);
+                port = &mut self.ports[usize::from(out)];
             }
-        }
-        let port = &mut self.ports[usize::from(out)];
+            port
+        } else {
+            &mut self.ports[usize::from(out)]
+        };
         if matches!(frame.kind, FrameKind::Data | FrameKind::Copy) {
             let length = port.queued_bytes + departing;
             if let Stamping::Hops(units) = &self.stamping {

@@ -63,20 +63,21 @@ impl Entry {
     /// What chunks hold where there is no event.
     const EMPTY: Self = Self { rank: 0, what: 0 };
 
+    /// `within`: the bits of a time that are within a bucket.
     #[inline(always)]
-    fn new(event: Event, width_bits: u32) -> Self {
+    fn new(event: Event, within: u64) -> Self {
         debug_assert!(event.key >> KEY_BITS == 0, "a key of too many bits");
-        let within = event.time.0 & ((1 << width_bits) - 1);
         Self {
-            rank: within << KEY_BITS | event.key,
+            rank: (event.time.0 & within) << KEY_BITS | event.key,
             what: event.what,
         }
     }
 
+    /// `begin`: when its bucket begins.
     #[inline(always)]
-    fn event(self, bucket: u64, width_bits: u32) -> Event {
+    fn event(self, begin: u64) -> Event {
         Event {
-            time: Time(bucket << width_bits | self.rank >> KEY_BITS),
+            time: Time(begin | self.rank >> KEY_BITS),
             key: self.rank & ((1 << KEY_BITS) - 1),
             what: self.what,
         }
@@ -230,9 +231,13 @@ impl Wheel {
 pub(crate) struct EventQueue {
     /// Of the time within a bucket.
     width_bits: u32,
+    /// These bits, set.
+    within: u64,
     wheel: Wheel,
     /// Number of the bucket that is open, counted from time 0; the wheel has none of its events.
     current: u64,
+    /// When it begins.
+    begin: u64,
     /// Its events in order, the next one, and the first that is too late to be taken.
     open: Vec<Entry>,
     next: usize,
@@ -257,8 +262,10 @@ impl EventQueue {
             .clamp(1 << (MIN_REACH_BITS - width_bits), MAX_BUCKETS);
         Self {
             width_bits,
+            within: (1 << width_bits) - 1,
             wheel: Wheel::new(buckets),
             current: 0,
+            begin: 0,
             open: Vec::new(),
             next: 0,
             stop: 0,
@@ -279,7 +286,7 @@ impl EventQueue {
         if ahead.wrapping_sub(1) >= self.wheel.ends.len() as u64 - 1 {
             return self.push_aside(event.time, event.key, event.what);
         }
-        self.wheel.push(bucket, Entry::new(event, self.width_bits));
+        self.wheel.push(bucket, Entry::new(event, self.within));
     }
 
     /// [`Self::push`] of an event of the open bucket, or beyond the wheel. (By its parts: they stay in registers.)
@@ -287,7 +294,7 @@ impl EventQueue {
     fn push_aside(&mut self, time: Time, key: u64, what: u64) {
         let event = Event { time, key, what };
         if time.0 >> self.width_bits == self.current {
-            self.late.push(Reverse(Entry::new(event, self.width_bits)));
+            self.late.push(Reverse(Entry::new(event, self.within)));
         } else {
             self.far.push(Reverse(event));
             self.note_far();
@@ -296,8 +303,8 @@ impl EventQueue {
 
     /// From now on only events before `end` are taken. It never moves back behind what has been taken.
     pub(crate) fn set_end(&mut self, end: Time) {
-        let within = end.0 & ((1 << self.width_bits) - 1);
-        self.end = (end.0 >> self.width_bits, within << KEY_BITS);
+        let rank = (end.0 & self.within) << KEY_BITS;
+        self.end = (end.0 >> self.width_bits, rank);
         self.set_limit();
     }
 
@@ -326,7 +333,7 @@ impl EventQueue {
     fn pop_sorted(&mut self) -> Option<Event> {
         let entry = *self.open[..self.stop].get(self.next)?;
         self.next += 1;
-        Some(entry.event(self.current, self.width_bits))
+        Some(entry.event(self.begin))
     }
 
     /// [`Self::pop`] where events were added to the open bucket.
@@ -344,7 +351,7 @@ impl EventQueue {
             return None;
         }
         self.late.pop();
-        Some(late.event(self.current, self.width_bits))
+        Some(late.event(self.begin))
     }
 
     /// The earliest event, wherever it is, without taking it; `None`: there is none.
@@ -352,7 +359,7 @@ impl EventQueue {
         let sorted = self.open.get(self.next);
         let late = self.late.peek().map(|Reverse(late)| late);
         if let Some(entry) = sorted.into_iter().chain(late).min() {
-            return Some(entry.event(self.current, self.width_bits));
+            return Some(entry.event(self.begin));
         }
         let slot = self.wheel.slot(self.current);
         match self.wheel.next_occupied(slot) {
@@ -360,7 +367,7 @@ impl EventQueue {
                 let bucket = self.current + distance;
                 let pieces = self.wheel.pieces(self.wheel.slot(bucket));
                 let first = pieces.flatten().min();
-                first.map(|entry| entry.event(bucket, self.width_bits))
+                first.map(|entry| entry.event(bucket << self.width_bits))
             }
             None => self.far.peek().map(|Reverse(event)| *event),
         }
@@ -454,6 +461,7 @@ impl EventQueue {
             },
         };
         self.current = next.min(end);
+        self.begin = self.current << self.width_bits;
         if self.current >= self.near_from {
             self.bring_near();
         }
@@ -486,7 +494,7 @@ impl EventQueue {
                 break;
             }
             self.far.pop();
-            self.wheel.push(bucket, Entry::new(event, self.width_bits));
+            self.wheel.push(bucket, Entry::new(event, self.within));
         }
         self.note_far();
     }

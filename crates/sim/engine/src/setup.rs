@@ -19,7 +19,7 @@ pub struct Network {
     /// The map.
     pub fabric: Arc<Fabric>,
     /// Unicast routes with all links up.
-    pub tables: UnicastTables,
+    pub tables: Arc<UnicastTables>,
     /// Semantics that the routes were computed for.
     pub semantics: Semantics,
     /// What congestion-control defaults scale with.
@@ -340,7 +340,7 @@ impl Network {
         let environment = crate::paths::environment(&fabric, &tables, &semantics, mtu);
         Ok(Self {
             fabric,
-            tables,
+            tables: Arc::new(tables),
             semantics,
             environment,
         })

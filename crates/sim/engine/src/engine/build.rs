@@ -1,6 +1,6 @@
 //! From network and settings to switches, ports and an engine at time 0.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use raddle_dataplane::{
     BufferConfig, ExactStamp, IngressLimit, LogStamp, PortConfig, QUEUE_ACKS, Share, Stamping,
@@ -491,7 +491,7 @@ impl<'a> Built<'a> {
             Box::new(Delays::new(ends.len()))
         });
         let wires = Wires {
-            router: Router::new(&network.tables, config.path_choice, fabric),
+            router: Router::new(Arc::clone(&network.tables), config.path_choice, fabric),
             idle_tables: &network.tables,
             history,
             ends,

@@ -10,7 +10,6 @@ use super::{
     link::Device,
     process::{Base, Process},
     records::Record,
-    route::Tables,
     what::Keys,
     windows::{Processes, Run, locked},
 };
@@ -158,13 +157,13 @@ impl Process<'_> {
     /// The link of a port returns.
     pub(super) fn restore(&mut self, port: PortIndex) {
         self.base.wires.ends[port].up = true;
-        self.look_for_work(port);
+        self.look_for_work(port, self.base.wires.ends[port].device);
     }
 
     /// Routes have changed.
     pub(super) fn reroute(&mut self, tables: &Arc<UnicastTables>) {
         let wires = &mut self.base.wires;
-        wires.router.tables = Tables::Computed(Arc::clone(tables));
+        wires.router.tables = Arc::clone(tables);
         wires.packets.forget_routes();
         for index in self.base.hosts.flows.places() {
             self.base.move_to_working_port(index);

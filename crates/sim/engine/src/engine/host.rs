@@ -215,7 +215,8 @@ impl Base<'_> {
 
     /// Sends one packet from a NIC if it is free and has one: acknowledgements first, then the flows in turn.
     pub(super) fn nic_transmit(&mut self, nic_index: NicIndex) {
-        let port = self.hosts.nics[nic_index].port;
+        let nic = &mut self.hosts.nics[nic_index];
+        let port = nic.port;
         let end = &self.wires.ends[port];
         if end.free_scheduled || !end.up {
             return;
@@ -224,7 +225,6 @@ impl Base<'_> {
             self.wires.schedule_free(&mut self.cx, port);
             return;
         }
-        let nic = &mut self.hosts.nics[nic_index];
         if (self.cx.signals.acks_first || nic.paused & 1 == 0)
             && let Some(ack) = nic.acks.pop_front()
         {

@@ -397,9 +397,7 @@ impl Process<'_> {
     #[inline]
     fn arrive(&mut self, port: PortIndex, handle: PacketSlot) {
         let (cx, wires) = (&mut self.base.cx, &mut self.base.wires);
-        let packet = wires.packets.get(handle);
-        let kind = packet.kind;
-        if wires.may_fail && wires.was_cut(cx, port, packet.bytes) {
+        if wires.may_fail && wires.was_cut(cx, port, wires.packets.get(handle).bytes) {
             return wires.lose(cx, port, handle);
         }
         cx.summary.packet_hops += 1;
@@ -409,6 +407,7 @@ impl Process<'_> {
         };
         let base = &mut self.base;
         let wires = &mut base.wires;
+        let kind = wires.packets.get(handle).kind;
         match kind {
             PacketKind::Data => {
                 return wires.forward(&mut base.cx, port, switch, handle, FrameKind::Data);
@@ -491,15 +490,17 @@ impl Process<'_> {
     /// A port's transmission ends, and something waits.
     #[inline(always)]
     fn transmission_ends(&mut self, port: PortIndex) {
-        self.base.wires.ends[port].free_scheduled = false;
-        self.look_for_work(port);
+        let end = &mut self.base.wires.ends[port];
+        end.free_scheduled = false;
+        let device = end.device;
+        self.look_for_work(port, device);
     }
 
     /// Whoever sends by a port looks for something to send.
     #[inline(always)]
-    pub(super) fn look_for_work(&mut self, port: PortIndex) {
+    pub(super) fn look_for_work(&mut self, port: PortIndex, device: Device) {
         let base = &mut self.base;
-        match base.wires.ends[port].device {
+        match device {
             Device::Switch(_) => base.wires.switch_transmit(&mut base.cx, port),
             Device::Nic(nic) => {
                 base.nic_transmit(nic);
@@ -523,11 +524,12 @@ impl Process<'_> {
             return;
         }
         let paused = wires.pause(cx, port, class, pause);
-        if let Device::Nic(nic) = wires.ends[port].device {
+        let device = wires.ends[port].device;
+        if let Device::Nic(nic) = device {
             self.base.hosts.nics[nic].paused = paused;
         }
         if !pause {
-            self.look_for_work(port);
+            self.look_for_work(port, device);
         }
     }
 

@@ -1,43 +1,23 @@
 //! The next hop: tables of the links that are up, and the choice among equals.
 
-use std::{ops::Deref, sync::Arc};
+use std::sync::Arc;
 
 use raddle_fabric::Fabric;
 use raddle_unicast::{DModK, FlowHash, PathChoice, UnicastTables};
 use raddle_units::{NodeId, PortId};
 
-/// Tables that all processes share.
-#[derive(Clone, Debug)]
-pub(super) enum Tables<'a> {
-    /// Those of the network.
-    Given(&'a UnicastTables),
-    /// Those that followed a change of links.
-    Computed(Arc<UnicastTables>),
-}
-
-impl Deref for Tables<'_> {
-    type Target = UnicastTables;
-
-    #[inline(always)]
-    fn deref(&self) -> &UnicastTables {
-        match self {
-            Self::Given(tables) => tables,
-            Self::Computed(tables) => tables,
-        }
-    }
-}
-
 /// Routes as they are now.
 #[derive(Debug)]
-pub(super) struct Router<'a> {
-    pub(super) tables: Tables<'a>,
+pub(super) struct Router {
+    /// All processes share them: those of the network, or what followed a change of links.
+    pub(super) tables: Arc<UnicastTables>,
     d_mod_k: Option<DModK>,
 }
 
-impl<'a> Router<'a> {
-    pub(super) fn new(tables: &'a UnicastTables, choice: PathChoice, fabric: &Fabric) -> Self {
+impl Router {
+    pub(super) fn new(tables: Arc<UnicastTables>, choice: PathChoice, fabric: &Fabric) -> Self {
         Self {
-            tables: Tables::Given(tables),
+            tables,
             d_mod_k: (choice == PathChoice::DModK).then(|| DModK::new(fabric)),
         }
     }

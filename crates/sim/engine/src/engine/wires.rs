@@ -26,7 +26,7 @@ use crate::{
 
 /// See the module.
 pub(super) struct Wires<'a> {
-    pub(super) router: Router<'a>,
+    pub(super) router: Router,
     /// Routes with all links up, for ideal completion times.
     pub(super) idle_tables: &'a UnicastTables,
     pub(super) ends: List<PortIndex, LinkEnd>,
@@ -79,13 +79,13 @@ impl Wires<'_> {
         bytes: u32,
         packet: PacketSlot,
     ) {
-        let (at, key) = self.occupy(cx, port, bytes, Kind::Arrive);
+        let (at, key, end) = self.occupy(cx, port, bytes, Kind::Arrive);
+        let (peer, beyond) = (end.peer, end.beyond);
         if self.delays.is_some() {
             self.note_departure(cx, port, packet);
         }
-        let end = &self.ends[port];
-        if end.beyond == Beyond::HERE {
-            cx.push(at, key, What::Arrive(end.peer, packet));
+        if beyond == Beyond::HERE {
+            cx.push(at, key, What::Arrive(peer, packet));
         } else {
             self.post(cx, port, packet, (at, key));
         }
@@ -136,7 +136,7 @@ impl Wires<'_> {
         class: u8,
         pause: bool,
     ) {
-        let (at, key) = self.occupy(cx, port, bytes, Kind::Pfc);
+        let (at, key, _) = self.occupy(cx, port, bytes, Kind::Pfc);
         self.note_pfc_frame(cx, port);
         let end = &self.ends[port];
         let what = What::Pfc(end.peer, class, pause);
@@ -157,7 +157,7 @@ impl Wires<'_> {
         }
     }
 
-    /// A port is busy with so many bytes; when the other end has them, and the key of that event.
+    /// A port is busy with so many bytes; when the other end has them, the key of that event, and the port.
     #[inline(always)]
     fn occupy(
         &mut self,
@@ -165,12 +165,12 @@ impl Wires<'_> {
         port: PortIndex,
         bytes: u32,
         kind: Kind,
-    ) -> (Time, u64) {
+    ) -> (Time, u64, &LinkEnd) {
         let end = &mut self.ends[port];
         let done = cx.now + end.transmission_time(&cx.semantics, bytes);
         end.busy_until = done;
         end.free_key = cx.keys.next(Kind::Free, port, 0);
-        (done + end.delay, cx.keys.next(kind, end.peer, 0))
+        (done + end.delay, cx.keys.next(kind, end.peer, 0), end)
     }
 
     /// Sends from a switch's port if it is free and has something.
@@ -255,6 +255,7 @@ impl Wires<'_> {
             return;
         }
         let out_index = leaving.index;
+        let is_free = !leaving.free_scheduled && !leaving.is_busy(cx.now, cx.key);
         let frame = Frame {
             handle: handle.0,
             bytes,
@@ -265,12 +266,8 @@ impl Wires<'_> {
         if self.delays.is_some() && self.packets.mark(handle).followed {
             self.note_arrival(cx.now, out, handle);
         }
-        let leaving = &self.ends[out];
         let device = &mut self.switches[switch];
-        if !leaving.free_scheduled
-            && device.is_idle(out_index, queue)
-            && !leaving.is_busy(cx.now, cx.key)
-        {
+        if is_free && device.is_idle(out_index, queue) {
             let mut frames = frame_access!(self, cx, node);
             let now_ns = cx.now.as_ns();
             match device.forward(now_ns, out_index, frame, &mut frames) {
