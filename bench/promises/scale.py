@@ -81,7 +81,7 @@ spines = 2
 hosts_per_leaf = 8
 [traffic]
 generator = "poisson"
-load = 0.3
+load = 0.1
 sizes = {{ table = [["900B", 0.0], ["1000B", 1.0]] }}
 flows = {flows}
 [simulation]
