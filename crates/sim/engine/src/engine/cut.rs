@@ -30,7 +30,7 @@ const SHARES: [usize; 4] = [12, 5, 2, 1];
 const SHARES_OF_TWO: [usize; 2] = [4, 1];
 /// Ports below which a process is too small to be worth its mailboxes.
 const LEAST_PORTS: usize = 1 << 6;
-/// The same of a process that is there to let threads end together.
+/// Ports below which a process that only lets threads end together is too small.
 const LEAST_SMALL_PORTS: usize = 1 << 8;
 
 /// See the module. All lists are by node.

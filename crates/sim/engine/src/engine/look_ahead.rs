@@ -1,10 +1,10 @@
 //! Looking ahead: what the next events will touch is fetched while the events before them are handled.
 //!
 //! A large fabric does not fit into the cache, and an event's reads depend on each other: event, packet, route, queue, frame.
-//! Taken one after the other they are as many misses in a row. Here each step is taken for a group of events before the next
-//! one is: packets when the group before begins, what they lead to when their own begins. A bucket of no more events than a
-//! group is one; where little happens, frames are not worth their step. Nothing is decided but the packets' next hops, which
-//! are kept.
+//! Taken one after the other they are as many misses in a row. So events are looked at in groups. When a group begins, what its
+//! packets lead to is fetched, and the packets of the group after it. A bucket with no more events than a group is one by
+//! itself, and its frames are not fetched: that takes longer than it saves. Nothing is decided but the packets' next hops,
+//! which are kept.
 
 use raddle_fabric::Fabric;
 use raddle_prefetch::prefetch;
