@@ -264,8 +264,7 @@ def draw_groups(nodes: pa.Table, links: pa.Table) -> Drawing:
             parts = [np.asarray([m]) for m in members]
         elif value == 0:
             switch = np.asarray([above.get(int(ids[m]), -1) for m in members])
-            parts = [members[switch == s] for s in np.unique(switch)]
-            parts = _limit(parts)
+            parts = _limit(_of_equal(members, switch))
         else:
             parts = np.array_split(members, min(members.size, MOST_GROUPS))
         for place, part in enumerate(parts):
@@ -277,6 +276,12 @@ def draw_groups(nodes: pa.Table, links: pa.Table) -> Drawing:
             first, last = names[part[0]], names[part[-1]]
             text.append(first if part.size == 1 else f"{first} to {last} ({part.size} nodes)")
     return Drawing(group_of, np.asarray(xs), np.asarray(ys), text, np.asarray(host))
+
+
+def _of_equal(members: Integers, keys: Integers) -> list[Integers]:
+    """The members by key, in the order of both."""
+    order = np.argsort(keys, kind="stable")
+    return np.split(members[order], 1 + np.flatnonzero(np.diff(keys[order])))
 
 
 def _limit(parts: list[Integers]) -> list[Integers]:

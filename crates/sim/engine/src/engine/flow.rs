@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     process::Base,
+    reception::Reception,
     records::Record,
     sample::Wanted,
     what::{Kind, What},
@@ -150,21 +151,6 @@ impl Flow {
             generation: self.generation,
         }
     }
-}
-
-/// The receiver's side. A receiver knows nothing else of its flow: its host may be far from the sender's.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Reception {
-    pub(super) receiver: Receiver,
-    /// No congestion mark is echoed before.
-    pub(super) echo_after: Time,
-    /// Hash of the flow's acknowledgements.
-    pub(super) hash: FlowHash,
-    pub(super) size: u64,
-    pub(super) tag: u64,
-    /// Place in the sampler's list of watched flows.
-    pub(super) watched: Option<u16>,
-    pub(super) class: u8,
 }
 
 /// A host's address in the reference: 11.0.0.1 plus its number in the two middle bytes.

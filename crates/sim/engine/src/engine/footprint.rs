@@ -5,15 +5,18 @@ use raddle_fabric::Fabric;
 use raddle_units::NodeId;
 
 use super::{
-    flow::{Flow, FlowName, Reception},
+    flow::{Flow, FlowName},
     host::Nic,
     link::{LinkEnd, PortHistory},
+    reception::Reception,
 };
 use crate::packet::Packet;
 
-/// A flow of a pair of hosts at its sender, and at its receiver in a table that is at least 7/16 full, as is the pair's.
+/// A flow of a pair of hosts at its sender, and at its receiver with its hash in a list with a table of places, which are at least
+/// 7/16 full, as is the pair's.
 pub const FLOW_BYTES: u64 = (size_of::<Flow>() + RECEPTION_BYTES + PAIR_BYTES) as u64;
-const RECEPTION_BYTES: usize = (size_of::<(FlowName, Reception)>() + 1) * 16 / 7;
+const RECEPTION_BYTES: usize =
+    (size_of::<(u64, FlowName, Reception)>() + size_of::<usize>() + 1) * 16 / 7;
 const PAIR_BYTES: usize = 32;
 
 /// A packet under way, with its places in queues and in the list of events. Queues keep the memory of their longest times, which

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use raddle_transport::cc::FlowLimits;
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
-use rustc_hash::FxHashMap;
 
 use super::{
     context::Context,
-    flow::{Flow, FlowName, FlowTo, Reception, SourcePorts},
+    flow::{Flow, FlowName, FlowTo, SourcePorts},
     link::Device,
     process::Base,
+    reception::Receptions,
     what::{Kind, What},
 };
 use crate::{
@@ -36,6 +36,8 @@ pub(super) struct Nic {
     /// The pending wake-up ([`Time::NEVER`]: none).
     pub(super) wake_at: Time,
     pub(super) wake_key: u64,
+    /// Where the flow whose data came last is likely to be among the receptions.
+    pub(super) heard: usize,
 }
 
 impl Nic {
@@ -49,6 +51,7 @@ impl Nic {
             paused: 0,
             wake_at: Time::NEVER,
             wake_key: 0,
+            heard: 0,
         }
     }
 
@@ -83,7 +86,7 @@ pub(super) struct Hosts {
     pub(super) nics: List<NicIndex, Nic>,
     pub(super) flows: Arena<FlowSlot, Flow>,
     /// The receiving sides of flows to hosts of this process.
-    pub(super) receptions: FxHashMap<FlowName, Reception>,
+    pub(super) receptions: Receptions,
     /// Flows that are over, with the process of their receiver (`None`: a group): it is told at the window's end.
     pub(super) over: Vec<(Option<ProcessIndex>, FlowName)>,
     pub(super) sports: SourcePorts<NodeId>,

@@ -2,18 +2,25 @@
 //!
 //! A large fabric does not fit into the cache, and an event's reads depend on each other: event, packet, route, queue, frame.
 //! Taken one after the other they are as many misses in a row. So events are looked at in groups. When a group begins, what its
-//! packets lead to is fetched, and the packets of the group after it. A bucket with no more events than a group is one by
-//! itself, and its frames are not fetched: that takes longer than it saves. Nothing is decided but the packets' next hops,
-//! which are kept.
+//! packets lead to is fetched, and the packets of the group after it. A small bucket is one group, and its frames are not
+//! fetched: that takes longer than it saves. Nothing is decided but the packets' next hops, which are kept.
 
 use raddle_fabric::Fabric;
 use raddle_prefetch::prefetch;
+use smallvec::SmallVec;
 
 use super::{host::Hosts, link::Device, process::Base, what::What, wires::Wires};
-use crate::{event::Entry, index::PacketSlot};
+use crate::{
+    event::Entry,
+    index::{NicIndex, PacketSlot},
+    packet::PacketKind,
+};
 
-/// Events looked at together: enough for their misses to overlap, few enough for what they fetch to stay in the cache.
-pub(super) const EVENTS: usize = 64;
+/// Events looked at together: enough for their misses to overlap, few enough for a processor to wait for all at once.
+pub(super) const EVENTS: usize = 32;
+
+/// Events of a small bucket at most.
+const FEW_EVENTS: usize = 2 * EVENTS;
 
 /// Ports of a fabric up to which all of it stays in the cache by itself.
 const FEW_PORTS: usize = 1 << 11;
@@ -32,9 +39,9 @@ impl Base<'_> {
         } = self;
         let queue = &cx.queue;
         let begins = queue.taken() == 0;
-        if queue.is_small(EVENTS) {
+        if queue.is_small(FEW_EVENTS) {
             if begins {
-                fetch_places(wires, hosts, queue.upcoming(0, EVENTS));
+                fetch_places(wires, hosts, queue.upcoming(0, FEW_EVENTS));
                 if let Some(next) = queue.bucket_after(queue.bucket()) {
                     fetch_packets(wires, queue.pending(next));
                 }
@@ -64,9 +71,10 @@ fn fetch_packets<'e>(wires: &Wires<'_>, events: impl IntoIterator<Item = &'e Ent
     }
 }
 
-/// Where packets go on: ports, queues, accounts; flows of those that do not; cards, and ports that look for work.
+/// Where packets go on: ports, queues, accounts; cards and flows of those that do not; ports that look for work.
 #[inline]
 fn fetch_places(wires: &mut Wires<'_>, hosts: &Hosts, events: &[Entry]) {
+    let mut arrived: SmallVec<[(NicIndex, PacketSlot); FEW_EVENTS]> = SmallVec::new();
     for event in events {
         let Some((port, arrives)) = What::at_port(event.what) else {
             continue;
@@ -94,11 +102,22 @@ fn fetch_places(wires: &mut Wires<'_>, hosts: &Hosts, events: &[Entry]) {
             (Device::Nic(nic), Some(handle)) => {
                 prefetch(&hosts.nics[nic]);
                 wires.packets.prefetch_rest(handle);
-                let packet = wires.packets.get(handle);
-                if packet.kind.is_of_flow() && !packet.kind.is_data() {
-                    prefetch(&hosts.flows[packet.flow()]);
-                }
+                arrived.push((nic, handle));
             }
+        }
+    }
+    fetch_flows(wires, hosts, &arrived);
+}
+
+/// The flows of packets that arrive at cards.
+#[inline]
+fn fetch_flows(wires: &Wires<'_>, hosts: &Hosts, arrived: &[(NicIndex, PacketSlot)]) {
+    for &(nic, handle) in arrived {
+        let packet = wires.packets.get(handle);
+        if packet.kind == PacketKind::Data {
+            hosts.receptions.prefetch(hosts.nics[nic].heard);
+        } else if packet.kind.is_of_flow() && !packet.kind.is_data() {
+            prefetch(&hosts.flows[packet.flow()]);
         }
     }
 }

@@ -9,10 +9,8 @@ use raddle_wire::rails::Packet as Segment;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    flow::{FlowName, Reception},
-    groups::GroupReception,
-    offload::Datagram,
-    rail_notices::Notice,
+    flow::FlowName, groups::GroupReception, offload::Datagram, rail_notices::Notice,
+    reception::Reception,
 };
 use crate::{
     event::Event,

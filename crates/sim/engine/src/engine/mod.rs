@@ -19,7 +19,7 @@
 //! | `wires.rs`, `link.rs`, `frames.rs` | the wire: transmission, PFC, switches |
 //! | `host.rs` | the NIC: which flow sends next |
 //! | `flow.rs` | a flow's state from message to record |
-//! | `receive.rs`, `timers.rs` | receivers, acknowledgements, congestion control and its timers |
+//! | `receive.rs`, `reception.rs`, `timers.rs` | receivers, acknowledgements, congestion control and its timers |
 //! | `traffic.rs` | the workload |
 //! | `groups/` | messages to groups: copies in switches, members, the sender's progress |
 //! | `combine.rs` | reductions of groups on their trees |
@@ -59,6 +59,7 @@ mod rail_notices;
 mod rail_packets;
 mod rails;
 mod receive;
+mod reception;
 mod records;
 mod route;
 mod sample;

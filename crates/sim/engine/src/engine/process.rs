@@ -190,7 +190,7 @@ impl Process<'_> {
             for process in receivers.map(ProcessIndex::from_index) {
                 if process != base.cx.own {
                     base.cx.post.to(process).over.push(name);
-                } else if base.hosts.receptions.remove(&name).is_none() {
+                } else if !base.hosts.receptions.remove(&name) {
                     self.groups.receptions.remove(&name);
                 }
             }
@@ -244,7 +244,7 @@ impl Process<'_> {
                 self.groups.forget_member(name, member);
             }
             for name in &mail.over {
-                if hosts.receptions.remove(name).is_none() {
+                if !hosts.receptions.remove(name) {
                     self.groups.receptions.remove(name);
                 }
             }

@@ -11,6 +11,7 @@ use raddle_units::{NodeId, Span, Time};
 use super::{
     context::Context,
     flow::{Flow, FlowName},
+    host::Hosts,
     process::Base,
     records::Record,
 };
@@ -165,7 +166,11 @@ impl Base<'_> {
     pub(super) fn receive_data(&mut self, nic_index: NicIndex, handle: PacketSlot) {
         let cx = &mut self.cx;
         let packet = self.wires.packets.get(handle);
-        let Some(reception) = self.hosts.receptions.get_mut(&FlowName::of(packet)) else {
+        let Hosts {
+            nics, receptions, ..
+        } = &mut self.hosts;
+        let heard = &mut nics[nic_index].heard;
+        let Some(reception) = receptions.find(&FlowName::of(packet), heard) else {
             return self.receive_late(handle);
         };
         let payload = u64::from(packet.payload);
