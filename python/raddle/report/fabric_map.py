@@ -263,8 +263,7 @@ def draw_groups(nodes: pa.Table, links: pa.Table) -> Drawing:
         if not many:
             parts = [np.asarray([m]) for m in members]
         elif value == 0:
-            switch = np.asarray([above.get(int(ids[m]), -1) for m in members])
-            parts = _limit(_of_equal(members, switch))
+            parts = _limit(_of_equal(members, above[members]))
         else:
             parts = np.array_split(members, min(members.size, MOST_GROUPS))
         for place, part in enumerate(parts):
@@ -291,13 +290,16 @@ def _limit(parts: list[Integers]) -> list[Integers]:
     return [np.concatenate([parts[i] for i in run.tolist()]) for run in runs]
 
 
-def _switch_above(ids: Integers, level: Integers, a: Integers, b: Integers) -> dict[int, int]:
-    levels = dict(zip(ids.tolist(), level.tolist(), strict=True))
-    above: dict[int, int] = {}
-    for x, y in zip(a.tolist(), b.tolist(), strict=True):
-        for host, switch in ((x, y), (y, x)):
-            if levels.get(host) == 0:
-                above.setdefault(host, switch)
+def _switch_above(ids: Integers, level: Integers, a: Integers, b: Integers) -> Integers:
+    """The other end of each host's first link, by row of the nodes; of others and without: -1."""
+    order = np.argsort(ids)
+    ends = np.column_stack((a, b))
+    rows = order[np.searchsorted(ids, ends, sorter=order)].ravel()
+    others = ends[:, ::-1].ravel()
+    of_host = level[rows] == 0
+    above = np.full(ids.size, -1)
+    # A row that comes twice gets its last value: the first link's.
+    above[rows[of_host][::-1]] = others[of_host][::-1]
     return above
 
 

@@ -28,7 +28,7 @@ mod setup;
 pub use buffers::{Buffers, IngressBuffer, PortBuffer, Sharing};
 pub use chance::{MarkReplay, TraceError};
 pub use engine::{
-    can_have_tiles, footprint, needed_headroom, one_thread, simulate, simulate_in_ranks,
+    can_have_tiles, check_run, footprint, needed_headroom, one_thread, simulate, simulate_in_ranks,
 };
 pub use multicast::{CombiningTree, ForeignTime, Multicast, MulticastGroup, MulticastUpdate};
 pub use offload::{LostPackets, Offload, OffloadGroup, OffloadProtocol};

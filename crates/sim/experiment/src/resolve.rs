@@ -7,8 +7,8 @@ mod schemes;
 use std::{path::Path, sync::Arc};
 
 use raddle_engine::{
-    Discard, MarkReplay, Network, Progress, RunConfig, Semantics, SetupError, one_thread,
-    rails::multi_plane, simulate,
+    MarkReplay, Network, RunConfig, Semantics, SetupError, check_run, one_thread,
+    rails::multi_plane,
 };
 use raddle_text::{
     Files, InputError as ExperimentError, Location, Node, Problem, clip, read, tree,
@@ -182,7 +182,7 @@ impl Resolver<'_> {
             .map(|scheme| with_scheme(&base, scheme, &experiment.schemes))
             .collect();
         for config in &configs {
-            self.rehearse(&network, config, &experiment)?;
+            self.check(&network, config, &experiment)?;
         }
         warnings.extend(switch::warning(&network, &configs));
         warnings.extend(too_impatient(&network, &base));
@@ -316,8 +316,8 @@ impl Resolver<'_> {
         Ok(twin.filter(|_| isolated))
     }
 
-    /// Sets a run up without traffic, so that what cannot work is said before anything runs.
-    fn rehearse(
+    /// Says what cannot work before anything runs.
+    fn check(
         &self,
         network: &Network,
         config: &RunConfig,
@@ -326,16 +326,8 @@ impl Resolver<'_> {
         if let (Some(table), Some(rails)) = (&experiment.rails, &config.rails) {
             table.check(rails).map_err(|error| self.of_rails(&error))?;
         }
-        let mut nothing = FlowList::new(Vec::new(), vec!["flow".to_owned()]);
-        simulate(
-            network,
-            config,
-            &mut nothing,
-            &mut Discard,
-            &Progress::default(),
-        )
-        .map(|_| ())
-        .map_err(|error| self.setup_error(&error))
+        let nothing = FlowList::new(Vec::new(), vec!["flow".to_owned()]);
+        check_run(network, config, &nothing).map_err(|error| self.setup_error(&error))
     }
 }
 

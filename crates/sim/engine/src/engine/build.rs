@@ -311,6 +311,48 @@ impl Devices {
     }
 }
 
+/// The parts of a process beside its base that can refuse what they are to do.
+struct Guests<'a> {
+    groups: Groups<'a>,
+    offload: Offloads,
+    rails: RailHosts<'a>,
+}
+
+impl<'a> Guests<'a> {
+    /// Of a process with so many nodes and ports.
+    fn new(
+        network: &'a Network,
+        config: &'a RunConfig,
+        nodes: usize,
+        ports: usize,
+    ) -> Result<Self, SetupError> {
+        let fabric = &network.fabric;
+        Ok(Self {
+            groups: Groups::new(config.multicast.as_deref(), fabric, nodes)?,
+            offload: Offloads::new(config.offload.as_deref(), fabric)?,
+            rails: RailHosts::new(config, nodes, ports)?,
+        })
+    }
+}
+
+/// Whether settings fit a network, as [`super::simulate`] finds out before anything has been simulated, without the memory of a
+/// run.
+///
+/// # Errors
+/// As it.
+pub fn check_run(
+    network: &Network,
+    config: &RunConfig,
+    workload: &dyn Workload,
+) -> Result<(), SetupError> {
+    let built = Built::new(network, config, workload)?;
+    let fabric = &*network.fabric;
+    for &node in fabric.switches() {
+        buffer(network, config, &built.layout, node)?;
+    }
+    Guests::new(network, config, fabric.node_count(), fabric.port_count()).map(|_| ())
+}
+
 /// Why a run keeps to one thread however many it may use; `None`: it can be cut. Results are the same either way.
 pub fn one_thread(
     network: &Network,
@@ -439,10 +481,12 @@ impl<'a> Built<'a> {
             switches,
             nics,
         } = Devices::new(network, config, &self.layout, &self.signals, cut, own)?;
-        let groups = Groups::new(config.multicast.as_deref(), fabric, nodes.len())?;
+        let Guests {
+            groups,
+            offload,
+            rails,
+        } = Guests::new(network, config, nodes.len(), ends.len())?;
         let combines = Combines::new(config.multicast.as_deref(), |port| fabric.peer_node(port));
-        let offload = Offloads::new(config.offload.as_deref(), fabric)?;
-        let rails = RailHosts::new(config, nodes.len(), ends.len())?;
         let place = |port| cut.port(fabric, port);
         let sampler = Sampler::new(config, classes, fabric, nodes, place);
         let line_rate = network.environment.line_rate.0;

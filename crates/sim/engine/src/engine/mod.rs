@@ -71,5 +71,5 @@ mod what;
 mod windows;
 mod wires;
 
-pub use build::{can_have_tiles, needed_headroom, one_thread};
+pub use build::{can_have_tiles, check_run, needed_headroom, one_thread};
 pub use windows::{simulate, simulate_in_ranks};
