@@ -312,13 +312,13 @@ impl Devices {
 }
 
 /// The parts of a process beside its base that can refuse what they are to do.
-struct Guests<'a> {
+struct OtherParts<'a> {
     groups: Groups<'a>,
     offload: Offloads,
     rails: RailHosts<'a>,
 }
 
-impl<'a> Guests<'a> {
+impl<'a> OtherParts<'a> {
     /// Of a process with so many nodes and ports.
     fn new(
         network: &'a Network,
@@ -335,11 +335,10 @@ impl<'a> Guests<'a> {
     }
 }
 
-/// Whether settings fit a network, as [`super::simulate`] finds out before anything has been simulated, without the memory of a
-/// run.
+/// Refuses settings that do not fit a network, without the memory of a run.
 ///
 /// # Errors
-/// As it.
+/// Those of [`super::simulate`] before anything has been simulated.
 pub fn check_run(
     network: &Network,
     config: &RunConfig,
@@ -350,7 +349,7 @@ pub fn check_run(
     for &node in fabric.switches() {
         buffer(network, config, &built.layout, node)?;
     }
-    Guests::new(network, config, fabric.node_count(), fabric.port_count()).map(|_| ())
+    OtherParts::new(network, config, fabric.node_count(), fabric.port_count()).map(|_| ())
 }
 
 /// Why a run keeps to one thread however many it may use; `None`: it can be cut. Results are the same either way.
@@ -481,11 +480,11 @@ impl<'a> Built<'a> {
             switches,
             nics,
         } = Devices::new(network, config, &self.layout, &self.signals, cut, own)?;
-        let Guests {
+        let OtherParts {
             groups,
             offload,
             rails,
-        } = Guests::new(network, config, nodes.len(), ends.len())?;
+        } = OtherParts::new(network, config, nodes.len(), ends.len())?;
         let combines = Combines::new(config.multicast.as_deref(), |port| fabric.peer_node(port));
         let place = |port| cut.port(fabric, port);
         let sampler = Sampler::new(config, classes, fabric, nodes, place);
