@@ -10,7 +10,7 @@ use std::{
     ops::{Index, IndexMut},
 };
 
-use raddle_prefetch::{prefer_huge_pages, prefetch};
+use raddle_prefetch::prefer_huge_pages;
 
 /// A place in a table.
 pub(crate) trait Place: Copy + Eq + Debug {
@@ -200,32 +200,14 @@ impl<I: Place, T> Arena<I, T> {
         std::mem::take(&mut self.slots[place])
     }
 
-    /// Hints that so many places from now one will be written to.
-    #[inline]
-    pub(crate) fn prefetch_free(&self, ahead: usize) {
-        let at = self.free.len().wrapping_sub(ahead + 1);
-        if let Some(&place) = self.free.get(at) {
-            prefetch(&self.slots[place]);
-        }
-    }
-
     /// What was last in the place that is given out next; `None`: that will be a new one.
     pub(crate) fn next(&self) -> Option<&T> {
         self.free.last().map(|&place| &self.slots[place])
     }
 
-    /// Places in use.
-    pub(crate) fn used(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
     /// All places that were ever in use.
     pub(crate) fn places(&self) -> impl Iterator<Item = I> + use<I, T> {
         self.slots.places()
-    }
-
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
-        self.slots.iter()
     }
 
     pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
@@ -262,6 +244,5 @@ mod tests {
         assert_eq!(arena.next(), Some(&'c'));
         assert_eq!((arena.insert('d'), arena.insert('e')), (c, a));
         assert_eq!((arena[c], arena[a], arena[b]), ('d', 'e', 'b'));
-        assert_eq!(arena.used(), 3);
     }
 }

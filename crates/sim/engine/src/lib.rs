@@ -18,6 +18,7 @@ mod mrg32k3a;
 mod multicast;
 mod offload;
 mod packet;
+mod packets;
 mod paths;
 pub mod rails;
 pub mod ranks;

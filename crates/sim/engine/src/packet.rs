@@ -1,4 +1,4 @@
-//! Packets in the simulator: headers, lengths and telemetry only, in an arena.
+//! Packets in the simulator: headers, lengths and telemetry only.
 //!
 //! All kinds share one layout of two cache lines. Three of its words depend on the kind; they are private, and each is read
 //! through the one function that fits the kind. What a kind needs beside stands in a table of its own.
@@ -10,13 +10,14 @@ use raddle_unicast::FlowHash;
 use raddle_units::{NodeId, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::index::{Arena, DatagramSlot, FlowSlot, PacketSlot, PortIndex, SegmentSlot, TreeIndex};
+use crate::index::{DatagramSlot, FlowSlot, PortIndex, SegmentSlot, TreeIndex};
 
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[repr(u8)]
 pub(crate) enum PacketKind {
     /// The slot is free.
-    Free,
+    Free = 0,
     /// Data from byte `seq` on.
     Data,
     /// All bytes below `seq` arrived.
@@ -115,6 +116,30 @@ impl Piece {
     }
 }
 
+/// What is known of a packet where delays are recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Mark {
+    /// The class of its message, where that is known.
+    pub(crate) class: Option<u8>,
+    /// It carries the last byte of its message.
+    pub(crate) followed: bool,
+}
+
+impl Mark {
+    /// In a packet: whether it is followed, then its class, from 1. A packet without a mark has 0.
+    fn word(self) -> u16 {
+        let class = self.class.map_or(0, |class| u16::from(class) + 1);
+        class << 1 | u16::from(self.followed)
+    }
+
+    fn of(word: u16) -> Self {
+        Self {
+            class: (word >> 1).checked_sub(1).map(|class| class as u8),
+            followed: word & 1 == 1,
+        }
+    }
+}
+
 /// No next hop was looked up.
 const UNKNOWN: PortIndex = PortIndex(u32::MAX);
 
@@ -136,10 +161,11 @@ pub(crate) struct Packet {
     pub(crate) hops: u8,
     /// Queue in switches.
     pub(crate) queue: u8,
-    /// PINT's code.
-    pub(crate) digest: u16,
+    /// What is known of it where delays are recorded: [`Self::mark`].
+    mark: u16,
     /// Of the flow's slot when the packet was sent: another one there now means that the flow is over.
     pub(crate) generation: u16,
+    /// Hop records; where a run has digests instead, the first holds [`Self::digest`].
     records: [HopRecord; MAX_HOPS],
     /// Where in the message it is: [`Self::seq`], or [`Self::piece`].
     position: u64,
@@ -208,7 +234,7 @@ impl Packet {
             marked: false,
             hops: 0,
             queue: envelope.queue,
-            digest: 0,
+            mark: 0,
             generation: 0,
             records: [HopRecord::default(); MAX_HOPS],
             position,
@@ -364,6 +390,23 @@ impl Packet {
         out
     }
 
+    /// Routes have changed: what was looked up does not hold any more.
+    pub(crate) const fn forget_out(&mut self) {
+        self.out = UNKNOWN;
+    }
+
+    /// Hints that a switch will need it soon.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.towards);
+    }
+
+    /// Hints that a host will need what [`Self::prefetch`] leaves out.
+    #[inline(always)]
+    pub(crate) fn prefetch_rest(&self) {
+        prefetch(&self.position);
+    }
+
     /// Appends a hop record; past `room` records the first are overwritten.
     #[inline(always)]
     pub(crate) const fn push_record(&mut self, record: HopRecord, room: u8) {
@@ -376,119 +419,28 @@ impl Packet {
         self.records[at as usize] = record;
     }
 
+    /// PINT's code, in runs without hop records.
+    #[inline]
+    pub(crate) const fn digest(&self) -> u16 {
+        self.records[0].0 as u16
+    }
+
+    #[inline]
+    pub(crate) fn raise_digest(&mut self, code: u16) {
+        self.records[0].0 = self.digest().max(code).into();
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark::of(self.mark)
+    }
+
+    pub(crate) fn set_mark(&mut self, mark: Mark) {
+        self.mark = mark.word();
+    }
+
     /// The hop records, at most `room`.
     #[inline]
     pub(crate) fn records(&self, room: u8) -> &[HopRecord] {
         &self.records[..usize::from(self.hops.min(room))]
-    }
-}
-
-/// What is known of a packet where delays are recorded.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Mark {
-    /// The class of its message, where that is known.
-    pub(crate) class: Option<u8>,
-    /// It carries the last byte of its message.
-    pub(crate) followed: bool,
-}
-
-/// All packets of a run.
-#[derive(Debug, Default)]
-pub(crate) struct Packets {
-    slots: Arena<PacketSlot, Packet>,
-    /// By slot, where delays are recorded.
-    marks: Option<Vec<Mark>>,
-}
-
-/// Makes room for a mark, and makes it.
-#[cold]
-fn grow(marks: &mut Vec<Mark>, place: usize, mark: Mark) {
-    marks.resize(place, Mark::default());
-    marks.push(mark);
-}
-
-impl Packets {
-    #[inline]
-    pub(crate) fn insert(&mut self, packet: Packet) -> PacketSlot {
-        let slot = self.slots.insert(packet);
-        if self.marks.is_some() {
-            self.set_mark(slot, Mark::default());
-        }
-        slot
-    }
-
-    /// Hints that so many packets from now one will be inserted.
-    #[inline]
-    pub(crate) fn prefetch_free(&self, ahead: usize) {
-        self.slots.prefetch_free(ahead);
-    }
-
-    /// Has packets marked from now on.
-    pub(crate) fn keep_marks(&mut self) {
-        self.marks = Some(Vec::new());
-    }
-
-    #[inline]
-    pub(crate) fn set_mark(&mut self, packet: PacketSlot, mark: Mark) {
-        if let Some(marks) = &mut self.marks {
-            let place = packet.0 as usize;
-            match marks.get_mut(place) {
-                Some(own) => *own = mark,
-                None => grow(marks, place, mark),
-            }
-        }
-    }
-
-    /// What is known of a packet; nothing where packets are not marked.
-    #[inline]
-    pub(crate) fn mark(&self, packet: PacketSlot) -> Mark {
-        let marks = self.marks.as_deref().unwrap_or_default();
-        marks.get(packet.0 as usize).copied().unwrap_or_default()
-    }
-
-    #[inline]
-    pub(crate) fn remove(&mut self, packet: PacketSlot) {
-        self.slots[packet].kind = PacketKind::Free;
-        self.slots.free(packet);
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, packet: PacketSlot) -> &Packet {
-        &self.slots[packet]
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, packet: PacketSlot) -> &mut Packet {
-        &mut self.slots[packet]
-    }
-
-    /// Hints that a switch will need a packet soon.
-    #[inline]
-    pub(crate) fn prefetch(&self, packet: PacketSlot) {
-        prefetch(&self.slots[packet].towards);
-    }
-
-    /// Hints that a host will need what [`Self::prefetch`] leaves out.
-    #[inline]
-    pub(crate) fn prefetch_rest(&self, packet: PacketSlot) {
-        prefetch(&self.slots[packet].position);
-    }
-
-    /// Routes have changed: what was looked up does not hold any more.
-    pub(crate) fn forget_routes(&mut self) {
-        for packet in self.slots.iter_mut() {
-            packet.out = UNKNOWN;
-        }
-    }
-
-    /// How many are on their way.
-    pub(crate) fn count(&self) -> u64 {
-        self.slots.used() as u64
-    }
-
-    /// Packets on their way.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Packet> {
-        let all = self.slots.iter();
-        all.filter(|packet| packet.kind != PacketKind::Free)
     }
 }

@@ -60,7 +60,7 @@ impl<'a> Run<'a> {
                 self.fail(moment, fault);
             }
             self.now = self.now.max(base.cx.now);
-            self.packets[place] = base.wires.packets.count();
+            self.packets[place] = base.wires.packets.count() as u64;
             self.live[place] = base.hosts.live;
             self.events[place] = process.cost;
             news.events += process.cost;
@@ -97,14 +97,13 @@ impl<'a> Run<'a> {
         let news = &mut scratch.news;
         let mut away = Vec::new();
         self.carried = 0;
-        let chunks = scratch.mails.iter().map(|(_, mail)| mail.chunks.len());
-        scratch.store.trim(scratch.mails.len(), chunks.sum());
+        scratch.store.trim(scratch.mails.len());
         for (process, mail) in scratch.mails.drain(..) {
-            self.carried += mail.packets();
+            self.carried += mail.packets() as u64;
             match self.exchange.place(process) {
                 Some(place) => self.deliver(&processes[place], place, mail),
                 None => {
-                    news.packets += mail.packets();
+                    news.packets += mail.packets() as u64;
                     away.push((process, mail));
                 }
             }
@@ -127,7 +126,7 @@ impl<'a> Run<'a> {
     }
 
     fn deliver(&mut self, process: &Mutex<Process<'_>>, place: usize, mail: Mail) {
-        self.packets[place] += mail.packets();
+        self.packets[place] += mail.packets() as u64;
         let due = &mut self.due[place];
         *due = mail.earliest.map_or(*due, |at| at.min(*due));
         locked(process).inbox.push(mail);

@@ -41,7 +41,7 @@ use crate::{
     chance::Chance,
     event::{EventQueue, Width},
     index::{Arena, List, NicIndex, PortIndex, ProcessIndex, SwitchIndex},
-    packet::Packets,
+    packets::{PacketMemory, Packets},
     paths::{ACK_BYTES, HEADER_BYTES},
     semantics::TieOrder,
     setup::{Network, RunConfig, RunSummary, SetupError},
@@ -397,6 +397,8 @@ pub(super) struct Built<'a> {
     pub(super) tiled: bool,
     /// The length of windows.
     pub(super) window: Span,
+    /// Where the packets of all its processes are.
+    pub(super) memory: Arc<PacketMemory>,
     /// Changes of links, routes and tables, in order of time.
     pub(super) changes: Vec<Change>,
 }
@@ -426,6 +428,7 @@ impl<'a> Built<'a> {
             serial,
             tiled: can_have_tiles(network, config, workload),
             window,
+            memory: PacketMemory::new(),
             changes,
         })
     }
@@ -434,7 +437,7 @@ impl<'a> Built<'a> {
     pub(super) fn processes(
         &self,
         cut: &'a Cut,
-        own: Range<usize>,
+        near: Range<usize>,
         workload: &'a mut dyn Workload,
     ) -> Result<(Option<&'a mut dyn Workload>, Vec<Process<'a>>), SetupError> {
         let classes = workload.classes().len();
@@ -455,11 +458,11 @@ impl<'a> Built<'a> {
         let own = (0..)
             .map(ProcessIndex)
             .zip(parts)
-            .skip(own.start)
-            .take(own.len());
+            .skip(near.start)
+            .take(near.len());
         let processes = own.map(|(own, part)| {
             let traffic = Traffic::new(part, reacts);
-            self.process(cut, own, traffic, classes)
+            self.process(cut, near.clone(), own, traffic, classes)
         });
         let processes = processes.collect::<Result<Vec<_>, _>>()?;
         Ok((held, processes))
@@ -468,6 +471,7 @@ impl<'a> Built<'a> {
     fn process(
         &self,
         cut: &'a Cut,
+        near: Range<usize>,
         own: ProcessIndex,
         traffic: Traffic<'a>,
         classes: usize,
@@ -514,7 +518,7 @@ impl<'a> Built<'a> {
             signals: self.signals.clone(),
             layout: self.layout.clone(),
             records: Records::default(),
-            post: Post::new(cut.processes()),
+            post: Post::new(cut.processes(), near),
             summary: RunSummary::default(),
             now: Time::ZERO,
             window_end: Time::ZERO,
@@ -528,18 +532,16 @@ impl<'a> Built<'a> {
         for _ in ends.iter() {
             history.push(PortHistory::default());
         }
-        let mut packets = Packets::default();
-        let delays = config.record_delays.map(|_| {
-            packets.keep_marks();
-            Box::new(Delays::new(ends.len()))
-        });
+        let delays = config
+            .record_delays
+            .map(|_| Box::new(Delays::new(ends.len())));
         let wires = Wires {
             router: Router::new(Arc::clone(&network.tables), config.path_choice, fabric),
             idle_tables: &network.tables,
             history,
             ends,
             switches,
-            packets,
+            packets: Packets::new(Arc::clone(&self.memory)),
             delays,
             datagrams: Arena::default(),
             segments: Arena::default(),

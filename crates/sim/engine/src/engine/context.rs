@@ -91,13 +91,14 @@ impl Context<'_> {
         self.tiles.push(tile, event);
     }
 
-    /// Has something happen at a port, in whichever tile that is; none is running.
+    /// Has a packet or PFC frame arrive in whichever tile that is; none is running.
     #[inline]
-    pub(super) fn push_at(&mut self, port: PortIndex, event: Event) {
+    pub(super) fn push_arrival(&mut self, event: Event) {
         if self.tiles.is_empty() {
             self.queue.push(event);
         } else {
-            self.tiles.push(self.tiles.of(port), event);
+            let tile = self.tiles.of(What::arrives_at(event.what));
+            self.tiles.push(tile, event);
         }
     }
 

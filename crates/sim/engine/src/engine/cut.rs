@@ -26,8 +26,6 @@ const MOST_PORTS: usize = 1 << 13;
 /// Shares of the ports that the processes of one thread have. Threads take large processes first, and the small ones let all end a
 /// window together. Many equal ones would do so too, but more would pass between them.
 const SHARES: [usize; 4] = [12, 5, 2, 1];
-/// [`SHARES`] of two threads: half of what hosts send each other stays in one process, which more processes would make less.
-const SHARES_OF_TWO: [usize; 2] = [4, 1];
 /// Ports below which a process is too small to be worth its mailboxes.
 const LEAST_PORTS: usize = 1 << 6;
 /// Ports below which a process that only lets threads end together is too small.
@@ -232,16 +230,12 @@ impl Cut {
     }
 }
 
-/// The shares of at most so many processes in so many ports, rank after rank. What passes between processes is copied, so few
-/// are better, and one is best for one thread.
+/// The shares of at most so many processes in so many ports, rank after rank. What passes from one to another is in another
+/// core's cache, so few are better, and one is best for one thread.
 fn shares(ports: usize, most: usize, threads: usize, ranks: usize) -> Vec<usize> {
     let of_rank = most.min(ports / LEAST_PORTS) / ranks;
     let threads = threads.clamp(1, of_rank.max(1));
-    let of_thread: &[usize] = match threads {
-        1 => &[1],
-        2 => &SHARES_OF_TWO,
-        _ => &SHARES,
-    };
+    let of_thread: &[usize] = if threads == 1 { &[1] } else { &SHARES };
     let fits = |count: &usize| {
         let all = of_thread[..*count].iter().sum::<usize>() * threads * ranks;
         count * threads <= of_rank && ports * of_thread[count - 1] >= LEAST_SMALL_PORTS * all
@@ -390,13 +384,13 @@ mod tests {
     fn one_thread_has_one_process_and_each_rank_as_much_as_any_other() {
         assert_eq!(shares(1 << 16, 1 << 10, 1, 1).len(), 1);
         let of_two = shares(1 << 16, 1 << 10, 2, 3);
-        assert_eq!(of_two[..4], [4, 4, 1, 1]);
-        assert!(of_two.chunks(4).all(|rank| *rank == of_two[..4]));
+        assert_eq!(of_two[..8], [12, 12, 5, 5, 2, 2, 1, 1]);
+        assert!(of_two.chunks(8).all(|rank| *rank == of_two[..8]));
         let of_three = [12, 12, 12, 5, 5, 5, 2, 2, 2, 1, 1, 1];
         assert_eq!(shares(1 << 16, 1 << 10, 3, 1), of_three);
         // Too small for all of them, for two of each thread, and for several at all.
         assert_eq!(shares(9000, 1 << 10, 3, 1), of_three[..9]);
-        assert_eq!(shares(1200, 1 << 10, 2, 1), [4, 4]);
+        assert_eq!(shares(1200, 1 << 10, 2, 1), [12, 12]);
         assert_eq!(shares(100, 1 << 10, 8, 1), [1]);
         // Fewer switches than ranks: the caller says so.
         assert_eq!(shares(1 << 16, 2, 4, 3).len(), 2);

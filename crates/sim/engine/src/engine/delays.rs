@@ -152,7 +152,7 @@ impl Wires<'_> {
         port: PortIndex,
         handle: PacketSlot,
     ) {
-        let mark = self.packets.mark(handle);
+        let mark = self.packets.get(handle).mark();
         let Some(delays) = &mut self.delays else {
             return;
         };
@@ -250,7 +250,7 @@ impl Wires<'_> {
             if matches!(frame.kind, FrameKind::Pause(_) | FrameKind::Resume(_)) {
                 continue;
             }
-            let class = self.packets.mark(PacketSlot(frame.handle)).class;
+            let class = self.packets.get(PacketSlot(frame.handle)).mark().class;
             let bytes = u64::from(frame.bytes);
             match classes.iter_mut().find(|(other, _)| *other == class) {
                 Some((_, sum)) => *sum += bytes,
@@ -316,9 +316,8 @@ impl Base<'_> {
         let to_host = matches!(flow.to, FlowTo::Host(_));
         let followed = is_last && to_host && self.cx.follows(flow.class);
         let class = Some(flow.class);
-        self.wires
-            .packets
-            .set_mark(handle, Mark { class, followed });
+        let sent = self.wires.packets.get_mut(handle);
+        sent.set_mark(Mark { class, followed });
         let paused = self.wires.paused_so_far(now, port);
         let (end, semantics) = (&self.wires.ends[port], &self.cx.semantics);
         let taken = end.transmission_time(semantics, packet.bytes);

@@ -66,6 +66,7 @@ impl<'a> Run<'a> {
             for process in processes {
                 rest.totals.add(&locked(process).totals());
             }
+            rest.totals.payload_in_flight = self.payload_in_flight(processes);
             self.exchange.rest(&rest)
         };
         let mut others = others.map_err(|problem| SetupError::Rank { problem })?;
@@ -83,11 +84,23 @@ impl<'a> Run<'a> {
         for process in processes {
             summary.add(&locked(process).totals());
         }
+        summary.payload_in_flight = self.payload_in_flight(processes);
         for other in &others {
             summary.add(&other.totals);
         }
         summary.end_ps = self.now.0;
         Ok(summary)
+    }
+
+    /// Payload on its way in this rank, in bytes.
+    fn payload_in_flight(&self, processes: Processes<'_, 'a>) -> u64 {
+        let mut payload = 0;
+        self.for_each_packet(processes, |packet| {
+            if packet.kind.is_data() {
+                payload += u64::from(packet.payload);
+            }
+        });
+        payload
     }
 
     /// Pauses and flows that have not ended.

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     index::{FlowSlot, PacketSlot, PortIndex},
+    packet::Packet,
     setup::LinkFault,
 };
 
@@ -137,6 +138,7 @@ impl<'a> Run<'a> {
                 // The same fabric had tables before: only the set of links differs, so this cannot fail.
                 if let Ok(tables) = UnicastTables::compute(fabric, &self.links, rules) {
                     let tables = Arc::new(tables);
+                    self.for_each_packet(processes, Packet::forget_out);
                     for process in processes {
                         locked(process).reroute(&tables);
                     }
@@ -164,7 +166,6 @@ impl Process<'_> {
     pub(super) fn reroute(&mut self, tables: &Arc<UnicastTables>) {
         let wires = &mut self.base.wires;
         wires.router.tables = Arc::clone(tables);
-        wires.packets.forget_routes();
         for index in self.base.hosts.flows.places() {
             self.base.move_to_working_port(index);
             self.rails.refill(&mut self.base);

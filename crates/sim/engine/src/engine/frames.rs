@@ -8,7 +8,8 @@ use super::context::Context;
 use crate::{
     chance::{Chance, MarkReplay},
     index::{FlowSlot, List, PacketSlot},
-    packet::{PacketKind, Packets},
+    packet::PacketKind,
+    packets::Packets,
 };
 
 /// Congestion marks that are replayed, and what names the flows in their file.
@@ -90,7 +91,7 @@ impl Frames for FrameAccess<'_> {
 
     fn raise_digest(&mut self, handle: u32, code: u16) {
         let packet = self.packets.get_mut(PacketSlot(handle));
-        packet.digest = packet.digest.max(code);
+        packet.raise_digest(code);
     }
 
     fn random(&mut self) -> u32 {

@@ -144,15 +144,9 @@ fn fetch_frames<'e>(wires: &Wires<'_>, hosts: &Hosts, events: impl IntoIterator<
             if let Some(out) = packet.out() {
                 let leaving = &wires.ends[out];
                 switch.prefetch_frames(leaving.index, packet.queue);
-                if leaving.beyond.is_outside() {
-                    wires.packets.prefetch_rest(handle);
-                }
             }
         } else if let Some(handle) = switch.peek(end.index).map(PacketSlot) {
             wires.packets.prefetch(handle);
-            if end.beyond.is_outside() {
-                wires.packets.prefetch_rest(handle);
-            }
         }
     }
 }

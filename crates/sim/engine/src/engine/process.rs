@@ -30,9 +30,6 @@ use crate::{
     setup::{RunSummary, SetupError},
 };
 
-/// Packets of a mail whose places are fetched ahead of their turn.
-const INSERTED_AHEAD: usize = 8;
-
 /// What every process has.
 pub(super) struct Base<'a> {
     pub(super) cx: Context<'a>,
@@ -170,6 +167,9 @@ impl Process<'_> {
     /// The window is over: gives reports their places, ends flows, gives away its mail.
     pub(super) fn close_window(&mut self, mails: &mut Vec<(ProcessIndex, Mail)>) {
         let base = &mut self.base;
+        if base.cx.cut.processes() > 1 {
+            base.wires.packets.level();
+        }
         base.cx.records.place(&base.wires.ends);
         for (name, member) in std::mem::take(&mut base.cx.post.gone) {
             let process = base.cx.cut.process(member);
@@ -204,39 +204,9 @@ impl Process<'_> {
             cx, wires, hosts, ..
         } = &mut self.base;
         for mut mail in self.inbox.drain(..) {
-            let (mut datagrams, mut segments) = (mail.datagrams.drain(..), mail.segments.drain(..));
-            let mut marks = mail.marks.iter();
-            for chunk in &mail.chunks {
-                for (arrival, packet) in chunk.arrivals.iter().zip(&chunk.packets) {
-                    let mut packet = *packet;
-                    if packet.kind == PacketKind::Offload
-                        && let Some(datagram) = datagrams.next()
-                    {
-                        packet.set_datagram(wires.datagrams.insert(datagram));
-                    } else if packet.kind.is_on_rails()
-                        && let Some(segment) = segments.next()
-                    {
-                        packet.set_segment(wires.segments.insert(segment));
-                    }
-                    wires.packets.prefetch_free(INSERTED_AHEAD);
-                    let slot = wires.packets.insert(packet);
-                    if let Some(&mark) = marks.next() {
-                        wires.packets.set_mark(slot, mark);
-                    }
-                    let event = Event {
-                        time: arrival.at,
-                        key: arrival.key,
-                        what: What::Arrive(arrival.port, slot).pack(),
-                    };
-                    cx.push_at(arrival.port, event);
-                }
-            }
-            drop((datagrams, segments));
+            wires.take_in(cx, &mut mail);
             for notice in mail.notices.drain(..) {
                 self.rails.expect_notice(cx, notice);
-            }
-            for &(port, event) in &mail.events {
-                cx.push_at(port, event);
             }
             hosts.receptions.extend(mail.begun.drain(..));
             self.groups.receptions.extend(mail.groups_begun.drain(..));
@@ -344,7 +314,7 @@ impl Process<'_> {
         // What is left in the queue (last acknowledgements, RESUME frames) may still be recorded; only link changes can
         // go on for long after the traffic has ended.
         let wires = &self.base.wires;
-        wires.may_fail && traffic.finished() && wires.packets.iter().next().is_none()
+        wires.may_fail && traffic.finished() && wires.packets.count() == 0
     }
 
     // Messages.
@@ -549,12 +519,10 @@ impl Process<'_> {
 }
 
 impl Process<'_> {
-    /// What this process has counted.
+    /// What this process has counted, but for the payload in flight.
     pub(super) fn totals(&mut self) -> RunSummary {
-        let Base { cx, wires, .. } = &mut self.base;
-        let in_flight = wires.packets.iter().filter(|packet| packet.kind.is_data());
-        cx.summary.payload_in_flight = in_flight.map(|packet| u64::from(packet.payload)).sum();
-        cx.summary.segments_resent = self.rails.resent();
-        cx.summary
+        let summary = &mut self.base.cx.summary;
+        summary.segments_resent = self.rails.resent();
+        *summary
     }
 }

@@ -273,7 +273,7 @@ impl Base<'_> {
             flow.sender.on_timeout();
             cx.summary.nacks += 1;
         }
-        let mut ack = flow.ack(&heard, effect, cx.echo(packet, packet.digest));
+        let mut ack = flow.ack(&heard, effect, cx.echo(packet, packet.digest()));
         if cx.signals.random_per_ack {
             ack.random = self.wires.chance.bits(cx.cut.place(flow.src));
         }

@@ -172,12 +172,18 @@ impl What {
         }
     }
 
+    /// The port of a packed [`Self::Arrive`] or [`Self::Pfc`].
+    #[inline]
+    pub(super) const fn arrives_at(word: u64) -> PortIndex {
+        PortIndex((word >> HIGH_SHIFT) as u32 & ((1 << HIGH_BITS) - 1))
+    }
+
     /// The packet of a packed [`Self::Arrive`] and the port; or the port of a packed [`Self::Free`]. `None`: another kind.
     #[inline(always)]
     pub(super) fn at_port(word: u64) -> Option<(PortIndex, Option<PacketSlot>)> {
         const ARRIVE: u64 = Kind::Arrive as u64;
         const FREE: u64 = Kind::Free as u64;
-        let port = PortIndex((word >> HIGH_SHIFT) as u32 & ((1 << HIGH_BITS) - 1));
+        let port = Self::arrives_at(word);
         match word >> KIND_SHIFT {
             ARRIVE => Some((port, Some(PacketSlot(word as u32)))),
             FREE => Some((port, None)),

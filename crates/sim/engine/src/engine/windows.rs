@@ -19,7 +19,7 @@
 //! What happens between windows is in `between.rs`, changes of the fabric in `fault.rs`, the end in `ending.rs`. Where several
 //! ranks share a run, each has some of the processes and does between windows what all do, so that all know what is next.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_unicast::LinkState;
 use raddle_units::{Span, Time};
@@ -38,6 +38,8 @@ use super::{
     sample::Sampling,
 };
 use crate::{
+    packet::Packet,
+    packets::PacketMemory,
     ranks::{Alone, Ranks},
     record::{Discard, Progress, Recorder},
     setup::{Network, RunConfig, RunSummary, SetupError},
@@ -148,6 +150,7 @@ pub fn simulate_in_ranks(
         changed: 0,
         done: Time::ZERO,
         now: Time::ZERO,
+        memory: Arc::clone(&built.memory),
         due: vec![Time::NEVER; processes.len()],
         packets: vec![0; processes.len()],
         live: vec![0; processes.len()],
@@ -235,6 +238,8 @@ pub(super) struct Run<'a> {
     pub(super) done: Time,
     /// When something happened last.
     pub(super) now: Time,
+    /// Where the packets of all processes are.
+    pub(super) memory: Arc<PacketMemory>,
     /// When the next event is due, mail included.
     pub(super) due: Vec<Time>,
     /// Packets under way, those in mail included.
@@ -487,6 +492,18 @@ impl<'a> Run<'a> {
         let (others_hops, others_flows) = self.done_elsewhere;
         self.progress
             .update(now, hops + others_hops, flows + others_flows);
+    }
+
+    /// Looks at all packets on their way in this rank.
+    #[expect(unsafe_code, reason = "packets lie in memory that processes share")]
+    pub(super) fn for_each_packet(
+        &self,
+        processes: Processes<'_, 'a>,
+        each: impl FnMut(&mut Packet),
+    ) {
+        let _all: Vec<_> = processes.iter().map(locked).collect();
+        // SAFETY: only processes use packets, each while it is locked, and all of them are locked here.
+        unsafe { self.memory.for_each(each) }
     }
 
     /// Packet-hops and finished flows of this rank.

@@ -10,7 +10,7 @@ use super::{
     delays::Delays,
     frames::{FrameAccess, Replay},
     link::{Beyond, Device, LinkEnd, PortHistory},
-    mail::Arrival,
+    mail::Mail,
     offload::Datagram,
     records::Record,
     route::Router,
@@ -20,7 +20,8 @@ use crate::{
     chance::Chance,
     event::Event,
     index::{Arena, DatagramSlot, List, PacketSlot, PortIndex, SegmentSlot, SwitchIndex},
-    packet::{PacketKind, Packets},
+    packet::PacketKind,
+    packets::Packets,
     record::PauseRecord,
 };
 
@@ -106,25 +107,73 @@ impl Wires<'_> {
             Ok(process) => process,
             Err(tile) => return cx.push_to(tile, at, key, What::Arrive(peer, packet)),
         };
-        let arrival = Arrival {
-            at,
+        let event = Event {
+            time: at,
             key,
-            port: peer,
+            what: What::Arrive(peer, packet).pack(),
         };
+        let is_near = cx.post.is_near(process);
+        let mail = cx.post.arriving(process, at);
         let leaving = self.packets.get(packet);
-        let mail = cx.post.packet(process, arrival, *leaving);
-        if self.delays.is_some() {
-            mail.marks.push(self.packets.mark(packet));
-        }
         match leaving.kind {
             PacketKind::Offload => mail.datagrams.push(self.datagrams.take(leaving.datagram())),
             PacketKind::RailData | PacketKind::RailControl => {
                 mail.segments.push(self.segments[leaving.segment()]);
                 self.segments.free(leaving.segment());
             }
+            _ if is_near => {
+                mail.arrivals.push(event);
+                return self.packets.give_away();
+            }
             _ => {}
         }
-        self.packets.remove(packet);
+        if is_near {
+            mail.laden.push(event);
+            self.packets.give_away();
+        } else {
+            mail.copies.push((event, *leaving));
+            self.packets.remove(packet);
+        }
+    }
+
+    /// Takes in the packets and PFC frames of a mail.
+    pub(super) fn take_in(&mut self, cx: &mut Context<'_>, mail: &mut Mail) {
+        self.packets
+            .take_over(mail.arrivals.len() + mail.laden.len());
+        for &event in &mail.arrivals {
+            // On a small fabric nobody looks ahead, and what is there is in another core's cache.
+            if !cx.looks_ahead
+                && let Some((_, Some(slot))) = What::at_port(event.what)
+            {
+                self.packets.prefetch(slot);
+            }
+            cx.push_arrival(event);
+        }
+        for &event in &mail.pfc_frames {
+            cx.push_arrival(event);
+        }
+        for (event, packet) in mail.copies.drain(..) {
+            let slot = self.packets.insert(packet);
+            let what = What::Arrive(What::arrives_at(event.what), slot).pack();
+            mail.laden.push(Event { what, ..event });
+        }
+        let (mut datagrams, mut segments) = (mail.datagrams.drain(..), mail.segments.drain(..));
+        for event in mail.laden.drain(..) {
+            let Some((_, Some(slot))) = What::at_port(event.what) else {
+                continue;
+            };
+            let packet = self.packets.get_mut(slot);
+            if packet.kind == PacketKind::Offload
+                && let Some(datagram) = datagrams.next()
+            {
+                packet.set_datagram(self.datagrams.insert(datagram));
+            } else if packet.kind.is_on_rails()
+                && let Some(segment) = segments.next()
+            {
+                packet.set_segment(self.segments.insert(segment));
+            }
+            cx.push_arrival(event);
+        }
     }
 
     /// Puts a PFC frame on the wire. The port is free and up.
@@ -145,13 +194,12 @@ impl Wires<'_> {
         }
         match end.beyond.place() {
             Ok(process) => {
-                let what = what.pack();
                 let event = Event {
                     time: at,
                     key,
-                    what,
+                    what: what.pack(),
                 };
-                cx.post.event(process, end.peer, event);
+                cx.post.arriving(process, at).pfc_frames.push(event);
             }
             Err(tile) => cx.push_to(tile, at, key, what),
         }
@@ -263,7 +311,7 @@ impl Wires<'_> {
             queue,
             kind,
         };
-        if self.delays.is_some() && self.packets.mark(handle).followed {
+        if self.delays.is_some() && self.packets.get(handle).mark().followed {
             self.note_arrival(cx.now, out, handle);
         }
         let device = &mut self.switches[switch];

@@ -232,10 +232,7 @@ impl<'a> Groups<'a> {
             let out = u16::from(number) - 1;
             let copy = original.take().unwrap_or_else(|| {
                 cx.summary.payload_copied += payload;
-                let copy = wires.packets.insert(template);
-                let mark = wires.packets.mark(handle);
-                wires.packets.set_mark(copy, mark);
-                copy
+                wires.packets.insert(template)
             });
             let out_port = wires.port_on(port, out);
             let room = wires.switches[switch].has_room(out, template.queue, template.bytes);

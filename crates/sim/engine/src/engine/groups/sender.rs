@@ -76,7 +76,7 @@ impl Groups<'_> {
             BitRate(cx.limits.line_rate).transmission_time(Bytes(ACKER_MARGIN_PACKETS * full));
         let choice = send.acker.on_ack(member as u32, delay, margin);
         send.marked |= heard.marked;
-        send.digest = send.digest.max(packet.digest);
+        send.digest = send.digest.max(packet.digest());
         if choice == AckerChoice::Changed {
             flow.control.on_path_change();
         }
