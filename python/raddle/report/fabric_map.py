@@ -307,9 +307,11 @@ def _paused_us(results: Results, scheme: str, drawing: Drawing) -> Floats:
     ports = select(results.ports, scheme=scheme)
     total = np.zeros(len(drawing.x))
     seeds = max(1, len(set(integers(ports, "seed").tolist())))
-    nodes, spans = integers(ports, "node").tolist(), floats(ports, "pause_ps")
+    spans = floats(ports, "pause_ps")
+    paused = np.flatnonzero(spans)
+    nodes = integers(ports, "node")[paused].tolist()
     places = np.asarray([drawing.group_of.get(n, 0) for n in nodes], dtype=np.int64)
-    np.add.at(total, places, spans / 1e6 / seeds)
+    np.add.at(total, places, spans[paused] / 1e6 / seeds)
     return total
 
 

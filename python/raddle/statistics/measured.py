@@ -236,9 +236,11 @@ class Measured:
         spans = spans_of(pauses)
         paused = _rows_by(integers(pauses, "node"), integers(pauses, "seed"))
         total = 0.0
-        for host, rows in _rows_by(src, seeds).items():
+        silenced = np.flatnonzero(np.isin(src, integers(pauses, "node")))
+        for host, rows in _rows_by(src[silenced], seeds[silenced]).items():
             if host in paused:
-                total += float(covered_ps(each[rows], merge_spans(spans[paused[host]])).sum())
+                running = each[silenced[rows]]
+                total += float(covered_ps(running, merge_spans(spans[paused[host]])).sum())
         return total / 1e6 / flows.num_rows
 
     @cached_property

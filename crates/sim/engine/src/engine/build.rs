@@ -1,6 +1,6 @@
 //! From network and settings to switches, ports and an engine at time 0.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, panic::resume_unwind, sync::Arc};
 
 use raddle_dataplane::{
     BufferConfig, ExactStamp, IngressLimit, LogStamp, PortConfig, QUEUE_ACKS, Share, Stamping,
@@ -385,6 +385,37 @@ pub fn can_have_tiles(network: &Network, config: &RunConfig, workload: &dyn Work
     plain && !workload.has_dependencies() && one_thread(network, config, workload).is_none()
 }
 
+/// What is made from each, in their order; so many threads share the work.
+fn on_threads<T: Send, U: Send>(
+    threads: usize,
+    from: Vec<T>,
+    make: impl Fn(T) -> U + Sync,
+) -> Vec<U> {
+    let threads = threads.clamp(1, from.len().max(1));
+    if threads == 1 {
+        return from.into_iter().map(make).collect();
+    }
+    let mut shares: Vec<Vec<(usize, T)>> = (0..threads).map(|_| Vec::new()).collect();
+    for (place, one) in from.into_iter().enumerate() {
+        shares[place % threads].push((place, one));
+    }
+    let mut made: Vec<(usize, U)> = std::thread::scope(|scope| {
+        let make = &make;
+        let work = |share: Vec<(usize, T)>| {
+            scope.spawn(move || {
+                let made = share.into_iter().map(|(place, one)| (place, make(one)));
+                made.collect::<Vec<_>>()
+            })
+        };
+        let working: Vec<_> = shares.into_iter().map(work).collect();
+        let made = working.into_iter().map(|thread| thread.join());
+        made.flat_map(|made| made.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    });
+    made.sort_by_key(|&(place, _)| place);
+    made.into_iter().map(|(_, one)| one).collect()
+}
+
 /// What all processes of a run are made from.
 pub(super) struct Built<'a> {
     network: &'a Network,
@@ -460,11 +491,11 @@ impl<'a> Built<'a> {
             .zip(parts)
             .skip(near.start)
             .take(near.len());
-        let processes = own.map(|(own, part)| {
+        let processes = on_threads(self.config.threads, own.collect(), |(own, part)| {
             let traffic = Traffic::new(part, reacts);
             self.process(cut, near.clone(), own, traffic, classes)
         });
-        let processes = processes.collect::<Result<Vec<_>, _>>()?;
+        let processes = processes.into_iter().collect::<Result<Vec<_>, _>>()?;
         Ok((held, processes))
     }
 
