@@ -27,7 +27,7 @@ pub(super) struct Mail {
     /// Packets that arrive there, in the memory of both.
     #[serde(skip)]
     pub(super) arrivals: Vec<Event>,
-    /// Those that carry something beside themselves.
+    /// Those that carry one of the datagrams or segments below.
     #[serde(skip)]
     pub(super) laden: Vec<Event>,
     /// Packets that arrive at another rank, whatever they carry.
