@@ -49,23 +49,28 @@ pub fn prefer_huge_pages<T>(items: &Vec<T>) {
     }
 }
 
-/// Moves what was allocated one after the other into huge pages, with all that lies between, if it lies together.
-pub fn move_to_huge_pages<'a, T: 'a>(pieces: impl Iterator<Item = &'a [T]>) {
-    /// A piece may have as many bytes of others beside it, for each of its own.
-    const BETWEEN: usize = 4;
-    let (mut first, mut last, mut bytes) = (usize::MAX, 0, 0);
-    for piece in pieces {
-        let range = piece.as_ptr_range();
-        (first, last) = (
-            first.min(range.start as usize),
-            last.max(range.end as usize),
-        );
-        bytes += size_of_val(piece);
+/// Makes room for one more item in a list. A large list gets far more than it needs, in huge pages, if the system promises so
+/// much: what is not written to takes no memory, and while a list is copied to a larger place it takes twice its own.
+#[inline]
+pub fn make_room<T>(items: &mut Vec<T>) {
+    if items.len() == items.capacity() {
+        grow(items);
     }
-    if bytes >= LARGE_BYTES && last - first <= bytes * BETWEEN {
-        advise(first, last, Advice::Prefer);
-        advise(first, last, Advice::Move);
+}
+
+#[cold]
+fn grow<T>(items: &mut Vec<T>) {
+    const FAR_BYTES: usize = 1 << 20;
+    const TIMES: [usize; 3] = [16, 8, 4];
+    let is_large = size_of_val(items.as_slice()) >= FAR_BYTES;
+    let mut reserve = |times| {
+        let more = items.len() * (times - 1);
+        items.try_reserve_exact(more).is_ok()
+    };
+    if !(is_large && TIMES.into_iter().any(&mut reserve)) {
+        items.reserve(1);
     }
+    prefer_huge_pages(items);
 }
 
 /// What is asked of the system.

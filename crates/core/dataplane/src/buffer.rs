@@ -105,7 +105,7 @@ impl IngressLimit {
 /// What an ingress port and class holds, and its limits; half a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-struct Ingress {
+pub(crate) struct Ingress {
     /// Reserve and shared bytes.
     stored: u32,
     /// Headroom bytes.
@@ -117,6 +117,15 @@ struct Ingress {
 const _: () = assert!(size_of::<Ingress>() == 32);
 
 impl Ingress {
+    fn new(limit: IngressLimit) -> Self {
+        Self {
+            stored: 0,
+            in_headroom: 0,
+            limit,
+            paused: false,
+        }
+    }
+
     /// Bytes of the shared part.
     #[inline]
     fn shared(&self) -> u64 {
@@ -130,10 +139,11 @@ impl Ingress {
     }
 }
 
-/// The accounting itself.
+/// The accounting itself. The accounts of its ports are in a table for many switches.
 #[derive(Debug)]
 pub(crate) struct SharedBuffer {
-    ingress: Box<[Ingress]>,
+    /// Where its accounts begin in the table.
+    first: usize,
     classes: usize,
     /// Bytes that may be shared in all.
     available: u64,
@@ -145,21 +155,12 @@ pub(crate) struct SharedBuffer {
 }
 
 impl SharedBuffer {
-    /// Memory of a port and class.
-    pub(crate) const ACCOUNT_BYTES: usize = size_of::<Ingress>();
-
-    pub(crate) fn new(config: &BufferConfig) -> Self {
-        let account = |&limit: &IngressLimit| Ingress {
-            stored: 0,
-            in_headroom: 0,
-            limit,
-            paused: false,
-        };
-        let ports = config.limits.iter().map(account);
+    pub(crate) fn new(config: &BufferConfig, accounts: &mut Vec<Ingress>) -> Self {
+        let first = accounts.len();
+        let account = |&limit| std::iter::repeat_n(Ingress::new(limit), config.classes);
+        accounts.extend(config.limits.iter().flat_map(account));
         Self {
-            ingress: ports
-                .flat_map(|account| std::iter::repeat_n(account, config.classes))
-                .collect(),
+            first,
             classes: config.classes,
             available: config.total.saturating_sub(config.reserved()),
             shared: 0,
@@ -175,12 +176,22 @@ impl SharedBuffer {
         self.available.saturating_sub(self.shared)
     }
 
+    /// Where the account of a port and class is in the table.
+    #[inline(always)]
+    fn place(&self, port: u16, class: usize) -> usize {
+        self.first + usize::from(port) * self.classes + class
+    }
+
     /// Takes `bytes` from `port` in `class`. `None`: refused. `Some(true)`: the peer must be paused now.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, port: u16, class: usize, bytes: u32) -> Option<bool> {
+    pub(crate) fn admit(
+        &mut self,
+        accounts: &mut [Ingress],
+        (port, class): (u16, usize),
+        bytes: u32,
+    ) -> Option<bool> {
         let free = self.free();
-        let at = usize::from(port) * self.classes + class;
-        let ingress = &mut self.ingress[at];
+        let ingress = &mut accounts[self.place(port, class)];
         let total = ingress.stored + bytes;
         // Most frames fit the reserve of a port that may use the shared part as well: neither matters then.
         if total <= ingress.limit.reserve
@@ -192,14 +203,13 @@ impl SharedBuffer {
             self.occupied += u64::from(bytes);
             return Some(false);
         }
-        self.admit_over(at, bytes)
+        self.admit_over(ingress, bytes)
     }
 
     /// [`Self::admit`] in full.
     #[inline(never)]
-    fn admit_over(&mut self, at: usize, bytes: u32) -> Option<bool> {
+    fn admit_over(&mut self, ingress: &mut Ingress, bytes: u32) -> Option<bool> {
         let free = self.free();
-        let ingress = &mut self.ingress[at];
         let size = u64::from(bytes);
         let threshold = ingress.threshold(free);
         // What it would hold over its reserve.
@@ -229,8 +239,13 @@ impl SharedBuffer {
 
     /// Gives back `bytes` that came in by `port` in `class`; whether the peer is paused.
     #[inline(always)]
-    pub(crate) fn release(&mut self, port: u16, class: usize, bytes: u32) -> bool {
-        let ingress = &mut self.ingress[usize::from(port) * self.classes + class];
+    pub(crate) fn release(
+        &mut self,
+        accounts: &mut [Ingress],
+        (port, class): (u16, usize),
+        bytes: u32,
+    ) -> bool {
+        let ingress = &mut accounts[self.place(port, class)];
         let from_headroom = ingress.in_headroom.min(bytes);
         let rest = bytes - from_headroom;
         let from_shared = u64::from(rest).min(ingress.shared());
@@ -243,9 +258,12 @@ impl SharedBuffer {
 
     /// Whether the peer of `port` may send `class` again; said once.
     #[inline(never)]
-    pub(crate) fn take_resume(&mut self, port: u16, class: usize) -> bool {
-        let at = usize::from(port) * self.classes + class;
-        let ingress = &self.ingress[at];
+    pub(crate) fn take_resume(
+        &self,
+        accounts: &mut [Ingress],
+        (port, class): (u16, usize),
+    ) -> bool {
+        let ingress = &mut accounts[self.place(port, class)];
         if !ingress.paused || ingress.in_headroom != 0 {
             return false;
         }
@@ -254,29 +272,29 @@ impl SharedBuffer {
         if shared != 0 && shared + offset > ingress.threshold(self.free()) {
             return false;
         }
-        self.ingress[at].paused = false;
+        ingress.paused = false;
         true
     }
 
     /// Forgets that the peer of `port` was paused (its link failed).
-    pub(crate) fn forget_pauses(&mut self, port: u16) {
-        let first = usize::from(port) * self.classes;
-        for ingress in &mut self.ingress[first..first + self.classes] {
+    pub(crate) fn forget_pauses(&self, accounts: &mut [Ingress], port: u16) {
+        let first = self.place(port, 0);
+        for ingress in &mut accounts[first..first + self.classes] {
             ingress.paused = false;
         }
     }
 
     /// Hints that the account of `port` will be needed soon.
     #[inline]
-    pub(crate) fn prefetch(&self, port: u16) {
-        prefetch(&self.ingress[usize::from(port) * self.classes]);
+    pub(crate) fn prefetch(&self, accounts: &[Ingress], port: u16) {
+        prefetch(&accounts[self.place(port, 0)]);
     }
 
     /// Bytes that came in by `port` and are in the buffer.
-    pub(crate) fn held(&self, port: u16) -> u64 {
-        let first = usize::from(port) * self.classes;
-        let accounts = self.ingress[first..first + self.classes].iter();
-        accounts
+    pub(crate) fn held(&self, accounts: &[Ingress], port: u16) -> u64 {
+        let first = self.place(port, 0);
+        accounts[first..first + self.classes]
+            .iter()
             .map(|ingress| u64::from(ingress.stored) + u64::from(ingress.in_headroom))
             .sum()
     }

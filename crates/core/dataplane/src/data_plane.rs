@@ -1,13 +1,13 @@
 //! Queues and the steps of arrival and departure.
 
-use std::collections::VecDeque;
-
-use raddle_prefetch::{move_to_huge_pages, prefetch, prefetch_start};
+use raddle_prefetch::prefetch;
 use raddle_transport::telemetry::{HopRecord, TelemetryUnits};
 
 use crate::{
-    buffer::{BufferConfig, Share, SharedBuffer},
+    buffer::{BufferConfig, Ingress, Share, SharedBuffer},
+    memory::{Port, PortRest, SwitchMemory, other_queues},
     pint::{ExactStamp, LogStamp, PintInput, PintStamp},
+    queues::{FrameMemory, Queue},
 };
 
 /// PFC frames: first of all, never paused, in no buffer's account.
@@ -30,16 +30,16 @@ pub enum FrameKind {
     /// [`Self::Data`] of which there are copies in other ports: the ingress bytes are released with the last one. Made by
     /// [`Switch::enqueue_copies`].
     Copy,
-    /// PFC: stop sending this data class.
-    Pause(u8),
-    /// PFC: send this data class again.
-    Resume(u8),
+    /// PFC: stop sending a data class.
+    Pause,
+    /// PFC: send a data class again.
+    Resume,
 }
 
 /// A frame in a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// The driver's name for it. PFC frames are made here and have none (0).
+    /// The driver's name for it. PFC frames are made here: theirs is the data class.
     pub handle: u32,
     /// Bytes on the wire, at most 64 KiB.
     pub bytes: u32,
@@ -135,49 +135,15 @@ pub struct PortCounters {
     pub drops: u64,
 }
 
-/// One queue, in a cache line of its own.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Queue {
-    frames: VecDeque<Frame>,
-    bytes: u64,
-}
-
-/// One port; the first cache line holds what every frame touches.
-#[derive(Debug)]
-#[repr(C, align(64))]
-struct Port {
-    queued_bytes: u64,
-    tx_bytes: u64,
-    tx_packets: u64,
-    max_queue_bytes: u64,
-    kmin: u64,
-    last_tx_ns: u64,
-    last_bytes: u32,
-    /// Bit per queue: not empty, and paused.
-    backlog: u8,
-    paused: u8,
-    /// The queue served last, for the round robin of data classes.
-    served: u8,
-    rate_code: u8,
-    kmax: u64,
-    pmax: f64,
-    ecn_marks: u64,
-    drops: u64,
-    utilisation: f64,
-    bytes_per_s: u64,
-    egress: Share,
-}
-
-const _: () = assert!(std::mem::offset_of!(Port, rate_code) < 64 && size_of::<Queue>() == 64);
-
-/// One switch.
+/// One switch. Its ports are in a [`SwitchMemory`], always the same one.
 #[derive(Debug)]
 pub struct Switch {
-    ports: Box<[Port]>,
-    /// Port by port, in each by number: PFC frames, acknowledgements, data classes.
-    queues: Box<[Queue]>,
-    queues_of_port: usize,
+    /// Where its ports begin in the memory's table, and the queues that are not in it.
+    first: usize,
+    first_queue: usize,
+    ports: u16,
+    /// Of a port, beside that of the first data class.
+    other_queues: u16,
     buffer: SharedBuffer,
     /// Copies left of replicated frames, by account: the ingress bytes are released with the last.
     copies_left: Vec<u16>,
@@ -189,12 +155,23 @@ pub struct Switch {
     stamping: Stamping,
 }
 
+/// See [`Switch::tables`].
+struct Tables<'m> {
+    port: &'m mut Port,
+    /// Where the port is.
+    at: usize,
+    rest: &'m mut [PortRest],
+    queues: &'m mut [Queue],
+    accounts: &'m mut [Ingress],
+    frames: &'m mut FrameMemory,
+}
+
 impl Switch {
-    /// A switch with empty queues.
+    /// A switch with empty queues; it adds its ports to `memory`.
     ///
     /// # Panics
-    /// When the buffer's limits are not one per port, or there are more than six data classes.
-    pub fn new(config: SwitchConfig) -> Self {
+    /// When the buffer's limits are not one per port, or there are no or more than six data classes, or more than 2^16 ports.
+    pub fn new(config: SwitchConfig, memory: &mut SwitchMemory) -> Self {
         let SwitchConfig { ports, buffer, .. } = &config;
         assert_eq!(
             ports.len(),
@@ -202,42 +179,24 @@ impl Switch {
             "one ingress limit per port"
         );
         assert!(
-            usize::from(QUEUE_DATA) + buffer.classes <= QUEUES,
+            buffer.classes > 0 && usize::from(QUEUE_DATA) + buffer.classes <= QUEUES,
             "a port has at most eight queues"
         );
-        let port = |settings: &PortConfig| {
-            let (kmin, kmax, pmax) = settings.ecn.unwrap_or((u64::MAX, u64::MAX, 0.0));
-            Port {
-                queued_bytes: 0,
-                backlog: 0,
-                paused: 0,
-                served: QUEUE_DATA,
-                rate_code: match &config.stamping {
-                    Stamping::Hops(units) => units.code(settings.rate).unwrap_or(0),
-                    _ => 0,
-                },
-                last_bytes: 0,
-                last_tx_ns: 0,
-                utilisation: 0.0,
-                kmin,
-                kmax,
-                pmax,
-                bytes_per_s: settings.rate / 8,
-                egress: settings.egress,
-                tx_bytes: 0,
-                tx_packets: 0,
-                max_queue_bytes: 0,
-                ecn_marks: 0,
-                drops: 0,
-            }
-        };
-        let queues_of_port = usize::from(QUEUE_DATA) + buffer.classes;
-        let queues = ports.len() * queues_of_port;
+        let (first, first_queue) = (memory.ports.len(), memory.queues.len());
+        let other_queues = other_queues(buffer.classes);
+        for settings in ports {
+            let rate_code = match &config.stamping {
+                Stamping::Hops(units) => units.code(settings.rate).unwrap_or(0),
+                _ => 0,
+            };
+            memory.add_port(settings, rate_code, other_queues);
+        }
         Self {
-            ports: ports.iter().map(port).collect(),
-            queues: (0..queues).map(|_| Queue::default()).collect(),
-            queues_of_port,
-            buffer: SharedBuffer::new(buffer),
+            first,
+            first_queue,
+            ports: u16::try_from(ports.len()).expect("ports are numbered by 16 bits"),
+            other_queues: other_queues as u16,
+            buffer: SharedBuffer::new(buffer, &mut memory.accounts),
             copies_left: Vec::new(),
             free_accounts: Vec::new(),
             pfc_frame_bytes: config.pfc_frame_bytes,
@@ -247,41 +206,56 @@ impl Switch {
         }
     }
 
-    /// Memory that a port takes before anything is queued, in bytes.
-    pub const fn port_bytes(classes: usize) -> usize {
-        let queues = QUEUE_DATA as usize + classes;
-        size_of::<Port>() + queues * size_of::<Queue>() + classes * SharedBuffer::ACCOUNT_BYTES
-    }
-
-    /// Moves the state of the ports of many switches that were made one after the other into huge pages.
-    pub fn move_to_huge_pages<'a>(switches: impl Iterator<Item = &'a Self>) {
-        move_to_huge_pages(switches.map(|switch| &*switch.ports));
-    }
-
-    /// Where a port's queue is among all queues.
+    /// Where a port is in the memory's tables.
     #[inline(always)]
-    fn place(&self, out: u16, queue: u8) -> usize {
-        usize::from(out) * self.queues_of_port + usize::from(queue)
+    fn at(&self, port: u16) -> usize {
+        self.first + usize::from(port)
     }
 
-    /// The first queue of port `out` that is not empty.
-    #[inline]
-    fn first_queue(&self, out: u16) -> Option<&Queue> {
-        let backlog = self.ports[usize::from(out)].backlog;
-        let queue = backlog.trailing_zeros() as u8;
-        (backlog != 0).then(|| &self.queues[self.place(out, queue)])
+    /// Where a queue of a port is among those that are not in the port; not of the first data class.
+    #[inline(always)]
+    fn other(&self, port: u16, queue: u8) -> usize {
+        let number = usize::from(queue) - usize::from(queue > QUEUE_DATA);
+        self.first_queue + usize::from(port) * usize::from(self.other_queues) + number
+    }
+
+    #[inline(always)]
+    fn queue<'m>(&self, memory: &'m SwitchMemory, port: u16, queue: u8) -> &'m Queue {
+        if queue == QUEUE_DATA {
+            &memory.ports[self.at(port)].data
+        } else {
+            &memory.queues[self.other(port, queue)]
+        }
+    }
+
+    /// The queues of a port, by number.
+    fn queues<'m>(
+        &self,
+        memory: &'m SwitchMemory,
+        port: u16,
+    ) -> impl Iterator<Item = &'m Queue> + use<'m> {
+        let first = self.other(port, 0);
+        let others = &memory.queues[first..first + usize::from(self.other_queues)];
+        let (control, classes) = others.split_at(usize::from(QUEUE_DATA));
+        let data = std::iter::once(&memory.ports[self.at(port)].data);
+        control.iter().chain(data).chain(classes)
     }
 
     /// A frame came in by `frame.in_port` and leaves by `out`. `Err`: refused, the driver drops it. `Ok(true)`: a PAUSE was
     /// queued on `frame.in_port`; the driver tries to send there first, then on `out`.
     #[inline(always)]
-    pub fn enqueue(&mut self, out: u16, frame: Frame) -> Result<bool, Refused> {
-        if !self.has_room(out, frame.queue, frame.bytes) {
-            self.ports[usize::from(out)].drops += 1;
+    pub fn enqueue(
+        &mut self,
+        memory: &mut SwitchMemory,
+        out: u16,
+        frame: Frame,
+    ) -> Result<bool, Refused> {
+        if !self.has_room(memory, out, frame.queue, frame.bytes) {
+            memory.rest[self.at(out)].drops += 1;
             return Err(Refused);
         }
-        let pause = self.admit(&frame)?;
-        self.append(out, frame);
+        let pause = self.admit(memory, &frame)?;
+        self.append(memory, out, frame);
         Ok(pause)
     }
 
@@ -290,6 +264,7 @@ impl Switch {
     /// of copies takes nothing. Leave out copies whose queue has no room ([`Self::has_room`]): nothing asks here.
     pub fn enqueue_copies(
         &mut self,
+        memory: &mut SwitchMemory,
         copies: Copies<'_>,
         frame: Frame,
         frames: &mut impl Frames,
@@ -297,9 +272,9 @@ impl Switch {
         if copies.is_empty() {
             return Ok(false);
         }
-        let pause = self.admit(&frame)?;
+        let pause = self.admit(memory, &frame)?;
         if let &[(out, handle)] = copies {
-            self.append(out, Frame { handle, ..frame });
+            self.append(memory, out, Frame { handle, ..frame });
             return Ok(pause);
         }
         let kind = if frame.queue >= QUEUE_DATA {
@@ -315,7 +290,7 @@ impl Switch {
                 kind,
                 ..frame
             };
-            self.append(out, copy);
+            self.append(memory, out, copy);
         }
         Ok(pause)
     }
@@ -324,28 +299,52 @@ impl Switch {
     #[inline(always)]
     pub fn dequeue(
         &mut self,
+        memory: &mut SwitchMemory,
         now_ns: u64,
         out: u16,
         frames: &mut impl Frames,
     ) -> Option<Departure> {
-        let port = &mut self.ports[usize::from(out)];
-        let ready = port.backlog & !port.paused;
+        let mut tables = self.tables(memory, out);
+        let ready = tables.port.backlog & !tables.port.paused;
         if ready == 0 {
             return None;
         }
-        let queue = Self::choose(ready, port.served);
-        let place = usize::from(out) * self.queues_of_port + usize::from(queue);
-        let waiting = &mut self.queues[place];
-        let frame = waiting.frames.pop_front()?;
-        waiting.bytes -= u64::from(frame.bytes);
-        let queue_bytes_after = waiting.bytes;
-        if waiting.frames.is_empty() {
-            // The next frame goes to the start of the memory again, which is likely to be in the cache.
-            waiting.frames.clear();
+        let queue = Self::choose(ready, tables.port.served);
+        let (frame, left) = self.pop(&mut tables, out, queue)?;
+        let may_resume = self.depart(tables, now_ns, (frame, left), frames);
+        Some(self.departure(memory, frame, may_resume))
+    }
+
+    /// A port, and where what belongs to it is.
+    #[inline(always)]
+    fn tables<'m>(&self, memory: &'m mut SwitchMemory, port: u16) -> Tables<'m> {
+        let at = self.at(port);
+        Tables {
+            port: &mut memory.ports[at],
+            at,
+            rest: &mut memory.rest,
+            queues: &mut memory.queues,
+            accounts: &mut memory.accounts,
+            frames: &mut memory.frames,
+        }
+    }
+
+    /// Takes the first frame of a queue; the bytes that are left there.
+    #[inline(always)]
+    fn pop(&self, tables: &mut Tables<'_>, out: u16, queue: u8) -> Option<(Frame, u64)> {
+        let port = &mut *tables.port;
+        let waiting = if queue == QUEUE_DATA {
+            &mut port.data
+        } else {
+            &mut tables.queues[self.other(out, queue)]
+        };
+        let frame = tables.frames.pop(waiting)?;
+        let left = waiting.bytes();
+        if waiting.is_empty() {
             port.backlog &= !(1 << queue);
         }
         port.queued_bytes -= u64::from(frame.bytes);
-        Some(self.depart(now_ns, out, frame, queue_bytes_after, frames))
+        Some((frame, left))
     }
 
     /// [`Self::enqueue`] and [`Self::dequeue`] at once, for a port that is free and idle ([`Self::is_idle`]): the frame does
@@ -353,43 +352,46 @@ impl Switch {
     #[inline(always)]
     pub fn forward(
         &mut self,
+        memory: &mut SwitchMemory,
         now_ns: u64,
         out: u16,
         frame: Frame,
         frames: &mut impl Frames,
     ) -> Result<Option<Departure>, Refused> {
-        if self.admit(&frame)? {
-            self.append(out, frame);
+        if self.admit(memory, &frame)? {
+            self.append(memory, out, frame);
             return Ok(None);
         }
-        let port = &mut self.ports[usize::from(out)];
+        let tables = self.tables(memory, out);
+        let port = &mut *tables.port;
         port.max_queue_bytes = port.max_queue_bytes.max(u64::from(frame.bytes));
-        Ok(Some(self.depart(now_ns, out, frame, 0, frames)))
+        let may_resume = self.depart(tables, now_ns, (frame, 0), frames);
+        Ok(Some(self.departure(memory, frame, may_resume)))
     }
 
     /// Whether `queue` of port `out` may take a frame of so many bytes; the account of the port that it comes in by is asked
     /// when it is queued.
     #[inline]
-    pub fn has_room(&self, out: u16, queue: u8, bytes: u32) -> bool {
+    pub fn has_room(&self, memory: &SwitchMemory, out: u16, queue: u8, bytes: u32) -> bool {
         if !self.limits_queues || queue < QUEUE_DATA {
             return true;
         }
-        let port = &self.ports[usize::from(out)];
-        let held = self.queues[self.place(out, queue)].bytes;
-        held == 0 || held + u64::from(bytes) <= port.egress.threshold(self.buffer.free())
+        let egress = memory.rest[self.at(out)].egress;
+        let held = self.queue(memory, out, queue).bytes();
+        held == 0 || held + u64::from(bytes) <= egress.threshold(self.buffer.free())
     }
 
     /// Whether port `out` holds nothing and may send frames of `queue`.
     #[inline]
-    pub fn is_idle(&self, out: u16, queue: u8) -> bool {
-        let port = &self.ports[usize::from(out)];
+    pub fn is_idle(&self, memory: &SwitchMemory, out: u16, queue: u8) -> bool {
+        let port = &memory.ports[self.at(out)];
         port.backlog == 0 && port.paused >> queue & 1 == 0
     }
 
     /// Port `out` received a PAUSE or RESUME for data class `class`.
-    pub fn set_paused(&mut self, out: u16, class: u8, paused: bool) {
+    pub fn set_paused(&self, memory: &mut SwitchMemory, out: u16, class: u8, paused: bool) {
         let bit = 1u8.checked_shl(u32::from(QUEUE_DATA + class)).unwrap_or(0);
-        let port = &mut self.ports[usize::from(out)];
+        let port = &mut memory.ports[self.at(out)];
         if paused {
             port.paused |= bit;
         } else {
@@ -401,99 +403,97 @@ impl Switch {
     /// are forgotten. `lost` receives each frame; the ports on which a RESUME was queued are returned.
     pub fn flush(
         &mut self,
+        memory: &mut SwitchMemory,
         out: u16,
         frames: &impl Frames,
         mut lost: impl FnMut(Frame),
     ) -> Vec<u16> {
         let mut resumed = Vec::new();
-        let first = self.place(out, 0);
-        for place in first..first + self.queues_of_port {
-            let held = std::mem::take(&mut self.queues[place]);
-            for frame in held.frames {
-                if frame.queue >= QUEUE_DATA {
-                    let class = usize::from(frame.queue - QUEUE_DATA);
+        let at = self.at(out);
+        // The other queues, and that of the first data class.
+        for queue in 0..=self.other_queues as u8 {
+            while let Some((frame, _)) = self.pop(&mut self.tables(memory, out), out, queue) {
+                if queue >= QUEUE_DATA {
+                    let class = usize::from(queue - QUEUE_DATA);
                     if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
-                        self.buffer.release(frame.in_port, class, frame.bytes);
+                        let account = (frame.in_port, class);
+                        self.buffer
+                            .release(&mut memory.accounts, account, frame.bytes);
                     }
                     if frame.in_port != out {
-                        resumed.extend(self.resume(frame.in_port, class));
+                        resumed.extend(self.resume(memory, frame.in_port, class));
                     }
                 }
-                if !matches!(frame.kind, FrameKind::Pause(_) | FrameKind::Resume(_)) {
-                    self.ports[usize::from(out)].drops += 1;
+                if !matches!(frame.kind, FrameKind::Pause | FrameKind::Resume) {
+                    memory.rest[at].drops += 1;
                     lost(frame);
                 }
             }
         }
-        let port = &mut self.ports[usize::from(out)];
-        (port.backlog, port.paused, port.queued_bytes) = (0, 0, 0);
-        self.buffer.forget_pauses(out);
+        memory.ports[at].paused = 0;
+        self.buffer.forget_pauses(&mut memory.accounts, out);
         resumed
     }
 
     /// Whether port `out` has a frame that it may send.
     #[inline]
-    pub fn is_ready(&self, out: u16) -> bool {
-        let port = &self.ports[usize::from(out)];
+    pub fn is_ready(&self, memory: &SwitchMemory, out: u16) -> bool {
+        let port = &memory.ports[self.at(out)];
         port.backlog & !port.paused != 0
     }
 
     /// The handle of the frame at the head of port `out`'s first queue that is not empty: what [`Self::dequeue`] is likely to
     /// take. Hints that its ingress account will be needed soon.
     #[inline]
-    pub fn peek(&self, out: u16) -> Option<u32> {
-        let frame = self.first_queue(out)?.frames.front()?;
-        self.buffer.prefetch(frame.in_port);
+    pub fn peek(&self, memory: &SwitchMemory, out: u16) -> Option<u32> {
+        let backlog = memory.ports[self.at(out)].backlog;
+        let queue = backlog.trailing_zeros() as u8;
+        if backlog == 0 {
+            return None;
+        }
+        let frame = memory.frames.first(self.queue(memory, out, queue))?;
+        self.buffer.prefetch(&memory.accounts, frame.in_port);
         Some(frame.handle)
     }
 
     /// Hints that a frame will go from `in_port` to `queue` of `out` soon; [`Self::prefetch_frames`] follows when this has had
     /// time to arrive.
     #[inline]
-    pub fn prefetch_ports(&self, in_port: u16, out: u16, queue: u8) {
-        let port = &self.ports[usize::from(out)];
-        prefetch(&port.queued_bytes);
-        prefetch(&self.queues[self.place(out, queue)]);
-        self.buffer.prefetch(in_port);
+    pub fn prefetch_ports(&self, memory: &SwitchMemory, in_port: u16, out: u16, queue: u8) {
+        prefetch(&memory.ports[self.at(out)]);
+        if queue != QUEUE_DATA {
+            prefetch(&memory.queues[self.other(out, queue)]);
+        }
+        self.buffer.prefetch(&memory.accounts, in_port);
     }
 
     /// Hints that a frame will join `queue` of `out` soon.
     #[inline]
-    pub fn prefetch_frames(&self, out: u16, queue: u8) {
-        let frames = &self.queues[self.place(out, queue)].frames;
-        match frames.back() {
-            Some(back) => prefetch(back),
-            None => prefetch_start(frames.as_slices().0),
-        }
+    pub fn prefetch_frames(&self, memory: &SwitchMemory, out: u16, queue: u8) {
+        memory.frames.prefetch_end(self.queue(memory, out, queue));
     }
 
     /// Hints that port `out` will look for a frame soon.
     #[inline]
-    pub fn prefetch_port(&self, out: u16) {
-        let port = &self.ports[usize::from(out)];
-        prefetch(&port.queued_bytes);
-        prefetch(&self.queues[self.place(out, QUEUE_DATA)]);
-    }
-
-    /// Whether any data class of port `out` is paused.
-    pub fn is_paused(&self, out: u16) -> bool {
-        self.ports[usize::from(out)].paused != 0
+    pub fn prefetch_port(&self, memory: &SwitchMemory, out: u16) {
+        prefetch(&memory.ports[self.at(out)]);
     }
 
     /// Bytes queued in port `out`.
-    pub fn queued_bytes(&self, out: u16) -> u64 {
-        self.ports[usize::from(out)].queued_bytes
+    pub fn queued_bytes(&self, memory: &SwitchMemory, out: u16) -> u64 {
+        memory.ports[self.at(out)].queued_bytes
     }
 
     /// Bytes queued in the port that has most.
-    pub fn longest_queue(&self) -> u64 {
-        let queued = self.ports.iter().map(|port| port.queued_bytes);
+    pub fn longest_queue(&self, memory: &SwitchMemory) -> u64 {
+        let ports = &memory.ports[self.first..self.at(self.ports)];
+        let queued = ports.iter().map(|port| port.queued_bytes);
         queued.max().unwrap_or(0)
     }
 
     /// Bytes that came in by `port` and are still here (data classes).
-    pub fn ingress_bytes(&self, port: u16) -> u64 {
-        self.buffer.held(port)
+    pub fn ingress_bytes(&self, memory: &SwitchMemory, port: u16) -> u64 {
+        self.buffer.held(&memory.accounts, port)
     }
 
     /// Bytes accounted in the buffer (data classes).
@@ -507,138 +507,157 @@ impl Switch {
     }
 
     /// Counters of port `out`.
-    pub fn counters(&self, out: u16) -> PortCounters {
-        let port = &self.ports[usize::from(out)];
+    pub fn counters(&self, memory: &SwitchMemory, out: u16) -> PortCounters {
+        let at = self.at(out);
+        let (port, rest) = (&memory.ports[at], &memory.rest[at]);
         PortCounters {
             tx_bytes: port.tx_bytes,
             tx_packets: port.tx_packets,
-            ecn_marks: port.ecn_marks,
+            ecn_marks: rest.ecn_marks,
             max_queue_bytes: port.max_queue_bytes,
-            drops: port.drops,
+            drops: rest.drops,
         }
     }
 
     /// The frames that wait at a port, of all its queues.
-    pub fn waiting(&self, out: u16) -> impl Iterator<Item = &Frame> {
-        let first = usize::from(out) * self.queues_of_port;
-        let queues = &self.queues[first..first + self.queues_of_port];
-        queues.iter().flat_map(|queue| &queue.frames)
+    pub fn waiting<'m>(
+        &self,
+        memory: &'m SwitchMemory,
+        out: u16,
+    ) -> impl Iterator<Item = &'m Frame> + use<'m> {
+        let queues = self.queues(memory, out);
+        queues.flat_map(|queue| memory.frames.iter(queue))
     }
 
-    /// All frames in all queues, for accounting at the end of a run.
-    pub fn frames(&self) -> impl Iterator<Item = &Frame> {
-        self.queues.iter().flat_map(|queue| &queue.frames)
-    }
-
-    /// The steps of a departure, once the frame is out of its queue, which still holds `queue_bytes`. (Inlined: a frame that
-    /// is handed on through memory waits for every store before it.)
+    /// The steps of a departure, once the frame is out of its queue, which still holds so many bytes: whether the port that it
+    /// came in by may have its peer go on. (Inlined: a frame that is handed on through memory waits for every store before it.)
     #[inline(always)]
     fn depart(
         &mut self,
+        tables: Tables<'_>,
         now_ns: u64,
-        out: u16,
-        frame: Frame,
-        queue_bytes: u64,
+        (frame, left): (Frame, u64),
         frames: &mut impl Frames,
-    ) -> Departure {
+    ) -> bool {
+        let Tables {
+            port,
+            at,
+            rest,
+            accounts,
+            ..
+        } = tables;
         let departing = if self.view_with_departing {
             u64::from(frame.bytes)
         } else {
             0
         };
-        let mut resume = None;
-        let port = if frame.queue >= QUEUE_DATA {
-            let class = usize::from(frame.queue - QUEUE_DATA);
-            let may_resume =
-                if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames) {
-                    self.buffer.release(frame.in_port, class, frame.bytes)
-                } else {
-                    true
-                };
-            let mut port = &mut self.ports[usize::from(out)];
+        let mut may_resume = false;
+        if frame.queue >= QUEUE_DATA {
+            let account = (frame.in_port, usize::from(frame.queue - QUEUE_DATA));
+            may_resume = if frame.kind != FrameKind::Copy || self.is_last_copy(frame.handle, frames)
+            {
+                self.buffer.release(accounts, account, frame.bytes)
+            } else {
+                true
+            };
             port.served = frame.queue;
             // Whatever shares the data queue: the driver knows what cannot carry a mark.
-            let length = queue_bytes + departing;
-            if length > port.kmin && Self::marks(port, length, frame.handle, frames) {
-                port.ecn_marks += 1;
+            let length = left + departing;
+            if length > port.kmin {
+                Self::mark(&mut rest[at], port.kmin, length, frame.handle, frames);
             }
-            if may_resume {
-                resume = self.resume(frame.in_port, class);
-                port = &mut self.ports[usize::from(out)];
+        }
+        let is_data = matches!(frame.kind, FrameKind::Data | FrameKind::Copy);
+        let length = port.queued_bytes + departing;
+        match &self.stamping {
+            Stamping::None => {}
+            Stamping::Hops(units) => {
+                if is_data {
+                    let sent = port.tx_bytes;
+                    let record = HopRecord::pack(port.rate_code, now_ns, sent, length, units);
+                    frames.push_hop(frame.handle, record);
+                }
             }
-            port
-        } else {
-            &mut self.ports[usize::from(out)]
-        };
-        if matches!(frame.kind, FrameKind::Data | FrameKind::Copy) {
-            let length = port.queued_bytes + departing;
-            if let Stamping::Hops(units) = &self.stamping {
-                let sent = port.tx_bytes;
-                let record = HopRecord::pack(port.rate_code, now_ns, sent, length, units);
-                frames.push_hop(frame.handle, record);
-            } else {
-                Self::digest(port, &self.stamping, now_ns, length, frame.handle, frames);
+            Stamping::PintLogs(..) | Stamping::PintExact(..) => {
+                let rest = &mut rest[at];
+                if is_data {
+                    Self::digest(rest, &self.stamping, now_ns, length, frame.handle, frames);
+                }
+                (rest.last_bytes, rest.last_tx_ns) = (frame.bytes, now_ns);
             }
         }
         port.tx_bytes += u64::from(frame.bytes);
         port.tx_packets += 1;
-        port.last_bytes = frame.bytes;
-        port.last_tx_ns = now_ns;
+        may_resume
+    }
+
+    /// A frame that leaves, and the RESUME that follows from it.
+    #[inline(always)]
+    fn departure(&self, memory: &mut SwitchMemory, frame: Frame, may_resume: bool) -> Departure {
+        let class = || usize::from(frame.queue - QUEUE_DATA);
+        let resume = if may_resume {
+            self.resume(memory, frame.in_port, class())
+        } else {
+            None
+        };
         Departure { frame, resume }
     }
 
     #[inline(always)]
-    fn admit(&mut self, frame: &Frame) -> Result<bool, Refused> {
+    fn admit(&mut self, memory: &mut SwitchMemory, frame: &Frame) -> Result<bool, Refused> {
         if frame.queue < QUEUE_DATA {
             return Ok(false);
         }
         let class = usize::from(frame.queue - QUEUE_DATA);
-        match self.buffer.admit(frame.in_port, class, frame.bytes) {
+        let account = (frame.in_port, class);
+        match self
+            .buffer
+            .admit(&mut memory.accounts, account, frame.bytes)
+        {
             Some(false) => Ok(false),
             Some(true) => {
-                self.append_pfc(frame.in_port, FrameKind::Pause(class as u8));
+                self.append_pfc(memory, frame.in_port, FrameKind::Pause, class);
                 Ok(true)
             }
             None => {
-                self.ports[usize::from(frame.in_port)].drops += 1;
+                memory.rest[self.at(frame.in_port)].drops += 1;
                 Err(Refused)
             }
         }
     }
 
     #[inline(always)]
-    fn append(&mut self, out: u16, frame: Frame) {
-        let place = self.place(out, frame.queue);
-        let port = &mut self.ports[usize::from(out)];
-        let queue = &mut self.queues[place];
-        queue.bytes += u64::from(frame.bytes);
-        queue.frames.push_back(frame);
+    fn append(&self, memory: &mut SwitchMemory, out: u16, frame: Frame) {
+        let port = &mut memory.ports[self.at(out)];
+        let queue = if frame.queue == QUEUE_DATA {
+            &mut port.data
+        } else {
+            &mut memory.queues[self.other(out, frame.queue)]
+        };
+        memory.frames.push(queue, frame);
         port.backlog |= 1 << frame.queue;
         port.queued_bytes += u64::from(frame.bytes);
         port.max_queue_bytes = port.max_queue_bytes.max(port.queued_bytes);
     }
 
     #[cold]
-    fn append_pfc(&mut self, out: u16, kind: FrameKind) {
-        let bytes = self.pfc_frame_bytes;
-        self.append(
-            out,
-            Frame {
-                handle: 0,
-                bytes,
-                in_port: out,
-                queue: QUEUE_PFC,
-                kind,
-            },
-        );
+    fn append_pfc(&self, memory: &mut SwitchMemory, out: u16, kind: FrameKind, class: usize) {
+        let frame = Frame {
+            handle: class as u32,
+            bytes: self.pfc_frame_bytes,
+            in_port: out,
+            queue: QUEUE_PFC,
+            kind,
+        };
+        self.append(memory, out, frame);
     }
 
     /// Queues a RESUME on `port` if its peer may go on: the port then.
     #[inline(never)]
-    fn resume(&mut self, port: u16, class: usize) -> Option<u16> {
-        let resumes = self.buffer.take_resume(port, class);
+    fn resume(&self, memory: &mut SwitchMemory, port: u16, class: usize) -> Option<u16> {
+        let resumes = self.buffer.take_resume(&mut memory.accounts, (port, class));
         if resumes {
-            self.append_pfc(port, FrameKind::Resume(class as u8));
+            self.append_pfc(memory, port, FrameKind::Resume, class);
         }
         resumes.then_some(port)
     }
@@ -687,20 +706,23 @@ impl Switch {
         last
     }
 
+    /// Marks a frame that leaves a queue of so many bytes, more than `kmin`, or does not.
     #[cold]
-    fn marks(port: &Port, length: u64, handle: u32, frames: &mut impl Frames) -> bool {
+    fn mark(port: &mut PortRest, kmin: u64, length: u64, handle: u32, frames: &mut impl Frames) {
         let probability = if length > port.kmax {
             1.0
         } else {
-            port.pmax * (length - port.kmin) as f64 / (port.kmax - port.kmin) as f64
+            port.pmax * (length - kmin) as f64 / (port.kmax - kmin) as f64
         };
-        probability > 0.0 && frames.mark(handle, probability)
+        if probability > 0.0 && frames.mark(handle, probability) {
+            port.ecn_marks += 1;
+        }
     }
 
-    /// Stamps PINT's digest, where that is what a run has.
+    /// Stamps PINT's digest.
     #[inline(never)]
     fn digest(
-        port: &mut Port,
+        port: &mut PortRest,
         stamping: &Stamping,
         now_ns: u64,
         queue_bytes: u64,

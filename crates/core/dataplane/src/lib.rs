@@ -6,16 +6,19 @@
 //! a port is busy (the driver).
 //!
 //! The order of steps is that of a shared-buffer switch with dynamic thresholds: admission, accounting, pause check on
-//! arrival; release, ECN, resume check, telemetry on departure. Every call is O(1); nothing is allocated per frame once
+//! arrival; release, ECN, telemetry, resume check on departure. Every call is O(1); nothing is allocated per frame once
 //! queues have grown to their working size.
 
 mod buffer;
 mod data_plane;
+mod memory;
 mod pint;
+mod queues;
 
 pub use buffer::{BufferConfig, IngressLimit, RESERVE_BYTES, RESUME_OFFSET_BYTES, Share};
 pub use data_plane::{
     Copies, Departure, Frame, FrameKind, Frames, PortConfig, PortCounters, QUEUE_ACKS, QUEUE_DATA,
     QUEUE_PFC, Refused, Stamping, Switch, SwitchConfig,
 };
+pub use memory::SwitchMemory;
 pub use pint::{ExactStamp, LogStamp, PintInput, PintStamp};

@@ -1,26 +1,21 @@
 //! The event queue: a wheel of a few nanoseconds per bucket for the near future, a heap for the rest.
 //!
 //! Events come out by time and, within an instant, by key; the key is the caller's, so the order never depends on how
-//! the queue works inside. A bucket is a chain of chunks from a pool that all buckets share, so that the wheel takes as much
-//! memory as there are events, not as each bucket held at its fullest, and what is written to was used a short while ago. When
-//! its turn comes, a bucket's events are copied into one list and sorted there.
+//! the queue works inside. Buckets share their memory. When its turn comes, a bucket's events are copied into one list and
+//! sorted there.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use raddle_prefetch::prefer_huge_pages;
 use raddle_units::{Span, Time};
 use serde::{Deserialize, Serialize};
+
+use crate::chunks::{CHUNK, Chunks, End};
 
 /// Bits of a key: with the time within a bucket it fills a word.
 pub(crate) const KEY_BITS: u32 = u64::BITS - Width::Wide.bits();
 /// Bits of the least time that the wheel reaches ahead, in ps.
 const MIN_REACH_BITS: u32 = 22;
 const MAX_BUCKETS: usize = 1 << 16;
-
-/// Events of a chunk: four cache lines of them.
-const CHUNK: u32 = 16;
-/// No chunk.
-const NONE: u32 = u32::MAX;
 
 /// How much time a bucket holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +37,7 @@ impl Width {
 }
 
 /// One thing that will happen.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) struct Event {
     pub(crate) time: Time,
     /// Order within the instant, below 2^[`KEY_BITS`].
@@ -52,7 +47,7 @@ pub(crate) struct Event {
 }
 
 /// An event in a bucket, which knows the rest of its time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Entry {
     /// Time within the bucket, then key.
     rank: u64,
@@ -60,9 +55,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// What chunks hold where there is no event.
-    const EMPTY: Self = Self { rank: 0, what: 0 };
-
     /// `within`: the bits of a time that are within a bucket.
     #[inline(always)]
     fn new(event: Event, within: u64) -> Self {
@@ -84,19 +76,13 @@ impl Entry {
     }
 }
 
-/// The wheel: chains of chunks.
+/// The wheel: a list for each bucket.
 #[derive(Debug)]
 struct Wheel {
-    /// Where each bucket's next event goes, a place in `entries`. At the beginning of a chunk: the chunk before it is full, and
-    /// a new one follows; 0: the bucket is empty.
-    ends: Box<[u32]>,
+    ends: Box<[End]>,
     /// One bit per bucket that holds events.
     occupied: Box<[u64]>,
-    /// The pool, [`CHUNK`] by [`CHUNK`].
-    entries: Vec<Entry>,
-    /// The chunk that comes before each in its chain, or after it in the list of free ones.
-    links: Vec<u32>,
-    free: u32,
+    chunks: Chunks<Entry>,
 }
 
 impl Wheel {
@@ -104,9 +90,7 @@ impl Wheel {
         Self {
             ends: vec![0; buckets].into(),
             occupied: vec![0; buckets / 64].into(),
-            entries: Vec::new(),
-            links: Vec::new(),
-            free: NONE,
+            chunks: Chunks::default(),
         }
     }
 
@@ -118,51 +102,17 @@ impl Wheel {
     #[inline(always)]
     fn push(&mut self, bucket: u64, entry: Entry) {
         let slot = self.slot(bucket);
-        let mut end = self.ends[slot];
+        let end = &mut self.ends[slot];
+        // Of an empty bucket, too, and seldom of others.
         if end.is_multiple_of(CHUNK) {
-            end = self.lengthen(slot, end);
+            self.occupied[slot / 64] |= 1 << (slot % 64);
         }
-        self.entries[end as usize] = entry;
-        self.ends[slot] = end + 1;
+        self.chunks.push(end, entry);
     }
 
-    /// Adds a chunk to a bucket; where it begins.
-    #[inline(always)]
-    fn lengthen(&mut self, slot: usize, end: u32) -> u32 {
-        let before = (end / CHUNK).wrapping_sub(1);
-        self.occupied[slot / 64] |= 1 << (slot % 64);
-        let chunk = self.free;
-        let Some(link) = self.links.get_mut(chunk as usize) else {
-            return self.enlarge(before);
-        };
-        self.free = std::mem::replace(link, before);
-        chunk * CHUNK
-    }
-
-    /// A new chunk of the pool; where it begins.
-    #[inline(never)]
-    fn enlarge(&mut self, before: u32) -> u32 {
-        let begin = self.entries.len();
-        let longer = begin + CHUNK as usize;
-        if longer > self.entries.capacity() {
-            self.entries.reserve(CHUNK as usize);
-            prefer_huge_pages(&self.entries);
-        }
-        self.entries.resize(longer, Entry::EMPTY);
-        self.links.push(before);
-        begin as u32
-    }
-
-    /// The events of a bucket that is not empty, chunk by chunk.
-    fn pieces(&self, slot: usize) -> impl Iterator<Item = &[Entry]> {
-        let last = self.ends[slot].wrapping_sub(1);
-        let mut next = (last / CHUNK, last % CHUNK + 1);
-        std::iter::from_fn(move || {
-            let (chunk, count) = next;
-            next = (*self.links.get(chunk as usize)?, CHUNK);
-            let start = chunk as usize * CHUNK as usize;
-            Some(&self.entries[start..start + count as usize])
-        })
+    /// The events of a bucket.
+    fn pending(&self, slot: usize) -> impl Iterator<Item = &Entry> {
+        self.chunks.iter(self.ends[slot])
     }
 
     /// Takes all events of a bucket that is not empty, in order, into an empty list.
@@ -170,34 +120,24 @@ impl Wheel {
     fn drain(&mut self, slot: usize, into: &mut Vec<Entry>) {
         /// Most buckets hold a handful of events: insertion beats the general sort there.
         const FEW: usize = 20;
-        let last = std::mem::replace(&mut self.ends[slot], 0) - 1;
+        let end = &mut self.ends[slot];
         self.occupied[slot / 64] &= !(1 << (slot % 64));
-        let chunk = last / CHUNK;
-        let mut before = self.give_back(chunk);
-        if last.is_multiple_of(CHUNK) && before == NONE {
-            into.push(self.entries[last as usize]);
+        let last = self.chunks.take_last(end);
+        if let [only] = last
+            && *end == 0
+        {
+            into.push(*only);
             return;
         }
-        let start = chunk * CHUNK;
-        into.extend(&self.entries[start as usize..=last as usize]);
-        while before != NONE {
-            let start = before as usize * CHUNK as usize;
-            into.extend_from_slice(&self.entries[start..start + CHUNK as usize]);
-            before = self.give_back(before);
+        into.extend_from_slice(last);
+        while *end != 0 {
+            into.extend_from_slice(self.chunks.take_last(end));
         }
         if into.len() > FEW {
             into.sort_unstable_by_key(|entry| entry.rank);
         } else {
             sort_few(into);
         }
-    }
-
-    /// Gives a chunk back to the pool, where its events stay until it is taken again; the one before it in its chain.
-    #[inline(always)]
-    fn give_back(&mut self, chunk: u32) -> u32 {
-        let before = std::mem::replace(&mut self.links[chunk as usize], self.free);
-        self.free = chunk;
-        before
     }
 
     /// Takes the first event of a bucket that is not empty away.
@@ -275,6 +215,13 @@ impl EventQueue {
             far: BinaryHeap::new(),
             near_from: u64::MAX,
         }
+    }
+
+    /// Makes this the other queue, and the other this one, but for the memory for events, which stays here: queues that take
+    /// turns share it, and only the one whose turn it is may be used.
+    pub(crate) fn exchange(&mut self, other: &mut Self) {
+        std::mem::swap(self, other);
+        std::mem::swap(&mut self.wheel.chunks, &mut other.wheel.chunks);
     }
 
     /// Adds an event that is not earlier than the last one taken.
@@ -365,8 +312,7 @@ impl EventQueue {
         match self.wheel.next_occupied(slot) {
             Some(distance) => {
                 let bucket = self.current + distance;
-                let pieces = self.wheel.pieces(self.wheel.slot(bucket));
-                let first = pieces.flatten().min();
+                let first = self.wheel.pending(self.wheel.slot(bucket)).min();
                 first.map(|entry| entry.event(bucket << self.width_bits))
             }
             None => self.far.peek().map(|Reverse(event)| *event),
@@ -433,7 +379,7 @@ impl EventQueue {
     /// Events of a bucket that is not open, in no order.
     #[inline]
     pub(crate) fn pending(&self, bucket: u64) -> impl Iterator<Item = &Entry> {
-        self.wheel.pieces(self.wheel.slot(bucket)).flatten()
+        self.wheel.pending(self.wheel.slot(bucket))
     }
 
     /// Number of the open bucket.

@@ -10,7 +10,7 @@ use std::{
     ops::{Index, IndexMut},
 };
 
-use raddle_prefetch::prefer_huge_pages;
+use raddle_prefetch::make_room;
 
 /// A place in a table.
 pub(crate) trait Place: Copy + Eq + Debug {
@@ -94,29 +94,9 @@ impl<I, T> Default for List<I, T> {
 impl<I: Place, T> List<I, T> {
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> I {
-        if self.items.len() == self.items.capacity() {
-            self.grow();
-        }
+        make_room(&mut self.items);
         self.items.push(item);
         I::from_index(self.items.len() - 1)
-    }
-
-    /// Makes room. A large list gets far more than it needs, if the system promises so much: what is not written to takes no
-    /// memory, and while a list is copied to a larger place it takes twice its own.
-    #[cold]
-    fn grow(&mut self) {
-        const LARGE_BYTES: usize = 1 << 20;
-        const TIMES: [usize; 3] = [16, 8, 4];
-        let length = self.items.len();
-        let is_large = length * size_of::<T>() >= LARGE_BYTES;
-        let mut reserve = |times| {
-            let more = length * (times - 1);
-            self.items.try_reserve_exact(more).is_ok()
-        };
-        if !(is_large && TIMES.into_iter().any(&mut reserve)) {
-            self.items.reserve(1);
-        }
-        prefer_huge_pages(&self.items);
     }
 
     pub(crate) fn len(&self) -> usize {

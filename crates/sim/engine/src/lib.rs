@@ -8,6 +8,7 @@
 pub mod blame;
 mod buffers;
 mod chance;
+mod chunks;
 pub mod collective;
 pub mod effort;
 mod engine;

@@ -4,7 +4,7 @@ use std::{ops::Range, panic::resume_unwind, sync::Arc};
 
 use raddle_dataplane::{
     BufferConfig, ExactStamp, IngressLimit, LogStamp, PortConfig, QUEUE_ACKS, Share, Stamping,
-    Switch, SwitchConfig,
+    Switch, SwitchConfig, SwitchMemory,
 };
 use raddle_fabric::Fabric;
 use raddle_transport::{
@@ -205,6 +205,7 @@ fn switch(
     layout: &Layout,
     signals: &Signals,
     node: NodeId,
+    memory: &mut SwitchMemory,
 ) -> Result<Switch, SetupError> {
     let fabric = &network.fabric;
     let first = fabric.first_port(node).0;
@@ -224,7 +225,7 @@ fn switch(
         }
     };
     let rtt_ns = network.environment.base_rtt.as_ns();
-    Ok(Switch::new(SwitchConfig {
+    let config = SwitchConfig {
         ports: (first..).zip(egress).map(port).collect(),
         buffer,
         pfc_frame_bytes: layout.pfc_bytes,
@@ -240,7 +241,8 @@ fn switch(
                 Stamping::PintExact(ExactStamp::new(rtt_ns, base), rtt_ns)
             }
         },
-    }))
+    };
+    Ok(Switch::new(config, memory))
 }
 
 /// How far ahead most events lie: a packet's time on the slowest link plus the longest delay.
@@ -273,6 +275,7 @@ fn window(fabric: &Fabric, layout: &Layout) -> Span {
 struct Devices {
     ends: List<PortIndex, LinkEnd>,
     switches: List<SwitchIndex, Switch>,
+    memory: SwitchMemory,
     nics: List<NicIndex, Nic>,
 }
 
@@ -286,12 +289,18 @@ impl Devices {
         own: ProcessIndex,
     ) -> Result<Self, SetupError> {
         let fabric = &network.fabric;
-        let mut made = Self::default();
+        let switches = cut.nodes(own).iter().filter(|&&node| !fabric.is_host(node));
+        let ports = switches.map(|&node| fabric.ports_of(node).len()).sum();
+        let mut made = Self {
+            memory: SwitchMemory::with_room(ports, layout.data_classes.into()),
+            ..Self::default()
+        };
         for &node in cut.nodes(own) {
             let switch = if fabric.is_host(node) {
                 None
             } else {
-                let switch = switch(network, config, layout, signals, node)?;
+                let memory = &mut made.memory;
+                let switch = switch(network, config, layout, signals, node, memory)?;
                 Some(made.switches.push(switch))
             };
             for port in fabric.ports_of(node) {
@@ -306,7 +315,6 @@ impl Devices {
                 made.ends.push(LinkEnd::new(network, cut, id, device));
             }
         }
-        Switch::move_to_huge_pages(made.switches.iter());
         Ok(made)
     }
 }
@@ -513,6 +521,7 @@ impl<'a> Built<'a> {
         let Devices {
             ends,
             switches,
+            memory,
             nics,
         } = Devices::new(network, config, &self.layout, &self.signals, cut, own)?;
         let OtherParts {
@@ -572,6 +581,7 @@ impl<'a> Built<'a> {
             history,
             ends,
             switches,
+            memory,
             packets: Packets::new(Arc::clone(&self.memory)),
             delays,
             datagrams: Arena::default(),

@@ -234,10 +234,10 @@ impl Wires<'_> {
         if self.delays.is_none() {
             return;
         }
-        let device = &self.switches[switch];
+        let waiting = |out| self.switches[switch].waiting(&self.memory, out);
         let count = cx.fabric.ports_of(node).len() as u16;
         let held = |out: u16| {
-            let frames = device.waiting(out).filter(|frame| frame.in_port == index);
+            let frames = waiting(out).filter(|frame| frame.in_port == index);
             frames.map(|frame| u64::from(frame.bytes)).sum::<u64>()
         };
         // Of equals the one with the lowest number.
@@ -246,8 +246,8 @@ impl Wires<'_> {
             return;
         };
         let mut classes: Vec<(Option<u8>, u64)> = Vec::new();
-        for frame in device.waiting(out) {
-            if matches!(frame.kind, FrameKind::Pause(_) | FrameKind::Resume(_)) {
+        for frame in waiting(out) {
+            if matches!(frame.kind, FrameKind::Pause | FrameKind::Resume) {
                 continue;
             }
             let class = self.packets.get(PacketSlot(frame.handle)).mark().class;

@@ -1,6 +1,6 @@
 //! How much memory a run takes, counted from what the engine keeps.
 
-use raddle_dataplane::Switch;
+use raddle_dataplane::SwitchMemory;
 use raddle_fabric::Fabric;
 use raddle_units::NodeId;
 
@@ -27,7 +27,7 @@ pub const PACKET_BYTES: u64 = size_of::<Packet>() as u64 + 65;
 /// What there is before the first message: ports, switches, cards.
 pub fn fixed_bytes(fabric: &Fabric, data_classes: u8) -> u64 {
     let of_end = size_of::<LinkEnd>() + size_of::<PortHistory>();
-    let of_switch = of_end + Switch::port_bytes(usize::from(data_classes));
+    let of_switch = of_end + SwitchMemory::port_bytes(usize::from(data_classes));
     let of_host = of_end + size_of::<Nic>();
     let ports = |nodes: &[NodeId]| -> u64 {
         let count = |&node: &NodeId| fabric.ports_of(node).len() as u64;

@@ -93,11 +93,13 @@ fn fetch_places(wires: &mut Wires<'_>, hosts: &Hosts, events: &[Entry]) {
                 // The ports of a node are numbered one after the other.
                 let leaving = out.0 + u32::from(end.index) - port.0;
                 let switch = &wires.switches[switch];
-                switch.prefetch_ports(end.index, leaving as u16, packet.queue);
+                switch.prefetch_ports(&wires.memory, end.index, leaving as u16, packet.queue);
                 prefetch(&wires.ends[out]);
                 wires.packets.get_mut(handle).set_out(out);
             }
-            (Device::Switch(switch), None) => wires.switches[switch].prefetch_port(end.index),
+            (Device::Switch(switch), None) => {
+                wires.switches[switch].prefetch_port(&wires.memory, end.index)
+            }
             (Device::Nic(nic), None) => prefetch(&hosts.nics[nic]),
             (Device::Nic(nic), Some(handle)) => {
                 prefetch(&hosts.nics[nic]);
@@ -143,9 +145,9 @@ fn fetch_frames<'e>(wires: &Wires<'_>, hosts: &Hosts, events: impl IntoIterator<
             let packet = wires.packets.get(handle);
             if let Some(out) = packet.out() {
                 let leaving = &wires.ends[out];
-                switch.prefetch_frames(leaving.index, packet.queue);
+                switch.prefetch_frames(&wires.memory, leaving.index, packet.queue);
             }
-        } else if let Some(handle) = switch.peek(end.index).map(PacketSlot) {
+        } else if let Some(handle) = switch.peek(&wires.memory, end.index).map(PacketSlot) {
             wires.packets.prefetch(handle);
         }
     }

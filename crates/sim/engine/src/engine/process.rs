@@ -107,16 +107,18 @@ impl Process<'_> {
         self.base.traffic.schedule_start(&mut self.base.cx);
         self.base.cx.window_end = end;
         self.base.cx.queue.set_end(end);
-        self.run_to_end(last)
+        if self.base.cx.looks_ahead {
+            self.run_to_end::<true>(last)
+        } else {
+            self.run_to_end::<false>(last)
+        }
     }
 
-    fn run_to_end(&mut self, last: u64) -> Stop {
+    fn run_to_end<const LOOKS_AHEAD: bool>(&mut self, last: u64) -> Stop {
         let mut seen = self.base.cx.queue.taken();
         loop {
-            if self.base.cx.queue.taken() == seen {
-                if self.base.cx.looks_ahead {
-                    self.base.look_ahead();
-                }
+            if LOOKS_AHEAD && self.base.cx.queue.taken() == seen {
+                self.base.look_ahead();
                 seen += look_ahead::EVENTS;
             }
             let Some(event) = self.base.cx.queue.pop() else {

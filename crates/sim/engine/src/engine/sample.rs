@@ -127,7 +127,7 @@ impl Sampler {
         add_each(&mut sums.by_class, &mut self.by_class);
         add_each(&mut sums.watched, &mut self.watched);
         for switch in wires.switches.iter() {
-            sums.max_port_bytes = sums.max_port_bytes.max(switch.longest_queue());
+            sums.max_port_bytes = sums.max_port_bytes.max(switch.longest_queue(&wires.memory));
             sums.buffered_bytes += switch.buffered_bytes();
         }
         sums.paused_ports += wires.paused_ports;
@@ -150,10 +150,10 @@ impl Sampler {
             };
             if let Some(switch) = end.switch() {
                 let switch = &wires.switches[switch];
-                let counters = switch.counters(end.index);
+                let counters = switch.counters(&wires.memory, end.index);
                 (sample.tx_bytes, sample.ecn_marks) = (counters.tx_bytes, counters.ecn_marks);
-                sample.queue_bytes = switch.queued_bytes(end.index);
-                sample.ingress_bytes = switch.ingress_bytes(end.index);
+                sample.queue_bytes = switch.queued_bytes(&wires.memory, end.index);
+                sample.ingress_bytes = switch.ingress_bytes(&wires.memory, end.index);
             }
             sample.tx_bytes -= std::mem::replace(&mut series.tx_bytes, sample.tx_bytes);
             sample.ecn_marks -= std::mem::replace(&mut series.ecn_marks, sample.ecn_marks);
@@ -321,7 +321,7 @@ impl Base<'_> {
                 drops: history.lost,
             };
             if let Some(switch) = end.switch() {
-                let counters = wires.switches[switch].counters(end.index);
+                let counters = wires.switches[switch].counters(&wires.memory, end.index);
                 record.tx_bytes = counters.tx_bytes;
                 record.tx_packets = counters.tx_packets;
                 record.ecn_marks = counters.ecn_marks;

@@ -17,6 +17,7 @@ use super::{
     traffic::Traffic,
 };
 use crate::{
+    chunks::{Chunks, End},
     event::{Event, EventQueue},
     index::{List, PortIndex, ProcessIndex, TileIndex},
     setup::SetupError,
@@ -33,7 +34,8 @@ struct Tile<'a> {
 
 /// What has come for a tile since it ran last. (Its list of events is not in the cache while others run.)
 struct Inbox {
-    events: Vec<Event>,
+    /// Of a list in [`Tiles::events`].
+    end: End,
     earliest: Time,
 }
 
@@ -42,6 +44,8 @@ struct Inbox {
 pub(super) struct Tiles<'a> {
     tiles: List<TileIndex, Tile<'a>>,
     inboxes: List<TileIndex, Inbox>,
+    /// What is in the inboxes.
+    events: Chunks<Event>,
     of_port: List<PortIndex, TileIndex>,
 }
 
@@ -61,7 +65,7 @@ impl Tiles<'_> {
                 due: Time::NEVER,
             });
             made.inboxes.push(Inbox {
-                events: Vec::new(),
+                end: 0,
                 earliest: Time::NEVER,
             });
         }
@@ -91,7 +95,7 @@ impl Tiles<'_> {
     pub(super) fn push(&mut self, tile: TileIndex, event: Event) {
         let inbox = &mut self.inboxes[tile];
         inbox.earliest = inbox.earliest.min(event.time);
-        inbox.events.push(event);
+        self.events.push(&mut inbox.end, event);
     }
 
     /// When something happens next in a tile.
@@ -118,8 +122,10 @@ impl Context<'_> {
     fn take_in(&mut self, tile: TileIndex) {
         let inbox = &mut self.tiles.inboxes[tile];
         inbox.earliest = Time::NEVER;
-        for event in inbox.events.drain(..) {
-            self.queue.push(event);
+        while inbox.end != 0 {
+            for &event in self.tiles.events.take_last(&mut inbox.end) {
+                self.queue.push(event);
+            }
         }
     }
 }
@@ -129,7 +135,7 @@ impl Base<'_> {
     fn exchange_with(&mut self, tile: TileIndex) {
         let cx = &mut self.cx;
         let tile = &mut cx.tiles.tiles[tile];
-        std::mem::swap(&mut cx.queue, &mut tile.queue);
+        cx.queue.exchange(&mut tile.queue);
         std::mem::swap(&mut cx.now, &mut tile.now);
         std::mem::swap(&mut self.traffic, &mut tile.traffic);
     }

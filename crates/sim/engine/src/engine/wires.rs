@@ -1,6 +1,6 @@
 //! The network between hosts: links, switches, and the packets that are on their way.
 
-use raddle_dataplane::{Departure, Frame, FrameKind, QUEUE_ACKS, Refused, Switch};
+use raddle_dataplane::{Departure, Frame, FrameKind, QUEUE_ACKS, Refused, Switch, SwitchMemory};
 use raddle_unicast::UnicastTables;
 use raddle_units::{NodeId, PortId, Span, Time};
 use raddle_wire::rails::Packet as Segment;
@@ -33,6 +33,8 @@ pub(super) struct Wires<'a> {
     pub(super) ends: List<PortIndex, LinkEnd>,
     pub(super) history: List<PortIndex, PortHistory>,
     pub(super) switches: List<SwitchIndex, Switch>,
+    /// Of the switches.
+    pub(super) memory: SwitchMemory,
     pub(super) packets: Packets,
     /// What packets of in-network reductions carry.
     pub(super) datagrams: Arena<DatagramSlot, Datagram>,
@@ -232,18 +234,20 @@ impl Wires<'_> {
             return;
         };
         if end.is_busy(cx.now, cx.key) {
-            if self.switches[switch].is_ready(index) {
+            if self.switches[switch].is_ready(&self.memory, index) {
                 self.schedule_free(cx, port);
             }
             return;
         }
         let mut frames = frame_access!(self, cx, node);
         let now_ns = cx.now.as_ns();
-        let Some(departure) = self.switches[switch].dequeue(now_ns, index, &mut frames) else {
+        let Some(departure) =
+            self.switches[switch].dequeue(&mut self.memory, now_ns, index, &mut frames)
+        else {
             return;
         };
         self.send(cx, port, departure);
-        if self.switches[switch].is_ready(index) {
+        if self.switches[switch].is_ready(&self.memory, index) {
             self.schedule_free(cx, port);
         }
     }
@@ -265,8 +269,8 @@ impl Wires<'_> {
             FrameKind::Plain | FrameKind::Data | FrameKind::Copy => {
                 self.transmit(cx, port, bytes, PacketSlot(handle));
             }
-            FrameKind::Pause(class) => self.transmit_pfc(cx, port, bytes, class, true),
-            FrameKind::Resume(class) => self.transmit_pfc(cx, port, bytes, class, false),
+            FrameKind::Pause => self.transmit_pfc(cx, port, bytes, handle as u8, true),
+            FrameKind::Resume => self.transmit_pfc(cx, port, bytes, handle as u8, false),
         }
     }
 
@@ -303,7 +307,8 @@ impl Wires<'_> {
             return;
         }
         let out_index = leaving.index;
-        let is_free = !leaving.free_scheduled && !leaving.is_busy(cx.now, cx.key);
+        let waits = leaving.free_scheduled;
+        let is_free = !waits && !leaving.is_busy(cx.now, cx.key);
         let frame = Frame {
             handle: handle.0,
             bytes,
@@ -314,18 +319,19 @@ impl Wires<'_> {
         if self.delays.is_some() && self.packets.get(handle).mark().followed {
             self.note_arrival(cx.now, out, handle);
         }
-        let device = &mut self.switches[switch];
-        if is_free && device.is_idle(out_index, queue) {
+        let (device, memory) = (&mut self.switches[switch], &mut self.memory);
+        if is_free && device.is_idle(memory, out_index, queue) {
             let mut frames = frame_access!(self, cx, node);
             let now_ns = cx.now.as_ns();
-            match device.forward(now_ns, out_index, frame, &mut frames) {
+            match device.forward(memory, now_ns, out_index, frame, &mut frames) {
                 Ok(Some(departure)) => self.send(cx, out, departure),
                 Ok(None) => self.pause_and_send(cx, port, out),
                 Err(Refused) => self.drop_packet(cx, handle),
             }
             return;
         }
-        match device.enqueue(out_index, frame) {
+        match device.enqueue(memory, out_index, frame) {
+            Ok(false) if waits => {}
             Ok(false) => self.switch_transmit(cx, out),
             Ok(true) => self.pause_and_send(cx, port, out),
             Err(Refused) => self.drop_packet(cx, handle),
@@ -360,7 +366,7 @@ impl Wires<'_> {
             queue: QUEUE_ACKS,
             kind: FrameKind::Plain,
         };
-        match self.switches[switch].enqueue(index, frame) {
+        match self.switches[switch].enqueue(&mut self.memory, index, frame) {
             Ok(_) => self.switch_transmit(cx, out),
             Err(Refused) => self.drop_packet(cx, handle),
         }
@@ -377,7 +383,8 @@ impl Wires<'_> {
     ) -> Result<(), Refused> {
         let node = self.ends[port].node;
         let mut frames = frame_access!(self, cx, node);
-        let pause = self.switches[switch].enqueue_copies(copies, frame, &mut frames)?;
+        let pause =
+            self.switches[switch].enqueue_copies(&mut self.memory, copies, frame, &mut frames)?;
         if pause {
             self.chance.pfc_frame();
             self.note_pause(cx, port);
@@ -400,7 +407,7 @@ impl Wires<'_> {
         let (index, node) = (end.index, end.node);
         let mut lost = Vec::new();
         let frames = frame_access!(self, cx, node);
-        let resumed = self.switches[switch].flush(index, &frames, |frame| {
+        let resumed = self.switches[switch].flush(&mut self.memory, index, &frames, |frame| {
             lost.push(PacketSlot(frame.handle));
         });
         for other in resumed {
@@ -462,7 +469,7 @@ impl Wires<'_> {
             cx.record(pause.node, Record::Pause(pause));
         }
         if let Device::Switch(switch) = device {
-            self.switches[switch].set_paused(index, class, pause);
+            self.switches[switch].set_paused(&mut self.memory, index, class, pause);
         }
         after
     }

@@ -235,7 +235,8 @@ impl<'a> Groups<'a> {
                 wires.packets.insert(template)
             });
             let out_port = wires.port_on(port, out);
-            let room = wires.switches[switch].has_room(out, template.queue, template.bytes);
+            let room =
+                wires.switches[switch].has_room(&wires.memory, out, template.queue, template.bytes);
             if wires.ends[out_port].up && room {
                 self.copies.push((out, copy.0));
             } else {
