@@ -22,18 +22,36 @@ pub fn prefetch_start<T>(items: &[T]) {
     prefetch_line(items.as_ptr().cast());
 }
 
+/// [`prefetch`] of the first line of what is needed later, into a cache of the second level: many such hints at once are sooner done.
+#[inline(always)]
+pub fn prefetch_early<T>(item: &T) {
+    hint::<false>(std::ptr::from_ref(item).cast());
+}
+
+#[inline(always)]
+fn prefetch_line(line: *const i8) {
+    hint::<true>(line);
+}
+
+/// The hint, for all caches or all but the first.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "the hint has no safe form in stable Rust")]
-fn prefetch_line(line: *const i8) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+fn hint<const ALL: bool>(line: *const i8) {
+    use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
     // SAFETY: the instruction is part of SSE, which every x86-64 processor has, and it neither faults nor changes memory.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(line) }
+    unsafe {
+        if ALL {
+            _mm_prefetch::<_MM_HINT_T0>(line);
+        } else {
+            _mm_prefetch::<_MM_HINT_T1>(line);
+        }
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn prefetch_line(_line: *const i8) {}
+fn hint<const ALL: bool>(_line: *const i8) {}
 
 /// Memory from this size on is worth pages of its own.
 const LARGE_BYTES: usize = 4 << 20;

@@ -75,6 +75,8 @@ pub struct Departure {
     pub frame: Frame,
     /// A RESUME was queued on this port, which may be able to send it at once.
     pub resume: Option<u16>,
+    /// The port has more frames that it may send.
+    pub more: bool,
 }
 
 /// Copies of a frame that is replicated: for each its output port and the driver's name for it.
@@ -311,8 +313,14 @@ impl Switch {
         }
         let queue = Self::choose(ready, tables.port.served);
         let (frame, left) = self.pop(&mut tables, out, queue)?;
+        let more = tables.port.backlog & !tables.port.paused != 0;
         let may_resume = self.depart(tables, now_ns, (frame, left), frames);
-        Some(self.departure(memory, frame, may_resume))
+        let resume = self.resume_after(memory, &frame, may_resume);
+        Some(Departure {
+            frame,
+            resume,
+            more: more || resume == Some(out),
+        })
     }
 
     /// A port, and where what belongs to it is.
@@ -366,7 +374,12 @@ impl Switch {
         let port = &mut *tables.port;
         port.max_queue_bytes = port.max_queue_bytes.max(u64::from(frame.bytes));
         let may_resume = self.depart(tables, now_ns, (frame, 0), frames);
-        Ok(Some(self.departure(memory, frame, may_resume)))
+        let resume = self.resume_after(memory, &frame, may_resume);
+        Ok(Some(Departure {
+            frame,
+            resume,
+            more: resume == Some(out),
+        }))
     }
 
     /// Whether `queue` of port `out` may take a frame of so many bytes; the account of the port that it comes in by is asked
@@ -456,8 +469,7 @@ impl Switch {
         Some(frame.handle)
     }
 
-    /// Hints that a frame will go from `in_port` to `queue` of `out` soon; [`Self::prefetch_frames`] follows when this has had
-    /// time to arrive.
+    /// Hints that a frame will go from `in_port` to `queue` of `out` soon.
     #[inline]
     pub fn prefetch_ports(&self, memory: &SwitchMemory, in_port: u16, out: u16, queue: u8) {
         prefetch(&memory.ports[self.at(out)]);
@@ -465,12 +477,6 @@ impl Switch {
             prefetch(&memory.queues[self.other(out, queue)]);
         }
         self.buffer.prefetch(&memory.accounts, in_port);
-    }
-
-    /// Hints that a frame will join `queue` of `out` soon.
-    #[inline]
-    pub fn prefetch_frames(&self, memory: &SwitchMemory, out: u16, queue: u8) {
-        memory.frames.prefetch_end(self.queue(memory, out, queue));
     }
 
     /// Hints that port `out` will look for a frame soon.
@@ -591,16 +597,18 @@ impl Switch {
         may_resume
     }
 
-    /// A frame that leaves, and the RESUME that follows from it.
+    /// [`Self::resume`] on the port by which a frame that has left came in.
     #[inline(always)]
-    fn departure(&self, memory: &mut SwitchMemory, frame: Frame, may_resume: bool) -> Departure {
-        let class = || usize::from(frame.queue - QUEUE_DATA);
-        let resume = if may_resume {
-            self.resume(memory, frame.in_port, class())
-        } else {
-            None
-        };
-        Departure { frame, resume }
+    fn resume_after(
+        &self,
+        memory: &mut SwitchMemory,
+        frame: &Frame,
+        may_resume: bool,
+    ) -> Option<u16> {
+        if !may_resume {
+            return None;
+        }
+        self.resume(memory, frame.in_port, usize::from(frame.queue - QUEUE_DATA))
     }
 
     #[inline(always)]

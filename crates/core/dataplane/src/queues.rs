@@ -3,7 +3,7 @@
 //! A queue is a chain of chunks from one pool, so that all queues together take as much memory as they hold frames, and what is
 //! written to was used a short while ago. A chunk is one cache line.
 
-use raddle_prefetch::{make_room, prefetch};
+use raddle_prefetch::make_room;
 
 use crate::data_plane::{Frame, FrameKind};
 
@@ -174,14 +174,6 @@ impl FrameMemory {
             place += 1;
             Some(frame)
         })
-    }
-
-    /// Hints that a frame will join a queue soon.
-    #[inline]
-    pub(crate) fn prefetch_end(&self, queue: &Queue) {
-        if let Some(chunk) = self.chunks.get((queue.end >> NUMBER_BITS) as usize) {
-            prefetch(chunk);
-        }
     }
 }
 

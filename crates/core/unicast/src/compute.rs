@@ -11,7 +11,7 @@ use crate::{
     rows::Rows,
     search::{Choices, Neighbours, Part, Search, part},
     stretch::{CHUNK, Stretch},
-    tables::{NextHopOrder, UnicastTables},
+    tables::{EvenClasses, NextHopOrder, UnicastTables},
 };
 
 /// One port of a host: the switch, rate and delay, and whether the link is up.
@@ -309,6 +309,7 @@ impl<'a> Compute<'a> {
             class_starts.push(class_hosts.len() as u32);
         }
         Ok(UnicastTables {
+            even: EvenClasses::find(&self.class_of, self.classes.len() as u32),
             class_of: self.class_of,
             row_of,
             rows,

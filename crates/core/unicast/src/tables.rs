@@ -11,6 +11,8 @@
 //! Two kinds of lists differ between the hosts of one class: the last hop (each host has its own port at the switch)
 //! and the first hop (each host has its own ports). They stand in the host's block.
 
+use std::num::NonZeroU64;
+
 use raddle_fabric::Fabric;
 use raddle_units::{NodeId, PortId};
 
@@ -29,11 +31,47 @@ pub enum NextHopOrder {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClassId(pub u32);
 
+/// Classes that are found without a table: hosts come first among the nodes, and each class is the next so many of them. (The table
+/// of a large fabric's hosts is read at random, and not from a cache.)
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct EvenClasses {
+    /// 2^64 over the hosts of a class, rounded up: exact for numbers of 32 bits (Lemire, Kaser and Kurz, 2019).
+    reciprocal: NonZeroU64,
+    classes: u32,
+}
+
+impl EvenClasses {
+    /// `None`: the classes are not so. The class of switches is the one behind the last.
+    pub(crate) fn find(class_of: &[u32], classes: u32) -> Option<Self> {
+        let hosts = class_of.iter().take_while(|class| **class == 0).count() as u64;
+        let even = Self {
+            reciprocal: reciprocal(hosts)?,
+            classes,
+        };
+        let mut nodes = (0..).map(NodeId).zip(class_of);
+        let fits = nodes.all(|(node, class)| even.class(node) == *class);
+        fits.then_some(even)
+    }
+
+    /// The class of a node: that of hosts, or of switches.
+    #[inline(always)]
+    fn class(self, node: NodeId) -> u32 {
+        let product = u128::from(self.reciprocal.get()) * u128::from(node.0);
+        self.classes.min((product >> u64::BITS) as u32)
+    }
+}
+
+/// 2^64 over a number, rounded up; `None` for 0 and 1.
+fn reciprocal(number: u64) -> Option<NonZeroU64> {
+    NonZeroU64::new(u64::MAX.checked_div(number)?.wrapping_add(1))
+}
+
 /// Next hops from every node to every host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnicastTables {
     /// Class of each node; switches have the one behind the last, which no way leads to.
     pub(crate) class_of: Vec<u32>,
+    pub(crate) even: Option<EvenClasses>,
     /// Start of each node's row in `rows`.
     pub(crate) row_of: Vec<u32>,
     /// Rows: for each `CHUNK` classes the start of a chunk in `chunks`.
@@ -61,7 +99,10 @@ impl UnicastTables {
     /// When a node is not one of the fabric.
     #[inline(always)]
     pub fn next_hops(&self, at: NodeId, dst: NodeId) -> &[PortId] {
-        let class = self.class_of[dst.index()] as usize;
+        let class = match self.even {
+            Some(even) => even.class(dst),
+            None => self.class_of[dst.index()],
+        } as usize;
         let chunk = *self.cell(at, class) as usize;
         let stretch = self.chunks[chunk + class % CHUNK];
         if at == dst {
@@ -129,5 +170,70 @@ impl UnicastTables {
             + size_of_val(&*self.ports)
             + size_of_val(&*self.class_starts)
             + size_of_val(&*self.class_hosts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many classes of so many hosts, then switches.
+    fn classes(each: u32, classes: u32, switches: usize) -> Vec<u32> {
+        let hosts = (0..each * classes).map(|host| host / each);
+        hosts
+            .chain(std::iter::repeat_n(classes, switches))
+            .collect()
+    }
+
+    #[test]
+    fn even_classes_are_found_without_a_table() {
+        for each in [2, 3, 16, 51, 64, 1000] {
+            for count in [1, 2, 7, 300] {
+                let table = classes(each, count, 40);
+                let even = EvenClasses::find(&table, count).expect("they are even");
+                for (node, class) in (0..).zip(&table) {
+                    assert_eq!(
+                        even.class(NodeId(node)),
+                        *class,
+                        "{each} hosts, node {node}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_classes_are_not() {
+        // Hosts alone, one class longer than the others, a host behind the switches, nothing.
+        let mut longer = classes(4, 3, 2);
+        longer.insert(4, 1);
+        let mut behind = classes(4, 3, 2);
+        behind.push(2);
+        let cases = [(classes(1, 5, 3), 5), (longer, 3), (behind, 3), (vec![], 0)];
+        for (table, count) in cases {
+            assert_eq!(EvenClasses::find(&table, count), None, "{table:?}");
+        }
+    }
+
+    #[test]
+    fn the_reciprocal_is_exact_for_all_numbers_of_32_bits() {
+        for each in [2u32, 3, 51, 641, 65_535, 65_536, u32::MAX - 1, u32::MAX] {
+            let even = EvenClasses {
+                reciprocal: reciprocal(each.into()).expect("two or more"),
+                classes: u32::MAX,
+            };
+            for times in [0, 1, 2, u32::MAX / each] {
+                let Some(first) = each.checked_mul(times) else {
+                    continue;
+                };
+                for node in [
+                    first,
+                    first.saturating_add(each - 1),
+                    first.saturating_sub(1),
+                ] {
+                    assert_eq!(even.class(NodeId(node)), node / each);
+                }
+            }
+        }
     }
 }

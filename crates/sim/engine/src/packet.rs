@@ -4,7 +4,7 @@
 //! through the one function that fits the kind. What a kind needs beside stands in a table of its own.
 
 use raddle_multicast::Colour;
-use raddle_prefetch::prefetch;
+use raddle_prefetch::{prefetch, prefetch_early};
 use raddle_transport::telemetry::{HopRecord, MAX_HOPS};
 use raddle_unicast::FlowHash;
 use raddle_units::{NodeId, Time};
@@ -398,7 +398,7 @@ impl Packet {
     /// Hints that a switch will need it soon.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
-        prefetch(&self.towards);
+        prefetch_early(&self.towards);
     }
 
     /// Hints that a host will need what [`Self::prefetch`] leaves out.

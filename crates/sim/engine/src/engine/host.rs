@@ -60,16 +60,6 @@ impl Nic {
         self.flows.retain(|&other| other != flow);
         self.served = 0;
     }
-
-    /// The flow whose turn it is.
-    #[inline]
-    pub(super) fn likely_next(&self) -> Option<FlowSlot> {
-        let next = self
-            .flows
-            .get(self.served + 1)
-            .or_else(|| self.flows.first())?;
-        Some(*next)
-    }
 }
 
 /// What a scan of a NIC's flows found.

@@ -1,9 +1,10 @@
 //! Looking ahead: what the next events will touch is fetched while the events before them are handled.
 //!
-//! A large fabric does not fit into the cache, and an event's reads depend on each other: event, packet, route, queue, frame.
-//! Taken one after the other they are as many misses in a row. So events are looked at in groups. When a group begins, what its
-//! packets lead to is fetched, and the packets of the group after it. A small bucket is one group, and its frames are not
-//! fetched: that takes longer than it saves. Nothing is decided but the packets' next hops, which are kept.
+//! A large fabric does not fit into the cache, and an event's reads depend on each other: event, packet, route, port. Taken one
+//! after the other they are as many misses in a row. So events are looked at in groups. When a group begins, what its packets lead
+//! to is fetched, and the packets of the group after it; a small bucket is one group. A packet that waits is fetched when the one
+//! before it leaves. Frames in queues are not: that takes longer than it saves. Nothing is decided but the packets' next hops,
+//! which are kept.
 
 use raddle_fabric::Fabric;
 use raddle_prefetch::prefetch;
@@ -12,7 +13,7 @@ use smallvec::SmallVec;
 use super::{host::Hosts, link::Device, process::Base, what::What, wires::Wires};
 use crate::{
     event::Entry,
-    index::{NicIndex, PacketSlot},
+    index::{NicIndex, PacketSlot, SwitchIndex},
     packet::PacketKind,
 };
 
@@ -53,7 +54,16 @@ impl Base<'_> {
         }
         fetch_packets(wires, queue.upcoming(EVENTS, EVENTS));
         fetch_places(wires, hosts, queue.upcoming(0, EVENTS));
-        fetch_frames(wires, hosts, queue.upcoming(0, EVENTS));
+    }
+}
+
+impl Wires<'_> {
+    /// A port of a switch begins to send: fetches the packet that is next, which is needed when the transmission ends.
+    #[inline(never)]
+    pub(super) fn fetch_next(&self, switch: SwitchIndex, port: u16) {
+        if let Some(next) = self.switches[switch].peek(&self.memory, port) {
+            self.packets.prefetch(PacketSlot(next));
+        }
     }
 }
 
@@ -120,35 +130,6 @@ fn fetch_flows(wires: &Wires<'_>, hosts: &Hosts, arrived: &[(NicIndex, PacketSlo
             hosts.receptions.prefetch(hosts.nics[nic].heard);
         } else if packet.kind.is_of_flow() && !packet.kind.is_data() {
             prefetch(&hosts.flows[packet.flow()]);
-        }
-    }
-}
-
-/// The ends of the queues: frames, and the packets at their heads; the flows whose turn it is.
-#[inline]
-fn fetch_frames<'e>(wires: &Wires<'_>, hosts: &Hosts, events: impl IntoIterator<Item = &'e Entry>) {
-    for event in events {
-        let Some((port, arrives)) = What::at_port(event.what) else {
-            continue;
-        };
-        let end = &wires.ends[port];
-        let switch = match end.device {
-            Device::Switch(switch) => &wires.switches[switch],
-            Device::Nic(nic) => {
-                if let Some(flow) = hosts.nics[nic].likely_next() {
-                    prefetch(&hosts.flows[flow]);
-                }
-                continue;
-            }
-        };
-        if let Some(handle) = arrives {
-            let packet = wires.packets.get(handle);
-            if let Some(out) = packet.out() {
-                let leaving = &wires.ends[out];
-                switch.prefetch_frames(&wires.memory, leaving.index, packet.queue);
-            }
-        } else if let Some(handle) = switch.peek(&wires.memory, end.index).map(PacketSlot) {
-            wires.packets.prefetch(handle);
         }
     }
 }

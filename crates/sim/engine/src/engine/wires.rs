@@ -247,7 +247,10 @@ impl Wires<'_> {
             return;
         };
         self.send(cx, port, departure);
-        if self.switches[switch].is_ready(&self.memory, index) {
+        if departure.more {
+            if cx.looks_ahead {
+                self.fetch_next(switch, index);
+            }
             self.schedule_free(cx, port);
         }
     }
