@@ -19,10 +19,9 @@ const RECEPTION_BYTES: usize =
     (size_of::<(u64, FlowName, Reception)>() + size_of::<usize>() + 1) * 16 / 7;
 const PAIR_BYTES: usize = 32;
 
-/// A packet under way, with its places in queues and in the list of events. Queues keep the memory of their longest times, which
-/// come one after the other: about 65 B for each packet at the fullest time (8,192 to 265,302 hosts, 66 to 160 packets of
-/// each).
-pub const PACKET_BYTES: u64 = size_of::<Packet>() as u64 + 65;
+/// A packet under way, with its places in queues and in the list of events: about 40 B for each packet at the fullest time
+/// (262,144 and 265,302 hosts, 66 packets of each).
+pub const PACKET_BYTES: u64 = size_of::<Packet>() as u64 + 40;
 
 /// What there is before the first message: ports, switches, cards.
 pub fn fixed_bytes(fabric: &Fabric, data_classes: u8) -> u64 {
