@@ -5,51 +5,14 @@ use raddle_transport::telemetry::{HopRecord, TelemetryUnits};
 
 use crate::{
     buffer::{BufferConfig, Ingress, Share, SharedBuffer},
-    memory::{Port, PortRest, SwitchMemory, other_queues},
+    frame::{Frame, FrameKind, QUEUE_DATA, QUEUE_PFC},
+    memory::{Port, PortConfig, PortRest, SwitchMemory, other_queues},
     pint::{ExactStamp, LogStamp, PintInput, PintStamp},
     queues::{FrameMemory, Queue},
 };
 
-/// PFC frames: first of all, never paused, in no buffer's account.
-pub const QUEUE_PFC: u8 = 0;
-/// Acknowledgements where they travel apart from data: next, never paused, in no buffer's account.
-pub const QUEUE_ACKS: u8 = 1;
-/// The first data class; class `c` uses queue `QUEUE_DATA + c`.
-pub const QUEUE_DATA: u8 = 2;
-
 /// Queues of a port (IEEE 802.1Q has eight priorities).
 const QUEUES: usize = 8;
-
-/// What a frame is to the data plane.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FrameKind {
-    /// Passed on as it is.
-    Plain,
-    /// Marked by ECN and stamped with telemetry.
-    Data,
-    /// [`Self::Data`] of which there are copies in other ports: the ingress bytes are released with the last one. Made by
-    /// [`Switch::enqueue_copies`].
-    Copy,
-    /// PFC: stop sending a data class.
-    Pause,
-    /// PFC: send a data class again.
-    Resume,
-}
-
-/// A frame in a queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Frame {
-    /// The driver's name for it. PFC frames are made here: theirs is the data class.
-    pub handle: u32,
-    /// Bytes on the wire, at most 64 KiB.
-    pub bytes: u32,
-    /// Port it came in by (index, from 0).
-    pub in_port: u16,
-    /// Queue, [`QUEUE_PFC`] to the last data class.
-    pub queue: u8,
-    /// What is done with it.
-    pub kind: FrameKind,
-}
 
 /// Access to the driver's frames, and its randomness.
 pub trait Frames {
@@ -81,17 +44,6 @@ pub struct Departure {
 
 /// Copies of a frame that is replicated: for each its output port and the driver's name for it.
 pub type Copies<'a> = &'a [(u16, u32)];
-
-/// Settings of one port.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PortConfig {
-    /// Line rate in bit/s.
-    pub rate: u64,
-    /// ECN (kmin, kmax in bytes, pmax); `None`: no marks.
-    pub ecn: Option<(u64, u64, f64)>,
-    /// What each of its data queues may hold of the buffer's shared part; an empty queue takes a frame whatever is free.
-    pub egress: Share,
-}
 
 /// Settings of one switch.
 #[derive(Clone, Debug)]

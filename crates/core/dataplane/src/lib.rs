@@ -11,14 +11,15 @@
 
 mod buffer;
 mod data_plane;
+mod frame;
 mod memory;
 mod pint;
 mod queues;
 
 pub use buffer::{BufferConfig, IngressLimit, RESERVE_BYTES, RESUME_OFFSET_BYTES, Share};
 pub use data_plane::{
-    Copies, Departure, Frame, FrameKind, Frames, PortConfig, PortCounters, QUEUE_ACKS, QUEUE_DATA,
-    QUEUE_PFC, Refused, Stamping, Switch, SwitchConfig,
+    Copies, Departure, Frames, PortCounters, Refused, Stamping, Switch, SwitchConfig,
 };
-pub use memory::SwitchMemory;
+pub use frame::{Frame, FrameKind, QUEUE_ACKS, QUEUE_DATA, QUEUE_PFC};
+pub use memory::{PortConfig, SwitchMemory};
 pub use pint::{ExactStamp, LogStamp, PintInput, PintStamp};

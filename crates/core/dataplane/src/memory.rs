@@ -4,9 +4,20 @@ use raddle_prefetch::prefer_huge_pages;
 
 use crate::{
     buffer::{Ingress, Share},
-    data_plane::{PortConfig, QUEUE_DATA},
+    frame::QUEUE_DATA,
     queues::{FrameMemory, Queue},
 };
+
+/// Settings of one port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortConfig {
+    /// Line rate in bit/s.
+    pub rate: u64,
+    /// ECN (kmin, kmax in bytes, pmax); `None`: no marks.
+    pub ecn: Option<(u64, u64, f64)>,
+    /// What each of its data queues may hold of the buffer's shared part; an empty queue takes a frame whatever is free.
+    pub egress: Share,
+}
 
 /// One port, in one cache line: what every frame touches.
 #[derive(Debug)]

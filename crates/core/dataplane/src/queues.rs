@@ -5,7 +5,7 @@
 
 use raddle_prefetch::make_room;
 
-use crate::data_plane::{Frame, FrameKind};
+use crate::frame::{Frame, FrameKind};
 
 /// Frames of a chunk.
 const FRAMES: u32 = 5;

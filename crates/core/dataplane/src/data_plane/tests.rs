@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{IngressLimit, RESERVE_BYTES, RESUME_OFFSET_BYTES};
+use crate::{IngressLimit, QUEUE_ACKS, RESERVE_BYTES, RESUME_OFFSET_BYTES};
 
 /// Frames without contents; accounts by handle.
 #[derive(Default)]
