@@ -14,7 +14,9 @@ use crate::packet::Packet;
 
 /// A flow of a pair of hosts at its sender, and at its receiver with its hash in a list with a table of places, which are at least
 /// 7/16 full, as is the pair's.
-pub const FLOW_BYTES: u64 = (size_of::<Flow>() + RECEPTION_BYTES + PAIR_BYTES) as u64;
+pub const FLOW_BYTES: u64 = (size_of::<Flow>() + HEAP_BYTES + RECEPTION_BYTES + PAIR_BYTES) as u64;
+/// State of congestion control, and the lists of a card: about so much (HPCC, 8,192 and 65,536 hosts with a flow each).
+const HEAP_BYTES: usize = 400;
 const RECEPTION_BYTES: usize =
     (size_of::<(u64, FlowName, Reception)>() + size_of::<usize>() + 1) * 16 / 7;
 const PAIR_BYTES: usize = 32;
