@@ -22,7 +22,8 @@ pub fn prefetch_start<T>(items: &[T]) {
     prefetch_line(items.as_ptr().cast());
 }
 
-/// [`prefetch`] of the first line of what is needed later, into a cache of the second level: many such hints at once are sooner done.
+/// [`prefetch`] of the first line of what is needed later, into the second-level cache. Many of these hints in a row take less time
+/// than those for all caches.
 #[inline(always)]
 pub fn prefetch_early<T>(item: &T) {
     hint::<false>(std::ptr::from_ref(item).cast());

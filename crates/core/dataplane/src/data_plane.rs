@@ -124,7 +124,8 @@ impl Switch {
     /// A switch with empty queues; it adds its ports to `memory`.
     ///
     /// # Panics
-    /// When the buffer's limits are not one per port, or there are no or more than six data classes, or more than 2^16 ports.
+    /// When the buffer's limits are not one per port, there is no data class or more than six, or there are more than 65,535
+    /// ports.
     pub fn new(config: SwitchConfig, memory: &mut SwitchMemory) -> Self {
         let SwitchConfig { ports, buffer, .. } = &config;
         assert_eq!(

@@ -59,10 +59,12 @@ impl<T: Copy + Default> Chunks<T> {
     /// A new chunk of the pool; where it begins.
     ///
     /// # Panics
-    /// When the lists have 2^32 items.
+    /// When the lists have 2^32 items: the place behind the last one has to be a number of 32 bits too.
     #[inline(never)]
     fn enlarge(&mut self, before: u32) -> u32 {
-        let begin = u32::try_from(self.items.len()).expect("no run has 2^32 events at once");
+        let begin = self.items.len() as u32;
+        let end = u32::try_from(self.items.len() + CHUNK as usize);
+        assert!(end.is_ok(), "no run has 2^32 events at once");
         for _ in 0..CHUNK {
             make_room(&mut self.items);
             self.items.push(T::default());
