@@ -5,7 +5,8 @@
 //! cargo run --release --example hop_benchmark -- --hosts 8192 --traffic permutation --flows 8192
 //! cargo run --release --example hop_benchmark -- --hosts 65536 --levels 4 --traffic permutation
 //! ```
-//! Prints one JSON object. `--levels N` makes the fabric a k-ary n-tree of so many levels; `--threads N` runs on so many,
+//! Prints one JSON object. `--levels N` makes the fabric a k-ary n-tree of so many levels, `--cn-tn` a
+//! CN/TN fabric of 262,144 hosts and four levels of switches; `--threads N` runs on so many,
 //! `--parts N` cuts the fabric into so many processes; `--effort` counts how much several threads can do at the same time,
 //! `--delays` records what keeps each message. `--flows N` stops the workload after N flows: instructions per packet-hop are
 //! the difference of a run and one twice as long under `valgrind --tool=callgrind`.
@@ -22,7 +23,7 @@ use raddle_engine::{
     effort::{Effort, THREADS},
     simulate,
 };
-use raddle_fabric::{FatTree320, KAryFatTree, Xgft};
+use raddle_fabric::{CnTn, FatTree320, KAryFatTree, Xgft};
 use raddle_transport::cc::SchemeSettings;
 use raddle_units::{BitRate, Bytes};
 use raddle_workload::{HpcMix, Message, Permutation, Workload};
@@ -30,6 +31,7 @@ use raddle_workload::{HpcMix, Message, Permutation, Workload};
 struct Options {
     hosts: u32,
     levels: Option<usize>,
+    cn_tn: bool,
     traffic: String,
     scheme: String,
     size: Bytes,
@@ -45,6 +47,7 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
     let mut options = Options {
         hosts: 320,
         levels: None,
+        cn_tn: false,
         traffic: "hpc-mix".into(),
         scheme: "hpcc".into(),
         size: Bytes(1_000_000),
@@ -60,6 +63,7 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
         match argument {
             Long("hosts") => options.hosts = parser.value()?.parse()?,
             Long("levels") => options.levels = Some(parser.value()?.parse()?),
+            Long("cn-tn") => options.cn_tn = true,
             Long("traffic") => options.traffic = parser.value()?.string()?,
             Long("scheme") => options.scheme = parser.value()?.string()?,
             Long("size") => options.size = parser.value()?.parse()?,
@@ -102,6 +106,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = options()?;
     let setup = Instant::now();
     let fabric = match options.hosts {
+        _ if options.cn_tn => CnTn::new(16, 32, 6, 32, 16).build()?,
         hosts if let Some(levels) = options.levels => {
             let k = (2..=128u32).find(|k| k.pow(levels as u32) >= hosts);
             Xgft::k_ary_n_tree(k.ok_or("at most 128 hosts on a switch")?, levels).build()?
