@@ -7,7 +7,7 @@
 //! Sizes are in MiB; 256 is the default. For each: how many ns it takes to read and write a record of 128 B at random, where the
 //! hint for it came 32 records before, one hint at a time or sixteen. Between two records is other work, whose time is left out.
 
-use std::{hint::black_box, time::Instant};
+use std::{hint::black_box, num::NonZeroUsize, time::Instant};
 
 use raddle_prefetch::{prefer_huge_pages, prefetch_early};
 
@@ -30,20 +30,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sizes = std::env::args().skip(1);
     let mut sizes = sizes
         .map(|size| size.parse())
-        .collect::<Result<Vec<usize>, _>>()?;
+        .collect::<Result<Vec<NonZeroUsize>, _>>()?;
     if sizes.is_empty() {
-        sizes.push(256);
+        sizes.push(const { NonZeroUsize::new(256).unwrap() });
     }
     println!("  MiB  one at a time  sixteen at a time");
     for mib in sizes {
-        let count = (mib << 20) / size_of::<Record>();
+        let count = mib.get().saturating_mul(1 << 20) / size_of::<Record>();
         let mut records: Vec<Record> = Vec::new();
         records.try_reserve_exact(count)?;
         prefer_huge_pages(&records);
         records.resize(count, [1; 16]);
         let mut state = 1u64;
         let order: Vec<usize> = (0..READS + 2 * AHEAD)
-            .map(|_| next(&mut state) as usize % count.max(1))
+            .map(|_| next(&mut state) as usize % count)
             .collect();
         let alone = read(&mut records, &order, Hints::Nothing);
         let [one, sixteen] =
