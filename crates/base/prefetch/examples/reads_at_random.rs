@@ -1,5 +1,4 @@
-//! What a hint costs by the size of the memory that it leads to: the more huge pages that has, the more often the processor must
-//! look up an address.
+//! What a prefetch hint costs, by the size of the memory that it leads to: pages that are not in the TLB have to be looked up.
 //!
 //! ```text
 //! cargo run --release -p raddle-prefetch --example reads_at_random -- 256 1024 2200
@@ -18,18 +17,14 @@ const AHEAD: usize = 32;
 
 type Record = [u64; 16];
 
-/// How many hints are given at a time; no records at all.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Hints {
-    Nothing,
-    Every(usize),
-}
-
 #[expect(clippy::print_stdout, reason = "the benchmark's result")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sizes = std::env::args().skip(1);
     let mut sizes = sizes
-        .map(|size| size.parse())
+        .map(|size| {
+            size.parse()
+                .map_err(|_| format!("`{size}`: give a size in MiB, a whole number from 1"))
+        })
         .collect::<Result<Vec<NonZeroUsize>, _>>()?;
     if sizes.is_empty() {
         sizes.push(const { NonZeroUsize::new(256).unwrap() });
@@ -38,27 +33,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for mib in sizes {
         let count = mib.get().saturating_mul(1 << 20) / size_of::<Record>();
         let mut records: Vec<Record> = Vec::new();
-        records.try_reserve_exact(count)?;
+        records
+            .try_reserve_exact(count)
+            .map_err(|_| format!("there is no memory for {mib} MiB"))?;
         prefer_huge_pages(&records);
         records.resize(count, [1; 16]);
         let mut state = 1u64;
         let order: Vec<usize> = (0..READS + 2 * AHEAD)
             .map(|_| next(&mut state) as usize % count)
             .collect();
-        let alone = read(&mut records, &order, Hints::Nothing);
+        let alone = measure(&mut records, &order, None);
         let [one, sixteen] =
-            [1, 16].map(|hints| read(&mut records, &order, Hints::Every(hints)) - alone);
+            [1, 16].map(|hints| measure(&mut records, &order, Some(hints)) - alone);
         println!("{mib:5}  {one:10.0} ns  {sixteen:14.0} ns");
     }
     Ok(())
 }
 
-/// ns for each record.
-fn read(records: &mut [Record], order: &[usize], hints: Hints) -> f64 {
+/// ns for each record and the work behind it, with so many hints at a time; `None`: for the work alone.
+fn measure(records: &mut [Record], order: &[usize], hints: Option<usize>) -> f64 {
     let start = Instant::now();
     let mut sum = 0;
     for at in 0..READS {
-        if let Hints::Every(hints) = hints {
+        if let Some(hints) = hints {
             if at.is_multiple_of(hints) {
                 for &later in &order[at + AHEAD..at + AHEAD + hints] {
                     prefetch_early(&records[later]);

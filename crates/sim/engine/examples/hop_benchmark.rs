@@ -5,11 +5,11 @@
 //! cargo run --release --example hop_benchmark -- --hosts 8192 --traffic permutation --flows 8192
 //! cargo run --release --example hop_benchmark -- --hosts 65536 --levels 4 --traffic permutation
 //! ```
-//! Prints one JSON object. `--levels N` makes the fabric a k-ary n-tree of so many levels, `--cn-tn` a
-//! CN/TN fabric of 262,144 hosts and four levels of switches; `--threads N` runs on so many,
-//! `--parts N` cuts the fabric into so many processes; `--effort` counts how much several threads can do at the same time,
-//! `--delays` records what keeps each message. `--flows N` stops the workload after N flows: instructions per packet-hop are
-//! the difference of a run and one twice as long under `valgrind --tool=callgrind`.
+//! Prints one JSON object. `--levels N` makes the fabric a k-ary n-tree of so many levels, `--cn-tn` a CN/TN fabric of four levels
+//! and 262,144 hosts, whatever `--hosts` says; `--threads N` runs on so many, `--parts N` cuts the fabric into so many processes;
+//! `--effort` counts how much several threads can do at the same time, `--delays` records what keeps each message. `--flows N`
+//! stops the workload after N flows: instructions per packet-hop are the difference of a run and one twice as long under
+//! `valgrind --tool=callgrind`.
 
 use std::{
     sync::{Arc, PoisonError},
