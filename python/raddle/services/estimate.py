@@ -10,16 +10,20 @@ from raddle.plan import Estimate, Plan
 
 __all__ = ["estimate_total", "measured", "plan_as_json", "runs_s"]
 
-PROCESS_BYTES = 80 << 20
+PROCESS_BYTES = 40 << 20
 """Python and the core while runs are under way; networks and runs come on top."""
-AFTER_BYTES = 185 << 20
-"""Python, numpy, Arrow, summary and page when they are over; rows and what runs leave come on top.
-"""
-ROW_BYTES = 400
+AFTER_BYTES = 195 << 20
+"""Python, numpy, Arrow, summary and page when they are over; what follows comes on top."""
+ROW_BYTES = 330
 """What a row of the table of flows adds then."""
+MOST_ROWS = 1 << 20
+"""Rows that are in memory together: `results.flows.AT_ONCE`, whose module takes a while to import.
+"""
 SAMPLE_BYTES = 180
 """What a sample adds then."""
-LEFT = 0.6
+LINK_BYTES = 700
+"""What a link of the largest fabric adds then."""
+LEFT = 0.1
 """Share of the runs' memory that has not gone back to the system by then."""
 
 START_S = 0.1
@@ -28,8 +32,10 @@ AFTER_S = 0.7
 """Processor time of summary and page."""
 PLAN_AFTER_S = 0.1
 """What each plan adds to it."""
-ROW_AFTER_S = 6e-6
+ROW_AFTER_S = 1e-6
 """What each row of the table of flows adds to it."""
+LINK_AFTER_S = 1.5e-6
+"""What each link of the largest fabric adds to it."""
 
 MEASURE_S = 1.0
 """Processor time that the core may measure for."""
@@ -85,13 +91,17 @@ def estimate_total(plans: Sequence[Plan], jobs: int | None = None) -> dict[str, 
     hops = [r.estimate.packet_hops for r in runs]
     cpu = runs_s(plans)
     longest = max((r.estimate.seconds or 0.0 for r in runs), default=0.0)
-    alone = START_S + AFTER_S + len(plans) * PLAN_AFTER_S + rows * ROW_AFTER_S
+    links = max((plan.fabric.links for plan in plans), default=0)
+    alone = START_S + AFTER_S + len(plans) * PLAN_AFTER_S
+    alone += rows * ROW_AFTER_S + links * LINK_AFTER_S
     alone += sum(plan.set_up_s for plan in plans)
     memory = sorted((r.estimate.memory_bytes or 0 for r in runs), reverse=True)
     networks = sorted((plan.fabric.memory_bytes for plan in plans), reverse=True)
     at_once = sum(networks[:KEPT_NETWORKS]) + sum(memory[:jobs])
     samples = sum(run.estimate.samples for run in runs)
-    after = AFTER_BYTES + rows * ROW_BYTES + samples * SAMPLE_BYTES + int(LEFT * at_once)
+    after = AFTER_BYTES + samples * SAMPLE_BYTES + links * LINK_BYTES
+    after += min(rows, MOST_ROWS) * ROW_BYTES
+    after += int(LEFT * at_once)
     return {
         "runs": len(runs),
         "jobs": jobs,

@@ -167,6 +167,11 @@ impl<A: Workload, B: Workload> Workload for Beside<A, B> {
         Some(self.first.expected_bytes()? + self.second.expected_bytes()?)
     }
 
+    fn expected_last_start(&self) -> Option<Time> {
+        let first = self.first.expected_last_start()?;
+        Some(first.max(self.second.expected_last_start()?))
+    }
+
     fn is_open_ended(&self) -> bool {
         self.first.is_open_ended() || self.second.is_open_ended()
     }

@@ -54,7 +54,7 @@ pub use generate::{
 };
 pub use graph::{GraphBuilder, MessageGraph, Step};
 pub use ideal::{IdealNetwork, drive_ideal};
-pub use list::{FlowList, Streamed};
+pub use list::{Expected, FlowList, Streamed};
 pub use message::{
     DATA_PRIORITY, Destination, GroupId, Message, OffloadId, PLAIN_CLASS, ReductionId,
     TESTED_PREFIX, Workload, is_tested_class,

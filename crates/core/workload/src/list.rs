@@ -105,9 +105,23 @@ impl Workload for FlowList {
     fn expected_bytes(&self) -> Option<Bytes> {
         Some(self.bytes)
     }
+    fn expected_last_start(&self) -> Option<Time> {
+        self.messages.last().map(|message| message.start)
+    }
     fn finished(&self) -> bool {
         self.next >= self.messages.len()
     }
+}
+
+/// What is known beforehand of messages in all.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Expected {
+    /// Their number.
+    pub messages: Option<u64>,
+    /// Their payload; an estimate where sizes are random.
+    pub bytes: Option<Bytes>,
+    /// When the last one starts; an estimate where starts are random.
+    pub last_start: Option<Time>,
 }
 
 /// A sorted iterator of messages as a workload: one message is held, so memory does not grow with their number.
@@ -116,26 +130,18 @@ pub struct Streamed<I> {
     messages: I,
     head: Option<Message>,
     classes: Vec<String>,
-    expected_messages: Option<u64>,
-    expected_bytes: Option<Bytes>,
+    expected: Expected,
     fault: Option<TrafficError>,
 }
 
 impl<I: Iterator<Item = Result<Message, TrafficError>>> Streamed<I> {
-    /// Messages and bytes in all where known (bytes may be an estimate). The iterator must be sorted by start; it ends
-    /// at its first error, which [`Workload::fault`] then shows.
-    pub fn new(
-        messages: I,
-        classes: Vec<String>,
-        expected_messages: Option<u64>,
-        expected_bytes: Option<Bytes>,
-    ) -> Self {
+    /// The iterator must be sorted by start; it ends at its first error, which [`Workload::fault`] then shows.
+    pub fn new(messages: I, classes: Vec<String>, expected: Expected) -> Self {
         let mut streamed = Self {
             messages,
             head: None,
             classes,
-            expected_messages,
-            expected_bytes,
+            expected,
             fault: None,
         };
         streamed.advance();
@@ -167,10 +173,13 @@ impl<I: Iterator<Item = Result<Message, TrafficError>> + Send> Workload for Stre
         Some(message)
     }
     fn expected_messages(&self) -> Option<u64> {
-        self.expected_messages
+        self.expected.messages
     }
     fn expected_bytes(&self) -> Option<Bytes> {
-        self.expected_bytes
+        self.expected.bytes
+    }
+    fn expected_last_start(&self) -> Option<Time> {
+        self.expected.last_start
     }
     fn finished(&self) -> bool {
         self.head.is_none()

@@ -242,6 +242,11 @@ pub trait Workload: Send {
         None
     }
 
+    /// When the last message starts, where that is known beforehand; an estimate where starts are random.
+    fn expected_last_start(&self) -> Option<Time> {
+        None
+    }
+
     /// Whether some senders go on for ever: the run then ends when [`finished`](Self::finished) says so.
     fn is_open_ended(&self) -> bool {
         false
@@ -311,6 +316,9 @@ macro_rules! forwarded {
             }
             fn expected_bytes(&self) -> Option<Bytes> {
                 (**self).expected_bytes()
+            }
+            fn expected_last_start(&self) -> Option<Time> {
+                (**self).expected_last_start()
             }
             fn is_open_ended(&self) -> bool {
                 (**self).is_open_ended()

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_units::{BitRate, Bytes, NodeId, Span, Time};
 use raddle_workload::{
-    AllToAll, Congestor, FlowList, Gpcnet, GraphBuilder, IdealNetwork, Incast, LoadBase, Message,
-    Permutation, Poisson, SizeCdf, SizeTable, TrafficSpec, Victim, Workload, describe, drive_ideal,
+    AllToAll, Congestor, FlowList, Gpcnet, GraphBuilder, HpcMix, IdealNetwork, Incast, LoadBase,
+    Message, Permutation, Poisson, SizeCdf, SizeTable, TrafficSpec, Victim, Workload, describe,
+    drive_ideal,
 };
 
 const RATE: BitRate = BitRate::from_gbps(100);
@@ -491,4 +492,67 @@ fn a_closed_loop_of_too_many_messages_is_refused() {
     };
     let error = spec.build(&hosts(20), 1).err().unwrap().to_string();
     assert!(error.contains("at most 2^39 are possible"), "{error}");
+}
+
+/// What a generator says of its last start beforehand is what it does; of random starts it is near.
+#[test]
+fn the_last_start_is_known_beforehand() {
+    let us = Span::from_us;
+    let exact: [(TrafficSpec, Span); 3] = [
+        (
+            TrafficSpec::Permutation(Permutation {
+                rounds: 3,
+                interval: us(7),
+                start: us(1),
+                ..Permutation::default()
+            }),
+            us(15),
+        ),
+        (
+            TrafficSpec::Incast(Incast {
+                sources: 4,
+                events: 5,
+                interval: us(2),
+                ..Incast::default()
+            }),
+            us(8),
+        ),
+        (
+            TrafficSpec::AllToAll(AllToAll {
+                interval: us(3),
+                start: us(2),
+                ..AllToAll::default()
+            }),
+            us(2 + 3 * 38),
+        ),
+    ];
+    let all = hosts(40);
+    for (spec, expected) in exact {
+        let mut workload = spec.build(&all, RATE, 1).unwrap();
+        assert_eq!(workload.expected_last_start(), Some(Time(expected.0)));
+        let list = FlowList::collect(&mut workload).unwrap();
+        assert_eq!(list.messages().last().unwrap().start, Time(expected.0));
+        assert_eq!(list.expected_last_start(), Some(Time(expected.0)));
+    }
+    let random = |flows, duration| {
+        TrafficSpec::Poisson(Poisson {
+            load: 0.3,
+            sizes: SizeTable::MiceAndElephants,
+            flows,
+            duration,
+            start: us(500),
+        })
+    };
+    for spec in [
+        random(Some(20_000), None),
+        random(None, Some(Span::from_ms(20))),
+        random(Some(20_000), Some(Span::from_ms(20))),
+        TrafficSpec::HpcMix(HpcMix::default()),
+    ] {
+        let mut workload = spec.build(&all, RATE, 1).unwrap();
+        let told = workload.expected_last_start().unwrap().0 as f64;
+        let list = FlowList::collect(&mut workload).unwrap();
+        let ratio = list.messages().last().unwrap().start.0 as f64 / told;
+        assert!((0.95..1.05).contains(&ratio), "{spec:?}: {ratio}");
+    }
 }

@@ -4,7 +4,7 @@ use raddle_engine::{
     Network, RunConfig, can_have_tiles,
     footprint::{FLOW_BYTES, PACKET_BYTES, fixed_bytes},
 };
-use raddle_units::{Bytes, NodeId, Span};
+use raddle_units::{Bytes, NodeId, Span, Time};
 use raddle_workload::Workload;
 use serde::Serialize;
 
@@ -83,14 +83,14 @@ pub(super) struct Part {
 }
 
 impl Counts {
-    /// Payload in full packets over the average path and the acknowledgements back. `window` is the time in which messages
-    /// start, where they do not all start at once.
+    /// Payload in full packets over the average path and the acknowledgements back. `last_start` is when the
+    /// last message starts that does not wait for others, where that is known.
     pub(super) fn of(
         network: &Network,
         workload: &dyn Workload,
         config: &RunConfig,
         average_hops: f64,
-        window: Option<Span>,
+        last_start: Option<Time>,
     ) -> Self {
         let (fabric, environment) = (&network.fabric, &network.environment);
         let messages = workload.expected_messages();
@@ -107,7 +107,7 @@ impl Counts {
         });
         let size = payload.map_or(0, |bytes| bytes.0 / count.max(1));
         let alone = environment.base_rtt + environment.line_rate.transmission_time(Bytes(size));
-        let lasts = window.unwrap_or_default().max(alone);
+        let lasts = Span(last_start.unwrap_or_default().0).max(alone);
         let hosts = fabric.hosts().len() as u64;
         // Under load a flow takes several times as long as alone.
         let at_once = (alone.0 as f64 * 4.0 / lasts.0.max(1) as f64).min(1.0);

@@ -153,3 +153,19 @@ fn a_run_stops_between_two_events() {
     assert!(recorder.1 < 10_000, "{} samples", recorder.1);
     assert!(Time(progress.simulated_ps()) >= Time(0) + config.sample_interval * 5_000);
 }
+
+/// Flows that come one after the other are not in memory together, whether their number or their time is given.
+#[test]
+fn flows_that_follow_each_other_are_not_counted_together() {
+    let memory = |more: &str| {
+        let traffic = format!(
+            "generator = \"poisson\"\nload = 0.1\nsizes = {{ table = [[\"900B\", 0.0], [\"1000B\", 1.0]] }}\n{more}"
+        );
+        let fabric = "kind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 8";
+        let resolved = resolve(fabric, &traffic, "");
+        resolved.runs[0].estimate.memory_bytes
+    };
+    let few = memory("flows = 1000").unwrap();
+    let many = memory("flows = 10000000").unwrap();
+    assert!(many < few + (1 << 20), "{few} and {many} B");
+}

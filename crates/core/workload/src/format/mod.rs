@@ -21,7 +21,7 @@ use raddle_units::{Bytes, NodeId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::list::Streamed;
+use crate::list::{Expected, Streamed};
 use crate::{FlowList, Message, TrafficError, Workload};
 
 const CLOSED_LOOP: &str =
@@ -133,18 +133,23 @@ where
     F: Fn() -> Result<R, TrafficError>,
 {
     let mut check = open()?;
-    let (mut messages, mut bytes) = (0, 0u64);
+    let (mut messages, mut bytes, mut last_start) = (0, 0u64, None);
     for message in check.by_ref() {
+        let message = message?;
         messages += 1;
         // The reader refuses files whose sum does not fit.
-        bytes += message?.size.0;
+        bytes += message.size.0;
+        last_start = Some(message.start);
     }
     let classes = check.classes().to_vec();
     Ok(Streamed::new(
         open()?,
         classes,
-        Some(messages),
-        Some(Bytes(bytes)),
+        Expected {
+            messages: Some(messages),
+            bytes: Some(Bytes(bytes)),
+            last_start,
+        },
     ))
 }
 

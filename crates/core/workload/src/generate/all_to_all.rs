@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Made, check_hosts, check_starts, message};
-use crate::{Streamed, TrafficError, Workload, limits};
+use crate::{Expected, Streamed, TrafficError, Workload, limits};
 use raddle_random::Random;
 
 const CLASS: &str = "all-to-all";
@@ -62,7 +62,7 @@ impl AllToAll {
             return Err(TrafficError::spec("group", problem));
         }
         let steps = group as u64 - 1;
-        check_starts("interval", self.start.0, self.interval.0, steps)?;
+        let last_start = check_starts("interval", self.start.0, self.interval.0, steps)?;
         let mut order = hosts.to_vec();
         if self.group.is_some() {
             Random::new(seed, 0).shuffle(&mut order);
@@ -88,8 +88,11 @@ impl AllToAll {
         Ok(Streamed::new(
             flows,
             vec![CLASS.to_owned()],
-            Some(total),
-            Some(bytes),
+            Expected {
+                messages: Some(total),
+                bytes: Some(bytes),
+                last_start: Some(last_start),
+            },
         ))
     }
 }

@@ -13,7 +13,7 @@ use super::{Made, check_hosts, check_starts, message};
 use raddle_random::Random;
 
 use crate::samplers::{Multiset, SortedUniform};
-use crate::{Message, Streamed, TrafficError, Workload, limits};
+use crate::{Expected, Message, Streamed, TrafficError, Workload, limits};
 
 /// The classes of the mix, in order of index.
 pub const HPC_MIX_CLASSES: [&str; 6] = [
@@ -186,7 +186,7 @@ impl HpcMix {
         hosts: &[NodeId],
         seed: u64,
     ) -> Result<impl Workload + use<>, TrafficError> {
-        self.check()?;
+        let last_start = self.check()?;
         let (tested, background) = self.split(hosts, seed)?;
         let counts = self.counts(hosts.len());
         let mut components = Vec::new();
@@ -211,12 +211,16 @@ impl HpcMix {
         Ok(Streamed::new(
             Mix { components },
             classes,
-            Some(messages),
-            Some(Bytes(bytes)),
+            Expected {
+                messages: Some(messages),
+                bytes: Some(Bytes(bytes)),
+                last_start: Some(last_start),
+            },
         ))
     }
 
-    fn check(&self) -> Result<(), TrafficError> {
+    /// When the last flow may start.
+    fn check(&self) -> Result<Time, TrafficError> {
         limits::check(self)?;
         // Each is a day at most, so that the sum fits.
         let last = self.start.0 + self.window.0 + self.allreduce_gap.0;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Made, check_hosts, check_starts, message};
-use crate::{Streamed, TrafficError, Workload, limits};
+use crate::{Expected, Streamed, TrafficError, Workload, limits};
 use raddle_random::Random;
 
 const CLASS: &str = "incast";
@@ -59,7 +59,7 @@ impl Incast {
     ) -> Result<impl Workload + use<>, TrafficError> {
         limits::check(self)?;
         check_hosts(hosts, 2, "to send and to receive")?;
-        check_starts("interval", self.start.0, self.interval.0, self.events)?;
+        let last_start = check_starts("interval", self.start.0, self.interval.0, self.events)?;
         let sources = self.sources as usize;
         if sources >= hosts.len() {
             let problem = format!(
@@ -102,8 +102,11 @@ impl Incast {
         Ok(Streamed::new(
             flows,
             vec![CLASS.to_owned()],
-            Some(total),
-            Some(bytes),
+            Expected {
+                messages: Some(total),
+                bytes: Some(bytes),
+                last_start: Some(last_start),
+            },
         ))
     }
 }

@@ -63,15 +63,13 @@ fn check_starts(
     first_ps: u64,
     interval_ps: u64,
     count: u64,
-) -> Result<(), TrafficError> {
+) -> Result<Time, TrafficError> {
     let last = interval_ps
         .checked_mul(count.saturating_sub(1))
         .and_then(|x| x.checked_add(first_ps));
-    if last.is_none_or(|last| last > MAX_START_PS) {
-        return Err(TrafficError::spec(
-            field,
-            "the last flow would start after more than one day",
-        ));
-    }
-    Ok(())
+    last.filter(|&last| last <= MAX_START_PS)
+        .map(Time)
+        .ok_or_else(|| {
+            TrafficError::spec(field, "the last flow would start after more than one day")
+        })
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Made, check_hosts, check_starts, message};
-use crate::{Streamed, TrafficError, Workload, limits};
+use crate::{Expected, Streamed, TrafficError, Workload, limits};
 use raddle_random::Random;
 
 const CLASS: &str = "permutation";
@@ -52,7 +52,7 @@ impl Permutation {
     ) -> Result<impl Workload + use<>, TrafficError> {
         limits::check(self)?;
         check_hosts(hosts, 2, "to send and to receive")?;
-        check_starts("interval", self.start.0, self.interval.0, self.rounds)?;
+        let last_start = check_starts("interval", self.start.0, self.interval.0, self.rounds)?;
         let n = hosts.len();
         let total = self.rounds * n as u64;
         let bytes = limits::sum("rounds", total, self.size)?;
@@ -77,8 +77,11 @@ impl Permutation {
         Ok(Streamed::new(
             flows,
             vec![CLASS.to_owned()],
-            Some(total),
-            Some(bytes),
+            Expected {
+                messages: Some(total),
+                bytes: Some(bytes),
+                last_start: Some(last_start),
+            },
         ))
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Made, check_hosts, check_starts, message};
 use crate::cdf::SizeCdf;
-use crate::{MAX_START_PS, Streamed, TrafficError, Workload, limits};
+use crate::{Expected, MAX_START_PS, Streamed, TrafficError, Workload, limits};
 use raddle_random::Random;
 
 const CLASS: &str = "poisson";
@@ -113,6 +113,7 @@ impl Poisson {
             Some(Ok(flow))
         })
         .fuse();
+        let last_start = (self.start.0 as f64 + limit as f64 * mean_gap_ps).min(end as f64);
         let by_time = bits_per_s / 8.0 * duration.as_secs_f64();
         let by_count = limit as f64 * mean_bytes;
         let bytes = Bytes(by_time.min(by_count) as u64);
@@ -121,8 +122,11 @@ impl Poisson {
         Ok(Streamed::new(
             flows,
             vec![CLASS.to_owned()],
-            messages,
-            Some(bytes),
+            Expected {
+                messages,
+                bytes: Some(bytes),
+                last_start: Some(Time(last_start as u64)),
+            },
         ))
     }
 }

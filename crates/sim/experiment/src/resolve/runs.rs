@@ -38,7 +38,6 @@ impl Resolver<'_> {
         let empty = nothing(&[]);
         let common = self.stamp(experiment, network)?;
         let hops = average_hops(network);
-        let window = experiment.traffic.as_ref().and_then(TrafficSource::window);
         let (mut runs, mut counts) = (Vec::new(), Vec::new());
         for (index, scheme) in schemes.iter().enumerate() {
             for &seed in seeds {
@@ -76,11 +75,12 @@ impl Resolver<'_> {
                         };
                         jobs.set.machine(seed, runs, false).ok()
                     });
+                    let last_start = workload.expected_last_start();
                     let load = match machine {
-                        None => Counts::of(network, workload, base, hops, window),
+                        None => Counts::of(network, workload, base, hops, last_start),
                         Some(machine) => {
                             let both = Beside::new(machine, Counted::of(workload));
-                            Counts::of(network, &both, base, hops, window)
+                            Counts::of(network, &both, base, hops, last_start)
                         }
                     };
                     counts.push(load);
