@@ -83,8 +83,8 @@ pub(super) struct Part {
 }
 
 impl Counts {
-    /// Payload in full packets over the average path and the acknowledgements back. `last_start` is when the
-    /// last message starts that does not wait for others, where that is known.
+    /// Payload in full packets over the average path and the acknowledgements back. `last_start` is when the last message
+    /// starts that does not wait for others, where that is known.
     pub(super) fn of(
         network: &Network,
         workload: &dyn Workload,

@@ -57,7 +57,7 @@ fn check_hosts(hosts: &[NodeId], least: usize, why: &str) -> Result<(), TrafficE
     Ok(())
 }
 
-/// Whether the last of `count` starts, `interval_ps` apart, is still a start.
+/// The last of `count` starts, `interval_ps` apart; refused, as the fault of `field`, after [`MAX_START_PS`].
 fn check_starts(
     field: &'static str,
     first_ps: u64,
