@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bench.promises.scale import small_messages
 from raddle.results import flows
 from raddle.services import estimate
 from real import ENVIRONMENT, QUICK, raddle, raddle_json
@@ -38,22 +39,7 @@ size = "{size}"
 schemes = ["hpcc"]
 isolated = false
 """
-MANY = """\
-schema = 1
-[fabric]
-kind = "leaf-spine"
-leaves = 4
-spines = 2
-hosts_per_leaf = 8
-[traffic]
-generator = "poisson"
-load = 0.1
-sizes = {{ table = [["900B", 0.0], ["1000B", 1.0]] }}
-flows = {flows}
-[simulation]
-schemes = ["hpcc"]
-isolated = false
-"""
+ALL_SCHEMES = MIX.replace('schemes = ["hpcc"]\nisolated = false\n', "")
 SLOW = """\
 schema = 1
 [fabric]
@@ -130,7 +116,7 @@ def test_the_estimate_of_a_small_run_is_of_its_size(tmp_path: Path) -> None:
 
 
 def test_flows_that_follow_each_other_are_not_held_together(tmp_path: Path) -> None:
-    pair = compare(tmp_path, MANY.format(flows=100_000))
+    pair = compare(tmp_path, small_messages(100_000))
     assert 0.4 < pair.time < 2.5  # a loaded machine changes its speed between the two
     assert 0.75 < pair.memory < 1.25
     assert estimate.MOST_ROWS == flows.AT_ONCE
@@ -164,14 +150,24 @@ def test_an_estimate_that_cannot_be_made_is_null(tmp_path: Path) -> None:
     ("text", "pairs"),
     [
         (MIX, 3),
+        (ALL_SCHEMES, 1),
         (PERMUTATION.format(k=32, size="64KiB"), 3),
         (PERMUTATION.format(k=32, size="256KiB"), 3),
         (PERMUTATION.format(k=64, size="64KiB"), 3),
         (PERMUTATION.format(k=102, size="64KiB"), 1),
-        (MANY.format(flows=1_000_000), 3),
-        (MANY.format(flows=10_000_000), 1),
+        (small_messages(1_000_000), 3),
+        (small_messages(10_000_000), 1),
     ],
-    ids=["320", "8192-short", "8192-long", "65536", "265302", "10^6-flows", "10^7-flows"],
+    ids=[
+        "320",
+        "320-all-schemes",
+        "8192-short",
+        "8192-long",
+        "65536",
+        "265302",
+        "10^6-flows",
+        "10^7-flows",
+    ],
 )
 def test_estimates_are_within_a_quarter(tmp_path: Path, text: str, pairs: int) -> None:
     free_gib = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30

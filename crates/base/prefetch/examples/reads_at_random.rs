@@ -1,4 +1,4 @@
-//! What a prefetch hint costs, by the size of the memory that it leads to: pages that are not in the TLB have to be looked up.
+//! What a prefetch hint costs, by the size of the memory that it leads to.
 //!
 //! ```text
 //! cargo run --release -p raddle-prefetch --example reads_at_random -- 256 1024 2200
